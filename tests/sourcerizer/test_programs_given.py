@@ -120,3 +120,11 @@ def test_jaxprs_of_a_sample_of_harnesses():
     outcomes = [from_jaxpr(harness) for harness in part(sample(load_harnesses(), 100))]
     assert not [each for each in outcomes if each.stage not in ("ok", "unrunnable")]
     assert len(outcomes) > 25
+
+
+def test_parameters_of_a_lowered_function_have_their_names():
+    def dense(params, *xs):
+        return params[0] @ xs[0] + params[1]["b"]
+
+    lowered = jax.jit(dense).lower([W, {"b": jnp.ones(2)}], jnp.ones(3), jnp.ones(3))
+    assert "def dense(params, *xs):" in sourcerize(lowered, style="pretty")

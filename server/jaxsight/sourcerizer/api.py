@@ -20,7 +20,7 @@ from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.every_size import generalized
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import primal
-from jaxsight.sourcerizer.programs.given import GivenProgram
+from jaxsight.sourcerizer.programs.given import GivenProgram, with_library_calls
 from jaxsight.sourcerizer.programs.lowering import lowers_again
 from jaxsight.sourcerizer.programs.objects import ProgramObject, given_program
 from jaxsight.sourcerizer.stablehlo import UnreadableProgram
@@ -175,9 +175,9 @@ def write_program(
     rules.register()
     title = _valid_name(name or given.name)
     options = options or Options()
-    if options.style == "pretty" and given.readable is not None and given.every_size is None:
+    if options.style == "pretty" and given.readable is not None:
         try:
-            written = _write_given(given.readable(), options, title)
+            written = _write_given(with_library_calls(given), options, title)
         except (UnreadableProgram, Unsourceable) as error:
             _log.info("%s is written without calls of library functions: %s", title, error)
         else:

@@ -88,7 +88,7 @@ def generalized(
                 continue
         try:
             text = with_sizes(
-                text, written.name, [*renamed.values()], [*_definitions(every, call, renamed)]
+                text, written.name, [*renamed.values()], [*_definitions(every, call, renamed, text)]
             )
             found = _proved(replace(written, text=text, lines=()), every, programs)
         except Unsourceable as error:
@@ -114,10 +114,13 @@ def _with_names(expression: str, names: dict[str, str]) -> str:
     return re.sub(r"[A-Za-z_]\w*", lambda found: names.get(found[0], found[0]), expression)
 
 
-def _definitions(every: EverySize, call: BoundCall, names: dict[str, str]) -> Iterator[str]:
-    """Yield statements that name the sizes, and check the shapes that have them."""
+def _definitions(
+    every: EverySize, call: BoundCall, names: dict[str, str], text: str
+) -> Iterator[str]:
+    """Yield statements that name the sizes that are used, and check the shapes that have them."""
     leaves = [flat(argument.expr) for argument in call.arguments]
     read: dict[tuple[int, int], str] = {}
+    sizes: dict[str, str] = {}
     for name in every.names:
         place, axis, factor, summand = min(
             (
@@ -135,17 +138,23 @@ def _definitions(every: EverySize, call: BoundCall, names: dict[str, str]) -> It
         if summand:
             size = f"({size} {'-' if summand > 0 else '+'} {abs(summand)})"
         size = f"{size} // {factor}" if factor > 1 else size.strip("()") if summand else size
-        yield f"{names[name]} = {size}"
+        sizes[names[name]] = f"{names[name]} = {size}"
         if (factor, summand) == (1, 0):
             read[place, axis] = name
+    checks: list[str] = []
     for place, shape in enumerate(every.shapes):
         depends = [axis for axis, size in enumerate(shape) if dimensions.names([size])]
         if any((place, axis) not in read for axis in depends):
-            sizes = ", ".join(_with_names(size, names) for size in shape)
-            expected = f"({sizes}{',' if len(shape) == 1 else ''})"
-            yield f"if {leaves[place]}.shape != {expected}:"
+            listed = ", ".join(_with_names(size, names) for size in shape)
+            expected = f"({listed}{',' if len(shape) == 1 else ''})"
             message = quoted(f"expected {leaves[place]} of shape {expected}")
-            yield f"    raise ValueError({message})"
+            checks += (
+                f"if {leaves[place]}.shape != {expected}:",
+                f"    raise ValueError({message})",
+            )
+    used = identifiers("\n".join([text, *checks]))
+    yield from (definition for name, definition in sizes.items() if name in used)
+    yield from checks
 
 
 def _proved(written: Written, every: EverySize, programs: Sequence[GivenProgram]) -> Written:

@@ -124,7 +124,7 @@ class GivenProgram:
             name = ""
             for path, known in zip([path for path, _ in leaves], names, strict=False):
                 key = jax.tree_util.keystr(path)
-                for suffix in (key, f"_{of_path(key)}"):
+                for suffix in (key, re.sub(r"\W+", "_", key).rstrip("_")):
                     if known.endswith(suffix):
                         name = known.removesuffix(suffix)
                         break
@@ -141,6 +141,15 @@ class GivenProgram:
             yield inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         for name in sorted(self.kwargs):
             yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
+
+
+def with_library_calls(given: GivenProgram) -> GivenProgram:
+    """Return a program read again with calls of library functions, if it can be, for every size."""
+    found = given if given.readable is None else given.readable()
+    every = given.every_size
+    if every is None or given.readable is None:
+        return found
+    return replace(found, every_size=replace(every, at=lambda at: with_library_calls(every.at(at))))
 
 
 def of_jaxpr(jaxpr: object) -> GivenProgram:

@@ -128,7 +128,8 @@ def _called(
     """Of a program for several platforms, the first input says which."""
     leaves, tree = jax.tree.flatten(called)
     names = [""] * len(leaves)
-    for position, aval, known in zip(kept, types[platform:], program.names[platform:], strict=True):
+    found = [path or name for path, name in zip(program.paths, program.names, strict=True)]
+    for position, aval, known in zip(kept, types[platform:], found[platform:], strict=True):
         leaves[position] = avals.leaf(aval)
         names[position] = known
     args, kwargs = jax.tree.unflatten(tree, leaves)

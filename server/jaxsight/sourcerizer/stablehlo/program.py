@@ -71,6 +71,8 @@ class StablehloProgram:
     """Calls of foreign functions that JAX has no function for."""
     x64: bool
     """Whether the program has 64-bit types, so that it needs `jax_enable_x64`."""
+    paths: tuple[str, ...] = ()
+    """The name of each argument as the module has it, such as `p['w']`; empty if it has none."""
     expanded: bool = False
     """Whether it has operations that JAX does not lower to, such as `batch_norm_training`."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import jax
 
@@ -79,12 +78,14 @@ def _read(module: ir.Module, *, readable: bool) -> StablehloProgram:
             jaxpr = jax.make_jaxpr(evaluation.function("main"))(*structs)
         if not wide or not _has_64_bits(opened(jaxpr)):
             break
+    paths = [_path(parameter) for parameter in parameters]
     return StablehloProgram(
         jaxpr,
-        _names(parameters),
+        with_plain_names([re.sub(r"\W+", "_", path).strip("_") for path in paths]),
         _title(module),
         tuple(evaluation.opaque),
         evaluation.wide,
+        tuple(paths),
         evaluation.expanded,
     )
 
@@ -127,12 +128,8 @@ def _title(module: ir.Module) -> str:
     return title if is_identifier(title) else "main"
 
 
-def _names(parameters: Sequence[ir.BlockArgument]) -> tuple[str, ...]:
-    """Return the arguments' names, which JAX writes as locations: `loc("x")`, `loc("p['w']")`."""
-    names: list[str] = []
-    for parameter in parameters:
-        place = getattr(parameter, "location", None)  # since jaxlib 0.8.1
-        found = re.match(r'loc\("(?P<name>[^":]+)"[()]', str(place))
-        name = re.sub(r"\W+", "_", found["name"]).strip("_") if found else ""
-        names.append(name)
-    return with_plain_names(names)
+def _path(parameter: ir.BlockArgument) -> str:
+    """Return the name of an argument, which JAX writes as a location: `loc("p['w']")`."""
+    place = getattr(parameter, "location", None)  # since jaxlib 0.8.1
+    found = re.match(r'loc\("(?P<name>[^":]+)"[()]', str(place))
+    return found["name"] if found else ""
