@@ -44,6 +44,9 @@ return {
       require('jaxsight').printed(output)
     end,
     ['jaxsight/panelRefresh'] = function() end,
+    ['jaxsight/reveal'] = function(_, revealed, context)
+      require('jaxsight.panel').reveal(revealed, context)
+    end,
     ['textDocument/inlayHint'] = function(...)
       return require('jaxsight.hints').answered(...)
     end,

@@ -18,6 +18,7 @@ from tests.editors.neovim import REPOSITORY
 _PROGRAMS = re.compile(r"^```elisp\n(?P<lisp>.*?)\n```", re.DOTALL | re.MULTILINE)
 """The setup for files of programs."""
 _BLOCK = re.compile(r'=== "Emacs[^"]*"\n\n +```elisp\n(?P<lisp>.*?)\n +```', re.DOTALL)
+_PANEL = re.compile(r'=== "Emacs"\n.*?```elisp\n(?P<lisp>.*?)\n +```', re.DOTALL)
 _HAS_EGLOT = "(progn (require 'package) (package-initialize) (require 'eglot))"
 _FOLDER = Path(__file__).parent
 
@@ -50,8 +51,11 @@ def emacs(
     programs = _PROGRAMS.search(page)
     assert documented is not None, "docs/editors.md has no setup for Emacs"
     assert programs is not None, "docs/editors.md has no setup for programs in Emacs"
+    panel = _PANEL.search(page)
+    assert panel is not None, "docs/editors.md has no panel for Emacs"
     setup = home / "setup.el"
-    setup.write_text(f"{documented['lisp']}\n{programs['lisp']}", encoding="utf-8")
+    blocks = [block["lisp"] for block in (documented, programs, panel)]
+    setup.write_text("\n".join(blocks), encoding="utf-8")
     command = home / "jaxsight"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m jaxsight "$@"\n')
     command.chmod(0o755)

@@ -62,3 +62,13 @@ def test_a_file_of_hlo_is_navigated(tmp_path_factory: pytest.TempPathFactory) ->
     found = emacs("program.el", folder, tmp_path_factory.mktemp("home"))
     assert found["definition"] == 5
     assert found["outline"] == ["Function"]
+
+
+def test_the_panel_in_a_browser_follows_point(tmp_path_factory: pytest.TempPathFactory) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
+    (folder / "model.py").write_text(MODEL, encoding="utf-8")
+    found = emacs("panel.el", folder, tmp_path_factory.mktemp("home"))
+    assert found == {"links": 1, "page": True, "followed": True, "ended": True}

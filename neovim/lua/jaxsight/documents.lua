@@ -159,6 +159,17 @@ local function light_source(source, document, row)
   end
 end
 
+-- Highlights places of source files, until the cursor moves.
+function M.light_places(places, encoding)
+  for _, window in ipairs(vim.api.nvim_list_wins()) do
+    vim.api.nvim_buf_clear_namespace(vim.api.nvim_win_get_buf(window), lit, 0, -1)
+  end
+  for _, place in ipairs(places) do
+    local buffer = vim.fn.bufnr(vim.uri_to_fname(place.uri))
+    if buffer > 0 and vim.api.nvim_buf_is_loaded(buffer) then mark(buffer, range_of(buffer, place, encoding)) end
+  end
+end
+
 -- Highlights the lines that correspond to the cursor, in the other windows of this tab page.
 function M.light()
   local current = vim.api.nvim_get_current_buf()

@@ -3,6 +3,7 @@
 local documents = require('jaxsight.documents')
 local functions = require('jaxsight.functions')
 local hints = require('jaxsight.hints')
+local panel = require('jaxsight.panel')
 local targets = require('jaxsight.targets')
 local trust = require('jaxsight.trust')
 
@@ -126,6 +127,12 @@ local commands = {
         if not measured or measured == vim.NIL then return end -- Cancelled, or the server has shown the reason.
         vim.notify(table.concat({ measured.headline, unpack(measured.notes) }, '\n'), vim.log.levels.INFO)
       end)
+    end,
+  },
+  panel = {
+    run = function()
+      local server = client()
+      if server then panel.open(server) end
     end,
   },
   target = {

@@ -16,6 +16,7 @@ from pygls.exceptions import JsonRpcException
 from jaxsight.lsp.client import ClientFeatures
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.convert import notice
+from jaxsight.lsp.cursors import Cursors
 from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.printed import PrintedPrograms, ReadProgram
 from jaxsight.lsp.documents.registry import ClientDocuments
@@ -68,6 +69,7 @@ class ClientContext:
         self.client = ClientFeatures()
         self.documents = ClientDocuments(Units())
         self.printed = PrintedPrograms()
+        self.cursors = Cursors()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def serve(

@@ -58,8 +58,10 @@ class JaxsightServer(LanguageServer):
         self._virtual_documents = VirtualDocuments(context)
         panels = Panels(context)
         statuses = Statuses(context)
+        commands = Commands(context, self._virtual_documents, statuses, panels)
+        self._pages = commands.pages
         self._event_pump = EventPump(
-            context, diagnostics, self._virtual_documents, panels, statuses
+            context, diagnostics, self._virtual_documents, panels, self._pages, statuses
         )
         self.attend: Callable[[], None] = lambda: None
         """Called with each message; lets background work wait once there is a session."""
@@ -76,7 +78,7 @@ class JaxsightServer(LanguageServer):
         call_hierarchy.register(context)
         tokens.register(context)
         panels.register()
-        Commands(context, self._virtual_documents, statuses).register()
+        commands.register()
 
     @property
     def client(self) -> ClientFeatures:
@@ -125,5 +127,6 @@ class JaxsightServer(LanguageServer):
 
     def end_background(self) -> None:
         """Cancel background tasks and remove generated files, as the connection has ended."""
+        self._pages.close()
         self._context.cancel_tasks()
         self._virtual_documents.remove_files()

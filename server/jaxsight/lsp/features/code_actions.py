@@ -36,6 +36,7 @@ async def actions(
     view = context.documents.view(uri)
     if view is None or not context.client.takes_actions:
         return None
+    context.cursors.selected(uri, params.range)
     engine_actions = await context.session.actions(view.path, view.range(params.range))
     view = context.documents.view(uri)
     if view is None:

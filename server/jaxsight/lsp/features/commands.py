@@ -21,6 +21,8 @@ from jaxsight.lsp.context import ClientContext, is_long
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDocument, scheme_of
 from jaxsight.lsp.features.code_actions import workspace_edit
+from jaxsight.lsp.features.panel import Panels
+from jaxsight.lsp.features.panel_page.pages import OPEN_PANEL, PanelPages
 from jaxsight.lsp.features.runs.measuring import MEASURE, MeasureCommand
 from jaxsight.lsp.features.runs.profiles import OPEN_PROFILE, ProfileCommand
 from jaxsight.lsp.features.runs.repros import CHECKS, Answer, ReproCommands
@@ -63,7 +65,11 @@ class Commands:
     """Runs the commands of one connection."""
 
     def __init__(
-        self, context: ClientContext, virtual_documents: VirtualDocuments, statuses: Statuses
+        self,
+        context: ClientContext,
+        virtual_documents: VirtualDocuments,
+        statuses: Statuses,
+        panels: Panels,
     ) -> None:
         self._context = context
         self._virtual_documents = virtual_documents
@@ -73,6 +79,8 @@ class Commands:
         self._until_seen = UntilSeenCommand(context)
         self._measuring = MeasureCommand(context)
         self._targets = Targets(context)
+        self.pages = PanelPages(context, panels, virtual_documents, self._targets, self._measuring)
+        """The panel in browsers."""
 
     def register(self) -> None:
         """Serve the commands."""
@@ -93,6 +101,7 @@ class Commands:
             REDUCE_REPRO: (self._repros.reduce, "a file and a function"),
             OPEN_PROFILE: (self._profiles.open, "a profile's file or folder"),
             RUN_UNTIL_SEEN: (self._until_seen.run, "a file"),
+            OPEN_PANEL: (self.pages.open, "nothing, or a file and a function"),
             MEASURE: (self._measure, "a file, a function and optionally `cancel`"),
             TRUST: (self._trust, "at most a folder"),
             INFO: (self._info, "nothing"),

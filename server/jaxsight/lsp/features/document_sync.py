@@ -15,6 +15,7 @@ from typing import Any
 from lsprotocol import types
 
 from jaxsight.lsp.context import ClientContext
+from jaxsight.lsp.cursors import CURSOR
 from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.source.text import Position
 from jaxsight.timeline import mark
@@ -58,6 +59,7 @@ class DocumentSync:
             types.NOTEBOOK_DOCUMENT_DID_SAVE: self._save_notebook,
             types.NOTEBOOK_DOCUMENT_DID_CLOSE: self._close_notebook,
         }
+        self._context.serve(CURSOR, self._context.cursors.told)
         for method, handler in handlers.items():
             # pygls sets attributes, which methods do not have.
             self._context.connection.feature(method)(partial(handler))
@@ -81,6 +83,9 @@ class DocumentSync:
             return
         document.apply(changes, version, units)
         self._context.session.change(document.path, document.text, _place(changes))
+        match changes[-1:]:
+            case [types.TextDocumentContentChangePartial(range=range)]:
+                self._context.cursors.edited(uri, range.start)
         mark("change parsed")
         self._diagnostics.schedule(document.path)
 

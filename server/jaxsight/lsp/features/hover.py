@@ -37,6 +37,7 @@ async def answer(
     view = context.documents.view(uri)
     if view is None:
         return await operation_hover(context, params)
+    context.cursors.hovered(uri, params.position)
     position = view.position(params.position)
     hover = await context.session.hover(view.path, position)
     view = context.documents.view(uri)

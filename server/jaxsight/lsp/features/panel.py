@@ -42,9 +42,16 @@ class Panels:
     def register(self) -> None:
         """Serve panels."""
         self._context.serve(REQUEST, self._answer)
-        self._context.serve(SWEEP, self._sweep)
+        self._context.serve(SWEEP, self.sweep)
 
     async def _answer(self, params: object) -> Json | None:
+        match params:
+            case {"uri": str(uri)} if (view := self._context.documents.view(uri)) is not None:
+                self._shown.add(view.path)
+        return await self.panel(params)
+
+    async def panel(self, params: object) -> Json | None:
+        """Return the answer, of which the client is not notified when it changes."""
         match params:
             case {"uri": str(uri), "function": str(function)}:
                 position = None
@@ -55,12 +62,12 @@ class Panels:
         view = self._context.documents.view(uri)
         if view is None:
             return None
-        self._shown.add(view.path)
         where: Position | str = function if position is None else view.position(position)
         panel = await self._context.session.panel(view.path, where)
         return None if panel is None else await _panel(self._context, panel)
 
-    async def _sweep(self, params: object) -> Json | None:
+    async def sweep(self, params: object) -> Json | None:
+        """Return curves and a table of a function's figures by its sizes."""
         match params:
             case {"uri": str(uri), "function": str(function), "sizes": str(sizes), **others}:
                 figure = str(others.get("figure", "temp"))

@@ -26,6 +26,7 @@ from jaxsight.features.model import Linked, VirtualText
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.lsp.documents.virtual_uris import REPROS, VirtualDocument
+from jaxsight.lsp.transport.messages import JsonObject
 from jaxsight.text.inert import lines, visible
 from jaxsight.wire.messages.requests import STYLES
 
@@ -56,7 +57,7 @@ class VirtualDocuments:
     def register(self) -> None:
         """Serve the requests."""
         self._context.serve(types.WORKSPACE_TEXT_DOCUMENT_CONTENT, self._answer)
-        self._context.serve(REQUEST, self._answer_with_links)
+        self._context.serve(REQUEST, self.with_links)
 
     async def _answer(
         self, params: types.TextDocumentContentParams
@@ -65,7 +66,7 @@ class VirtualDocuments:
         content = await self._content(_parsed(params.uri))
         return types.TextDocumentContentResult(text=content.text)
 
-    async def _answer_with_links(self, params: object) -> dict[str, object]:
+    async def with_links(self, params: object) -> JsonObject:
         """Answer our own request."""
         uri = params.get("uri") if isinstance(params, Mapping) else None
         if not isinstance(uri, str):

@@ -20,6 +20,7 @@ from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.lsp.features.panel import Panels
+from jaxsight.lsp.features.panel_page.pages import PanelPages
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.progress import ProgressBars
 from jaxsight.lsp.notifications.refresh import Refresher
@@ -47,12 +48,14 @@ class EventPump:
         diagnostics: Diagnostics,
         virtual_documents: VirtualDocuments,
         panels: Panels,
+        pages: PanelPages,
         statuses: Statuses,
     ) -> None:
         self._context = context
         self._diagnostics = diagnostics
         self._virtual_documents = virtual_documents
         self._panels = panels
+        self._pages = pages
         self._statuses = statuses
         self._refresher = Refresher(context)
         self._progress_bars = ProgressBars(context)
@@ -67,6 +70,7 @@ class EventPump:
                     self._refresher.refresh()
                     self._virtual_documents.refresh(path)
                     self._panels.refresh(path)
+                    self._pages.refresh(path)
                 case Status() as status:
                     self._statuses.show(status)
                 case FileStatus() as file_status:

@@ -35,13 +35,14 @@ class MeasureCommand:
         Raises:
             LookupError: it cannot be measured; the message says why.
         """
-        return await self._context.answered(self._run(path, function), f"measuring {function}")
+        return await self._context.answered(self.measured(path, function), f"measuring {function}")
 
     def cancel(self, path: str, function: str) -> None:
         """Cancel the measurement of a function, if there is one."""
         self._context.session.measuring.cancel(path, function)
 
-    async def _run(self, path: str, function: str) -> dict[str, object] | None:
+    async def measured(self, path: str, function: str) -> dict[str, object] | None:
+        """Measure a function, as `run`, and wait for it."""
         context = self._context
         plan = await context.session.measuring.plan(path, function)
         if not await self._agrees(plan):

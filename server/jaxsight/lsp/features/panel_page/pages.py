@@ -1,0 +1,217 @@
+"""`jaxsight.openPanel`: the panel as a page in a browser, which follows the editor's cursor.
+
+The page is `jaxsight.page`. It gets its messages as server-sent events, and posts its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from jaxsight import page
+from jaxsight.lsp.context import ClientContext
+from jaxsight.lsp.cursors import Cursor
+from jaxsight.lsp.features.panel import Panels
+from jaxsight.lsp.features.panel_page.following import FollowingPanel, Known
+from jaxsight.lsp.features.panel_page.http_server import (
+    EventChunks,
+    LocalServer,
+    PageRequest,
+    PageResponse,
+    RefusedRequest,
+)
+from jaxsight.lsp.features.runs.measuring import MeasureCommand
+from jaxsight.lsp.features.targets import Targets
+from jaxsight.lsp.features.virtual_documents import VirtualDocuments
+from jaxsight.lsp.transport.messages import JsonObject
+
+log = logging.getLogger(__name__)
+
+OPEN_PANEL = "jaxsight.openPanel"
+REVEAL = "jaxsight/reveal"
+
+_ALIVE = 15.0
+"""Seconds without an event after which a comment is sent, as the HTML standard advises."""
+_MOST_WAITING = 64
+"""Messages that wait for a page, a choice; one that is further behind gets the state anew."""
+
+Waiting = asyncio.Queue[JsonObject | None]
+
+
+class PanelPages:
+    """The pages of one connection, and the editor as they see it."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        panels: Panels,
+        virtual_documents: VirtualDocuments,
+        targets: Targets,
+        measuring: MeasureCommand,
+    ) -> None:
+        self._context = context
+        self._panels = panels
+        self._virtual_documents = virtual_documents
+        self._targets = targets
+        self._measuring = measuring
+        self._panel = FollowingPanel(self, self._send, context.start)
+        self._pages: list[Waiting] = []
+        self._server = LocalServer(self._answer)
+        context.cursors.moved = self._moved
+
+    async def open(self, path: str = "", function: str = "") -> JsonObject:
+        """Open the page (`jaxsight.openPanel [FILE FUNCTION]`).
+
+        Returns `url`, which works once, and `opened`: whether the client has opened it.
+
+        Raises:
+            LookupError: the page was not built.
+        """
+        try:
+            await asyncio.to_thread(page.template)
+        except page.NoPage as error:
+            raise LookupError(str(error)) from error
+        views = self._context.documents.views(path)
+        if views and function:
+            self._panel.show(Known(views[0].uri, function))
+        url = await self._server.link()
+        return {"url": url, "opened": await self._opened(url)}
+
+    async def _opened(self, url: str) -> bool:
+        """Ask the client to open a URL, if it can."""
+        if not self._context.client.shows_documents:
+            return False
+        params = types.ShowDocumentParams(uri=url, external=True, take_focus=True)
+        try:
+            shown = await self._context.connection.window_show_document_async(params)
+        except JsonRpcException as error:
+            log.warning("client failed to open the panel's page: %s", error)
+            return False
+        return shown.success
+
+    def refresh(self, path: str) -> None:
+        """Show new answers about a file."""
+        if self._pages:
+            self._panel.refreshed(lambda uri: self._context.path(uri) == path)
+
+    def close(self) -> None:
+        """Stop serving pages, which then say so."""
+        self._server.close()
+        for waiting in self._pages:
+            _end(waiting)
+
+    def _moved(self, cursor: Cursor) -> None:
+        if self._pages and self.cursor == cursor:
+            self._panel.moved(cursor)
+
+    def _send(self, message: JsonObject) -> None:
+        for waiting in self._pages:
+            if waiting.full():
+                _end(waiting)
+            else:
+                waiting.put_nowait(message)
+
+    async def _answer(self, request: PageRequest) -> PageResponse:
+        match request:
+            case PageRequest("GET", "/"):
+                headers = {
+                    "Content-Type": "text/html; charset=utf-8",
+                    # The page's own policy is stricter; that of frames counts in headers only.
+                    "Content-Security-Policy": "frame-ancestors 'none'",
+                }
+                return PageResponse(await asyncio.to_thread(_page), headers=headers)
+            case PageRequest("GET", "/events"):
+                return PageResponse(events=self._events())
+            case PageRequest("POST", "/messages", body):
+                try:
+                    self._panel.hear(json.loads(body))
+                except (ValueError, RecursionError) as error:
+                    raise RefusedRequest(HTTPStatus.BAD_REQUEST) from error
+                return PageResponse(status=HTTPStatus.NO_CONTENT)
+        raise RefusedRequest(HTTPStatus.NOT_FOUND)
+
+    async def _events(self) -> EventChunks:
+        """Send what the pages are sent, until this one leaves or is too far behind."""
+        waiting = Waiting(_MOST_WAITING)
+        self._pages.append(waiting)
+        try:
+            while True:
+                try:
+                    message = await asyncio.wait_for(waiting.get(), _ALIVE)
+                except TimeoutError:
+                    yield b":\n\n"
+                    continue
+                if message is None:
+                    return
+                yield await asyncio.to_thread(_event, message)
+        finally:
+            self._pages.remove(waiting)
+            if not self._pages:
+                self._panel.rest()
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """Where the editor's cursor is, in a document with functions."""
+        cursor = self._context.cursors.last
+        if cursor is None or self._context.documents.view(cursor.uri) is None:
+            return None
+        return cursor
+
+    async def panel(self, params: JsonObject) -> JsonObject | None:
+        """Answer `jaxsight/panel`."""
+        return await self._panels.panel(params)
+
+    async def sweep(self, params: JsonObject) -> JsonObject | None:
+        """Answer `jaxsight/sweep`."""
+        return await self._panels.sweep(params)
+
+    async def content(self, uri: str) -> JsonObject:
+        """Answer `jaxsight/textDocumentContent`."""
+        return await self._virtual_documents.with_links({"uri": uri})
+
+    async def reveal(self, places: Sequence[types.Location], *, focus: bool) -> None:
+        """Show places of open documents in the editor; `focus`: go to the first."""
+        context = self._context
+        places = [place for place in places if context.documents.view(place.uri) is not None]
+        if context.client.knows_us:
+            sent = context.converter.unstructure(places)
+            context.notify(REVEAL, {"places": sent, "focus": focus})
+        if places and focus and context.client.shows_documents:
+            uri, range = places[0].uri, places[0].range
+            start = types.Range(range.start, range.start)
+            params = types.ShowDocumentParams(uri=uri, take_focus=True, selection=start)
+            await context.connection.window_show_document_async(params)
+
+    async def choose_set(self, uri: str, function: str, name: str) -> None:
+        """Trace with other example inputs."""
+        self._context.session.choose_set(self._context.path(uri), function, name)
+
+    async def choose_target(self, uri: str, target: str) -> None:
+        """Show kernels for another target."""
+        await self._targets.choose(target, self._context.path(uri))
+
+    async def measure(self, uri: str, function: str) -> None:
+        """Measure a function, if the user agrees."""
+        work = self._measuring.measured(self._context.path(uri), function)
+        await self._context.refusing(work)
+
+
+def _end(waiting: Waiting) -> None:
+    while not waiting.empty():
+        waiting.get_nowait()
+    waiting.put_nowait(None)
+
+
+def _page() -> bytes:
+    return page.served().encode()
+
+
+def _event(message: JsonObject) -> bytes:
+    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    return b"data: %b\n\n" % text.encode("utf-8", "backslashreplace")
