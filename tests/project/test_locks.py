@@ -25,7 +25,7 @@ def test_a_lock_pins_by_hashes_and_names_no_index(lock: Path) -> None:
             assert "--hash=sha256:" in requirement
 
 
-@pytest.mark.parametrize("name", ["demo", "test-py311", "test-py312"])
+@pytest.mark.parametrize("name", ["demo", "test-py311", "test-py312", "test-py314"])
 def test_a_lock_of_the_server_has_all_of_its_dependencies(name: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = {re.split(r"[<>=]", dependency)[0] for dependency in project["dependencies"]}
