@@ -50,7 +50,8 @@ def bodies(draw: st.DrawFn) -> str:
 def table_of(body: str, parameters: str = "") -> symtable.SymbolTable:
     head = f"def function({parameters}):\n"
     text = head + "\n".join(f" {line}" for line in body.split("\n"))
-    return symtable.symtable(text, "<test>", "exec").get_children()[0]
+    tables = symtable.symtable(text, "<test>", "exec").get_children()
+    return next(table for table in tables if table.get_name() == "function")
 
 
 @given(bodies())

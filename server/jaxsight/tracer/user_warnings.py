@@ -24,6 +24,9 @@ _HIDING = [
 ]
 """Filters that Python has by default (`_py_warnings.py` and `_warnings.c` of CPython)."""
 
+_OWN_MODULES = ("warnings", "_py_warnings")
+"""Modules of Python between a warning and its display; the second has the code since 3.14."""
+
 _SHOWWARNING = warnings.showwarning
 """Python's own, or that of the process's parent code."""
 
@@ -99,7 +102,7 @@ def _is_of_user(category: type, filename: str, lineno: int, frame: FrameType | N
     """
     if not issubclass(category, _DEPRECATIONS) or "§" in filename:
         return True
-    while frame is not None and frame.f_code.co_filename == warnings.__file__:
+    while frame is not None and frame.f_globals.get("__name__") in _OWN_MODULES:
         frame = frame.f_back
     if frame is None or (frame.f_code.co_filename, frame.f_lineno) != (filename, lineno):
         return False

@@ -18,7 +18,14 @@ from jaxsight.source.analysis.syntax_trees import blocks_of, statements_in
 from jaxsight.text.names import bound_by, bound_in, bound_in_scope
 from jaxsight.text.parsing import quiet
 
-_COMPREHENSIONS = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr"})
+_RUN_AT_ONCE = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr", "__annotate__"})
+"""Scopes that do not wait for a call: comprehensions, and annotations, which Python 3.14 gives a
+scope (PEP 649). Older Pythons evaluate them at once, and the module may be run by one of them.
+"""
+
+
+_OF_THE_COMPILER = frozenset({"__conditional_annotations__"})
+"""Names that Python 3.14 adds to the symbol table of a module with annotations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +74,15 @@ def name_reads_of(text: str, effects: NameEffects, tree: ast.Module) -> NameRead
             for symbol in scope.get_symbols():
                 if symbol.is_referenced() and symbol.is_assigned():
                     perhaps.add(symbol.get_name())
-        elif scope.get_name() not in _COMPREHENSIONS:
+        elif scope.get_name() not in _RUN_AT_ONCE:
             deferred = True
         for symbol in scope.get_symbols():
             read = symbol.is_referenced() or symbol.get_name() in augmented
             if read and symbol.is_global():
                 (later if deferred else now).add(symbol.get_name())
         stack.extend((child, deferred) for child in scope.get_children())
+    now -= _OF_THE_COMPILER
+    later -= _OF_THE_COMPILER
     unsettled = now & bound
     # One simple statement or definition reads before it binds.
     is_simple = len(tree.body) == 1 and next(blocks_of(tree.body[0]), None) is None
