@@ -61,7 +61,7 @@ export class GraphView {
     private readonly events: GraphEvents,
     private readonly ids = "",
   ) {
-    this.svg = s("svg", { class: "graph", "aria-hidden": "false" });
+    this.svg = s("svg", { class: "graph", role: "presentation" });
     this.world.append(this.boxes, this.edges, this.nodes, this.labels);
     this.svg.append(defs(), this.world);
     this.element = h("div", {

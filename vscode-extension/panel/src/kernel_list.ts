@@ -157,7 +157,8 @@ export class KernelList {
     this.shown = kept;
     this.heads.forEach((head, at) => {
       const here = at === this.sorting.column;
-      set(head, "aria-sort", here ? (this.sorting.down ? "descending" : "ascending") : "none");
+      const { name = "", words = "" } = COLUMNS[at] ?? {};
+      set(head, "aria-label", here ? `${name}, sorted, ${this.sorting.down ? "largest" : "smallest"} first: ${words}` : `${name}: ${words}`);
       write(head, (COLUMNS[at]?.name ?? "") + (here ? (this.sorting.down ? " ▾" : " ▴") : ""));
     });
     write(this.total, this.summary());

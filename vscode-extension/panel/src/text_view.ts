@@ -173,6 +173,7 @@ export class TextView {
       id: `${this.ids}line-${number}`,
       role: "option",
       "data-line": number,
+      "aria-label": text.trim() === "" && "blank",
     };
     const line = h(
       "div",

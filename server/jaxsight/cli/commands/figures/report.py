@@ -76,10 +76,11 @@ async def report(
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
 ) -> int:
-    """Write one HTML file about functions that opens without network, to attach or send.
+    """Write one HTML file about functions, to attach or send.
 
-    It has figures, the interactive kernel graph, memory, source, jaxpr, HLO and findings, with all
-    functions and targets side by side. The functions are run with [cyan]--measure[/cyan] only.
+    It opens without network, and has figures, the interactive kernel graph, memory, source, jaxpr,
+    HLO and findings, with all functions and targets side by side. The functions are run with
+    [cyan]--measure[/cyan] only.
 
     [bold]Examples[/bold]
 

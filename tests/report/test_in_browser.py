@@ -1,0 +1,156 @@
+"""A report as its reader sees it: opened from the disk in Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.report import sample
+
+NASTY = '</script><img src="https://example.org/x.png" onerror="document.title=1"><b>'
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "report.html"
+    path.write_text(sample.page(), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def opened(browser: Browser, file: Path) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text))
+    go(page, file)
+    yield page
+    context.close()
+    assert problems == []
+
+
+def go(page: Page, file: Path, fragment: str = "") -> None:
+    page.goto(f"{file.as_uri()}{fragment}")
+    page.locator(".node").first.wait_for()
+
+
+def chosen(page: Page) -> str:
+    return page.locator(".rows .row.chosen .column-0").first.inner_text()
+
+
+def test_a_kernel_lights_its_lines_and_has_an_address(opened: Page, file: Path) -> None:
+    opened.locator(".rows .row", has_text="jnp.tanh").first.click()
+    number = chosen(opened)
+    assert opened.url.endswith(f"#p1.k{number}")
+    assert "line_10" in opened.locator(".code .line.chosen").first.inner_text()
+    other = opened.context.new_page()
+    go(other, file, f"#p1.k{number}")
+    assert chosen(other) == number
+
+
+def test_a_line_lights_its_kernels(opened: Page) -> None:
+    opened.locator(".code .line", has_text="line_10").click()
+    assert opened.locator(".rows .row.lit").count() >= 2
+
+
+def test_programs_are_side_by_side_and_compared(opened: Page) -> None:
+    assert opened.locator(".figures th[scope=col]").all_inner_texts() == [
+        "nested · cuda:h100",
+        "before · cuda:h100",
+    ]
+    opened.get_by_role("button", name="Side by side").click()
+    assert opened.locator(".pane").count() == 2
+    first = opened.get_by_role("region", name="Program A")
+    first.get_by_role("button", name="Compare with before · cuda:h100").click()
+    assert "against before" in first.locator("aside").inner_text()
+
+
+def test_everything_can_be_searched(opened: Page) -> None:
+    search = opened.get_by_role("searchbox", name="Search the report")
+    search.fill("entry ")
+    hit = opened.get_by_role("link", name="hlo:").first
+    hit.click()
+    assert opened.locator("#A-page-hlo .line.chosen", has_text="ENTRY").is_visible()
+    search.fill("nobody wrote this")
+    opened.get_by_text("0 places").wait_for()
+    search.press("Escape")
+    assert opened.locator(".found").is_hidden()
+
+
+def test_the_whole_page_is_reached_with_the_keyboard(opened: Page) -> None:
+    reached = set()
+    for _ in range(40):
+        opened.keyboard.press("Tab")
+        reached.add(
+            opened.evaluate(
+                "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent.trim()"
+            )
+        )
+    graph = next(name for name in reached if name.startswith("Kernel graph"))
+    assert {"Search the report", "Side by side", "Graph", "Kernels", "Source", graph} <= reached
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(browser: Browser, file: Path, scheme: str) -> None:
+    # The page's own policy would not let a test's script in.
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
+    page = context.new_page()
+    go(page, file)
+    page.get_by_role("button", name="Side by side").click()
+    page.locator(".pane .node").last.wait_for()
+    page.locator(".rows .row").first.click()
+    page.add_script_tag(path=sample.PANEL / "node_modules" / "axe-core" / "axe.min.js")
+    found = page.evaluate("axe.run()")
+    context.close()
+    faults = [
+        f"{fault['id']}: {fault['nodes'][0]['target']} {fault['nodes'][0]['failureSummary']}"
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+    assert faults == []
+
+
+def test_nothing_is_asked_of_a_network(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "nasty.html"
+    file.write_text(sample.page(title=NASTY), encoding="utf-8")
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.split(":")[0]))
+    go(page, file)
+    title = page.locator("h1").first.inner_text()
+    blocked = page.evaluate("fetch('https://example.org').then(() => 'answered', () => 'blocked')")
+    page.close()
+    assert set(asked) == {"file", "blob"}
+    assert blocked == "blocked"
+    assert title == NASTY
+
+
+def test_a_thousand_kernels_are_a_small_file_that_can_be_moved(
+    browser: Browser, tmp_path: Path
+) -> None:
+    file = tmp_path / "large.html"
+    file.write_text(sample.page(1000), encoding="utf-8")
+    assert file.stat().st_size <= sample.LARGEST
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    go(page, file)
+    before = page.locator(".graph > g").first.get_attribute("transform")
+    page.locator(".graph-area").first.hover()
+    page.mouse.wheel(0, 200)
+    page.wait_for_function(
+        "before => document.querySelector('.graph > g').getAttribute('transform') !== before",
+        arg=before,
+    )
+    page.close()
+
+
+def test_on_paper_are_all_kernels_and_the_source(opened: Page) -> None:
+    opened.emulate_media(media="print")
+    opened.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert opened.locator(".printed tbody tr").count() == 2 * 19
+    assert "line_10 = 10" in opened.locator(".printed pre").inner_text()
+    assert opened.locator(".rows").first.is_hidden()
+    assert opened.evaluate("document.documentElement.getAttribute('data-theme')") == "light"
