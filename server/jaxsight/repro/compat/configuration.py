@@ -42,6 +42,7 @@ _PREFIXES = (
 
 
 _DEVICES = "jax_num_cpu_devices"
+_FLAGS = "XLA_FLAGS"
 
 _FORCED = re.compile(r"--?xla_force_host_platform_device_count=(\d+)")
 
@@ -58,7 +59,7 @@ def at_start() -> dict[str, object]:
 
 def _flagged() -> int:
     """Return how many simulated devices `XLA_FLAGS` asks for."""
-    forced = _FORCED.findall(os.environ.get("XLA_FLAGS", ""))
+    forced = _FORCED.findall(os.environ.get(_FLAGS, ""))
     return int(forced[-1]) if forced else 1
 
 
@@ -103,6 +104,35 @@ def changed(baseline: Mapping[str, object]) -> dict[str, object]:
         and not name.startswith(_PREFIXES)
         and value != baseline[name]
         and _is_literal(value)
+    }
+
+
+def simulate_devices(count: int) -> None:
+    """Change how many simulated devices this process has, if it has any and uses none yet."""
+    options, variables = with_devices(
+        {_DEVICES: values().get(_DEVICES, -1)}, {_FLAGS: os.environ.get(_FLAGS, "")}, count
+    )
+    if _FLAGS in os.environ:
+        os.environ[_FLAGS] = variables.get(_FLAGS, "")
+    option: Any = options.get(_DEVICES, 1)
+    if _DEVICES in values() and values()[_DEVICES] != -1:
+        _update(_DEVICES, option)
+
+
+def with_devices(
+    options: Mapping[str, object], variables: Mapping[str, str], count: int
+) -> tuple[dict[str, object], dict[str, str]]:
+    """Return options and variables that ask for `count` devices, where they ask for several."""
+    is_flag = bool(_FORCED.search(variables.get(_FLAGS, "")))
+    asked = {_DEVICES: count} if count > 1 and _DEVICES in options and not is_flag else {}
+    flag = f"--xla_force_host_platform_device_count={count}" if count > 1 else ""
+    changed = {
+        name: _FORCED.sub(flag, value).strip() if name == _FLAGS else value
+        for name, value in variables.items()
+    }
+    kept = {name: value for name, value in options.items() if name != _DEVICES}
+    return {**kept, **asked}, {
+        name: value for name, value in changed.items() if value or name != _FLAGS
     }
 
 

@@ -75,6 +75,12 @@ def has_missing(data: bytes) -> bool:
     return MissingFunction.__name__.encode() in data
 
 
+def needs_devices(data: bytes) -> bool:
+    """Return whether reading uses devices: values have some, or are arrays of JAX's."""
+    names = (each.__name__.encode() for each in (_device, array_of))
+    return any(pickle.SHORT_BINUNICODE + bytes([len(name)]) + name in data for name in names)
+
+
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: object) -> Any:
         place = _place(value)

@@ -17,6 +17,7 @@ the same. All passes are repeated until none makes the candidate smaller. On equ
 * `unwrap` replaces a loop or a `cond` by one iteration or branch.
 * `thin` deletes equations inside loop bodies and branches.
 * `prune` removes what no output needs, such as carries of loops that nothing reads.
+* `fewer_devices` makes meshes smaller.
 * `shrink` makes sizes of axes smaller.
 * `narrow` makes dtypes narrower.
 * `simplify` merges arguments, and makes their values simpler.

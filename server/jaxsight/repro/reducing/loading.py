@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jax
+from jax.sharding import NamedSharding
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.staging import Program, stage
 from jaxsight.repro.compat import backends, pickling
+from jaxsight.repro.compat.mesh_equations import abstract, divided, placement
 from jaxsight.repro.failures import FINISHED, failure_of
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import ChildLimits
@@ -113,9 +115,13 @@ def execute(loaded: LoadedRepro) -> types.ModuleType:
 
 @dataclass(frozen=True, slots=True)
 class ProgramInputs:
-    """The values of the arrays among the arguments of `main`, and which leaves they are."""
+    """The values of the arrays among the arguments of `main`, and which leaves they are.
+
+    Those of several devices have placements, which become constraints at the program's start.
+    """
 
     values: tuple[Value, ...]
+    placements: tuple[NamedSharding | None, ...]
     positions: tuple[int, ...]
     structure: tuple[jax.tree_util.PyTreeDef, list[object]] | None
     """The tree of the arguments with their other leaves, if it can be sent."""
@@ -150,7 +156,8 @@ def _split(arguments: object) -> ProgramInputs:
         if module is not None:
             sys.modules[NAME] = module
     structure = (tree, others) if same else None
-    return ProgramInputs(tuple(known.values()), tuple(known), structure)
+    placements = tuple(placement(leaves[index]) for index in known)
+    return ProgramInputs(tuple(known.values()), placements, tuple(known), structure)
 
 
 def _of_child(task: Callable[[], bytes], limits: ChildLimits) -> bytes:
@@ -185,7 +192,7 @@ def traced(loaded: LoadedRepro, inputs: ProgramInputs, limits: ChildLimits) -> C
 
     def task() -> bytes:
         program = _trace(loaded, inputs)
-        return pickling.dumps(program) if backends.are_initialized() else b""
+        return _without_devices(program) if backends.are_initialized() else b""
 
     written = _of_child(task, limits)
     try:
@@ -197,6 +204,19 @@ def traced(loaded: LoadedRepro, inputs: ProgramInputs, limits: ChildLimits) -> C
         raise Unloadable(f"cannot trace main: {type(error).__name__}: {first}") from error
 
 
+def _without_devices(program: Program) -> bytes:
+    """Return a program as bytes that can be read where no devices are used.
+
+    Raises:
+        Unloadable: it places arrays on devices.
+    """
+    equations = [abstract(equation) for equation in program.jaxpr.eqns]
+    written = pickling.dumps(Program(program.jaxpr.replace(eqns=equations), program.consts))
+    if pickling.needs_devices(written):
+        raise Unloadable("it places arrays on devices")
+    return written
+
+
 def _trace(loaded: LoadedRepro, inputs: ProgramInputs) -> Program:
     def program(*arrays: object) -> object:
         module = execute(loaded)
@@ -205,7 +225,8 @@ def _trace(loaded: LoadedRepro, inputs: ProgramInputs) -> Program:
         else:
             leaves, tree = jax.tree.flatten(module.inputs())
         leaves = list(leaves)
-        for position, array in zip(inputs.positions, arrays, strict=True):
+        placed = map(divided, arrays, inputs.placements)
+        for position, array in zip(inputs.positions, placed, strict=True):
             leaves[position] = array
         return module.main(*jax.tree.unflatten(tree, leaves))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ from jaxsight.interpreters.compat.staging import (
     substituted,
     with_inner,
 )
+from jaxsight.repro.compat.mesh_equations import mesh_axes
 from jaxsight.repro.compat.pruning import needed
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.equations import trips
@@ -37,6 +39,7 @@ from jaxsight.repro.reducing.equations.candidates import (
 )
 from jaxsight.repro.reducing.equations.inlining import Copy
 from jaxsight.repro.reducing.equations.recording import Recorded
+from jaxsight.repro.reducing.equations.retyping import Retyping
 
 
 def unwrap(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
@@ -146,10 +149,13 @@ def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     levels = itertools.chain.from_iterable(all_jaxprs(part.value) for part in inside)
     size = max((len(open_jaxpr(jaxpr).eqns) for jaxpr in levels), default=0)
     while size:
-        tries = (
+        rewritten = (
             Candidate(candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs)
             for equations in _rewritten(candidate.equations, size)
         )
+        tries: Iterator[Candidate | None] = rewritten
+        if mesh_axes(candidate.equations):  # types say over which axes values in shards vary
+            tries = map(Retyping().candidate, rewritten)
         smaller = checker.first(cheaper(candidate, tries))
         if smaller is not None:
             candidate = smaller
@@ -199,7 +205,7 @@ def _smaller(jaxpr: Jaxpr, size: int) -> Iterator[Jaxpr]:
         start = max(end - size, 0)
         if size > len(jaxpr.eqns) and start == 0 and end < len(jaxpr.eqns):
             continue
-        for filling in ("input", "ones", "zeros"):
+        for filling in ("operand", "input", "ones", "zeros"):
             smaller = _without(jaxpr, start, end, filling)
             if smaller is not None:
                 yield smaller
@@ -222,7 +228,10 @@ def _without(jaxpr: Jaxpr, start: int, end: int, filling: str) -> Jaxpr | None:
         for var in equation.outvars:
             if is_dropped(var) or id(var) not in read:
                 continue
-            made = _filling(var, filling, (*jaxpr.invars, *jaxpr.constvars))
+            given: Sequence[Atom] = (*jaxpr.invars, *jaxpr.constvars)
+            if filling == "operand":
+                given = substituted(equation.invars, replacements)
+            made = _filling(var, filling, given)
             if made is None:
                 return None
             replacements[id(var)], equations = made
@@ -252,10 +261,15 @@ def _live(equations: Sequence[Equation], outputs: Sequence[Atom]) -> list[Equati
     return kept[::-1]
 
 
-def _filling(var: Var, filling: str, inputs: Sequence[Var]) -> tuple[Atom, list[Equation]] | None:
-    """Return what replaces a variable, with the equations that make it."""
-    if filling == "input":
-        same = [each for each in inputs if avals.text(each.aval) == avals.text(var.aval)]
+def _text(atom: Atom) -> str:
+    """Return the type of an atom, without the mesh axes over which it varies."""
+    return re.sub(r"\{V:.*\}$", "", avals.text(atom.aval))
+
+
+def _filling(var: Var, filling: str, given: Sequence[Atom]) -> tuple[Atom, list[Equation]] | None:
+    """Return what replaces a variable, with the equations that make it: one of `given`, or ones."""
+    if filling in ("operand", "input"):
+        same = [each for each in given if _text(each) == _text(var)]
         return (same[0], []) if same else None
     if is_key(var.aval) or not hasattr(var.aval, "dtype"):
         return None

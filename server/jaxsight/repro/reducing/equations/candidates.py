@@ -24,6 +24,7 @@ from jaxsight.interpreters.compat.staging import (
     opened,
     substituted,
 )
+from jaxsight.repro.compat.mesh_equations import mesh_axes
 from jaxsight.repro.reducing.equations.trips import iterations
 
 Array: TypeAlias = np.ndarray
@@ -198,9 +199,11 @@ def cost(candidate: Candidate) -> tuple[int, ...]:
     """Return what the reducer minimizes, most important first."""
     variables = (*candidate.inputs, *(v for e in candidate.equations for v in e.outvars))
     shapes = [var.aval.shape for var in variables if hasattr(var.aval, "shape")]
+    meshes = mesh_axes(candidate.equations)
     return (
         candidate.count,
         len(candidate.inputs) + len(candidate.outputs),
+        sum(math.prod(mesh.values()) + len(mesh) for mesh in meshes),
         sum(map(math.prod, shapes)),
         sum(map(len, shapes)),
         iterations(candidate.equations),

@@ -16,6 +16,7 @@ from jaxsight.interpreters.compat.staging import Program
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.checker import Checker
+from jaxsight.repro.reducing.devices import placed
 from jaxsight.repro.reducing.equations.candidates import (
     Candidate,
     Value,
@@ -69,6 +70,7 @@ def _search(candidate: Candidate) -> bytes:
         if any(map(has_nan, results)) and not any(map(has_nan, operands)):
             raise _FoundNan
 
+    candidate = placed(candidate)
     run = Run(is_split=True, observe=observe)
     try:
         for _ in run.steps(candidate.equations, arguments_of(candidate)):

@@ -11,6 +11,7 @@ from jaxsight.repro.emit.repro_file import About, CannotEmit
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import ChildLimits
+from jaxsight.repro.reducing.devices import placed
 from jaxsight.repro.reducing.equations.candidates import Candidate, Keys
 from jaxsight.repro.reducing.equations.evaluation import function_of
 
@@ -46,6 +47,7 @@ def write(candidate: Candidate, about: About, path: Path, kind: _Kind = "jax") -
     Raises:
         CannotEmit: it cannot be written.
     """
+    candidate = placed(candidate)
     names = [f"x{index}" if index else "x" for index in range(len(candidate.inputs))]
     arguments = [
         values.ConcreteValue(value.data, key=value.impl)

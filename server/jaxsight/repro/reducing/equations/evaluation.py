@@ -15,6 +15,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.failures import RunFailure, failure_in
+from jaxsight.repro.reducing.devices import placed
 from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value
 
 Path = tuple[tuple[int, int], ...]
@@ -183,6 +184,7 @@ def observed(candidate: Candidate, check: Check, jitted: bool) -> RunFailure:
 
     Results without `jit` that are known for its arguments are not computed again.
     """
+    candidate = placed(candidate)
     program = function_of(candidate)
     known = [candidate.eager.get(id(atom)) for atom in candidate.outputs]
     results = [value for value in known if value is not None]

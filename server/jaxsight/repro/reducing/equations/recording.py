@@ -15,6 +15,7 @@ import numpy as np
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import ChildLimits
+from jaxsight.repro.reducing.devices import placed
 from jaxsight.repro.reducing.equations.candidates import Array, Candidate, Keys, Value
 from jaxsight.repro.reducing.equations.evaluation import Run, arguments_of, value_of
 from jaxsight.repro.values import has_nan
@@ -68,6 +69,7 @@ def record(candidate: Candidate, limits: ChildLimits, *, split: bool = False) ->
 
 def _write(candidate: Candidate, folder: Path, split: bool) -> bytes:
     """Write the results of each equation to a file, and a line about each to another."""
+    candidate = placed(candidate)
     offset = 0
     poisoned = False
     with (

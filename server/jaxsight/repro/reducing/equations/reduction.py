@@ -12,6 +12,7 @@ from jaxsight.repro.emit.repro_file import About
 from jaxsight.repro.failures import RunFailure
 from jaxsight.repro.reducing import loading
 from jaxsight.repro.reducing.checker import CandidateKind, Checker
+from jaxsight.repro.reducing.devices import environment_of
 from jaxsight.repro.reducing.equations import emission
 from jaxsight.repro.reducing.equations.arguments import simplify
 from jaxsight.repro.reducing.equations.bodies import prune, shorten, thin, unwrap
@@ -23,6 +24,7 @@ from jaxsight.repro.reducing.equations.inlining import flatten, inlined
 from jaxsight.repro.reducing.equations.ranks import flatter
 from jaxsight.repro.reducing.equations.recording import Recorded, record
 from jaxsight.repro.reducing.equations.sizes import narrow, shrink
+from jaxsight.repro.reducing.meshes import fewer_devices
 from jaxsight.repro.reducing.result import Pass, reduced, write_last
 from jaxsight.repro.reducing.task import NotReproduced, Reduced, Task, fails
 
@@ -78,11 +80,12 @@ def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Che
             return observed(candidate, checker.check, jitted)
         with tempfile.TemporaryDirectory(prefix="jaxsight-candidate-") as folder:
             path = Path(folder, "candidate.py")
-            emission.write(candidate, about(checker.expected), path)
+            emission.write(candidate, about(candidate, checker.expected), path)
             return fails(path, task.limits)
 
-    def about(failure: RunFailure) -> About:
-        return About(failure, task.environment, checker.check.lines(jitted))
+    def about(candidate: Candidate, failure: RunFailure) -> About:
+        environment = environment_of(candidate, task.environment)
+        return About(failure, environment, checker.check.lines(jitted))
 
     unit = CandidateKind(
         "equations",
@@ -91,7 +94,7 @@ def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Che
         digest=lambda candidate: f"{digests.of(candidate)}{'j' * jitted}",
         count=lambda candidate: candidate.count,
         save=lambda candidate, failure, path: emission.write_in_child(
-            candidate, about(failure), path, task.limits
+            candidate, about(candidate, failure), path, task.limits
         ),
         admits=is_finite if finite else lambda candidate: True,
     )
@@ -116,7 +119,7 @@ def _to_fixed_point(candidate: Candidate, checker: Checker[Candidate]) -> Candid
         unwrap_recorded: Pass[Candidate] = partial(unwrap, recorded=recorded)
         shorten_recorded: Pass[Candidate] = partial(shorten, recorded=recorded)
         loops = (unwrap_recorded, shorten_recorded)
-        others = (bypass, *loops, thin, prune, shrink, flatter, narrow, simplify)
+        others = (bypass, *loops, thin, prune, fewer_devices, shrink, flatter, narrow, simplify)
         for each in (drop_outputs, *others):
             candidate = each(candidate, checker)
         if cost(candidate) >= before:

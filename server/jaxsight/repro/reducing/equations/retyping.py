@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from jaxsight.interpreters.compat.equations import bind
 from jaxsight.interpreters.compat.inner import Inner, replaced
 from jaxsight.interpreters.compat.jaxpr_types import (
     Atom,
@@ -18,7 +17,9 @@ from jaxsight.interpreters.compat.jaxpr_types import (
     Params,
     Var,
 )
-from jaxsight.interpreters.compat.staging import Program, is_literal, stage, with_inner
+from jaxsight.interpreters.compat.staging import Program, is_literal, opened, stage, with_inner
+from jaxsight.meshes.compat.shard_maps import shard_map
+from jaxsight.repro.compat.mesh_equations import around, call_mapped, call_resized
 from jaxsight.repro.compat.retyping import retyped
 from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value, of_program
 
@@ -49,10 +50,17 @@ class _Untyped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Retyping:
-    """New sizes of axes, and new dtypes, by the old ones."""
+    """New sizes of axes, and new dtypes, by the old ones; and another mesh.
+
+    Attributes:
+        mesh_axes: the new sizes of axes of meshes, by name; an axis of size 0 is removed.
+        shards: the new sizes inside of a `shard_map`, by the old ones; by default `sizes`.
+    """
 
     sizes: Mapping[int, int] = field(default_factory=dict)
     dtypes: Mapping[DType, DType] = field(default_factory=dict)
+    mesh_axes: Mapping[str, int] = field(default_factory=dict)
+    shards: Mapping[int, int] | None = None
 
     def shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the new shape of an array."""
@@ -61,7 +69,7 @@ class Retyping:
     def aval(self, aval: Aval) -> Aval:
         """Return the new type of an array."""
         dtype = self.dtypes.get(aval.dtype, aval.dtype)
-        return retyped(aval, self.shape(aval.shape), dtype)
+        return retyped(aval, self.shape(aval.shape), dtype, self.mesh_axes)
 
     def value(self, value: Value) -> Value:
         """Return the beginning of an array, in its new dtype."""
@@ -109,6 +117,13 @@ class Retyping:
         self, inputs: Sequence[Var], equations: Sequence[Equation], outputs: Sequence[Atom]
     ) -> Program:
         """Trace equations again at the new types of their inputs."""
+        run = self._function(inputs, equations, outputs)
+        return stage(run, [self.aval(var.aval) for var in inputs]).program
+
+    def _function(
+        self, inputs: Sequence[Var], equations: Sequence[Equation], outputs: Sequence[Atom]
+    ) -> Callable[..., list[object]]:
+        """Return a function that traces equations again, of arguments of the new types."""
 
         def run(*arguments: object) -> list[object]:
             values = dict(zip(map(id, inputs), arguments, strict=True))
@@ -117,13 +132,24 @@ class Retyping:
                 return self.literal(atom) if is_literal(atom) else values[id(atom)]
 
             for equation in equations:
-                renewed = equation.replace(params=self.params(equation.params))
-                with equation.ctx.manager:
-                    results = bind(renewed, [read(atom) for atom in equation.invars])
+                with around(equation.ctx, self.mesh_axes):
+                    results = self._results(equation, [read(atom) for atom in equation.invars])
                 values.update(zip(map(id, equation.outvars), results, strict=True))
             return [read(atom) for atom in outputs]
 
-        return stage(run, [self.aval(var.aval) for var in inputs]).program
+        return run
+
+    def _results(self, equation: Equation, operands: Sequence[object]) -> Sequence[object]:
+        if equation.primitive.name == "shard_map":
+            program = opened(shard_map(equation.params).body)
+            if program.consts or program.jaxpr.constvars:
+                raise _Untyped
+            sizes = self.sizes if self.shards is None else self.shards
+            inside = replace(self, sizes=sizes)
+            jaxpr = program.jaxpr
+            body = inside._function(jaxpr.invars, jaxpr.eqns, jaxpr.outvars)
+            return call_mapped(equation, body, self.mesh_axes, operands)
+        return call_resized(equation, self.params(equation.params), self.mesh_axes, operands)
 
     def candidate(self, candidate: Candidate) -> Candidate | None:
         """Return a candidate with the new types; None if it is not a program then."""
