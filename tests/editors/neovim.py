@@ -145,17 +145,22 @@ class Neovim:
 
 @contextmanager
 def neovim(
-    folder: Path, scratch: Path, setup: str | None = None, **variables: str
+    folder: Path,
+    scratch: Path,
+    setup: str | None = None,
+    *,
+    python: str = sys.executable,
+    **variables: str,
 ) -> Iterator[Neovim]:
     """A Neovim in `folder` whose `jaxsight` is the one under test; it ends with the block.
 
-    It is set up by Lua of one's own, or as the documentation says. `variables` are of its
-    environment.
+    It is set up by Lua of one's own, or as the documentation says. The server runs with `python`;
+    `variables` are of Neovim's environment.
     """
     commands = scratch / "bin"
     commands.mkdir()
     command = commands / "jaxsight"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m jaxsight "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{python}" -m jaxsight "$@"\n')
     command.chmod(0o755)
     init = scratch / "init.lua"
     init.write_text(documented_setup() if setup is None else setup, encoding="utf-8")

@@ -153,6 +153,18 @@ async def test_places_are_shown_in_the_editor(client: Client) -> None:
     assert (await client.heard("jaxsight/reveal", 2))[1] == {"places": [place], "focus": True}
 
 
+async def test_an_editor_that_highlights_nothing_goes_to_the_first_place(client: Client) -> None:
+    client.answers["window/showDocument"] = lambda params: {"success": True}
+    await introduce(
+        client, window={"showDocument": {"support": True}}, experimental={"jaxsight": False}
+    )
+    page = await browser(client)
+    place = {"uri": URI, "range": span(3, 4, 5)}
+    await page.say(type="reveal", places=[place], focus=False)
+    _, shown = await client.heard("window/showDocument", 2)
+    assert shown == {"uri": URI, "takeFocus": False, "selection": span(3, 4, 4)}
+
+
 async def test_a_page_chooses_and_measures_as_the_editor_does(
     client: Client, session: FakeSession
 ) -> None:

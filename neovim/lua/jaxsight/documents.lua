@@ -104,8 +104,8 @@ local function range_of(buffer, link, encoding)
     byte(buffer, to.line, to.character, encoding)
 end
 
-local function mark(buffer, row, column, last, after)
-  vim.api.nvim_buf_set_extmark(buffer, lit, row, column, {
+local function mark(buffer, row, column, last, after, namespace)
+  vim.api.nvim_buf_set_extmark(buffer, namespace or lit, row, column, {
     end_row = last,
     end_col = after,
     hl_group = 'LspReferenceText',
@@ -159,14 +159,17 @@ local function light_source(source, document, row)
   end
 end
 
--- Highlights places of source files, until the cursor moves.
-function M.light_places(places, encoding)
-  for _, window in ipairs(vim.api.nvim_list_wins()) do
-    vim.api.nvim_buf_clear_namespace(vim.api.nvim_win_get_buf(window), lit, 0, -1)
+-- Highlights places of source files, in a namespace that has no others.
+function M.light_places(places, encoding, namespace)
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(buffer) then vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1) end
   end
   for _, place in ipairs(places) do
     local buffer = vim.fn.bufnr(vim.uri_to_fname(place.uri))
-    if buffer > 0 and vim.api.nvim_buf_is_loaded(buffer) then mark(buffer, range_of(buffer, place, encoding)) end
+    if buffer > 0 and vim.api.nvim_buf_is_loaded(buffer) then
+      local row, column, last, after = range_of(buffer, place, encoding)
+      mark(buffer, row, column, last, after, namespace)
+    end
   end
 end
 

@@ -176,16 +176,19 @@ class PanelPages:
         return await self._virtual_documents.with_links({"uri": uri})
 
     async def reveal(self, places: Sequence[types.Location], *, focus: bool) -> None:
-        """Show places of open documents in the editor; `focus`: go to the first."""
+        """Show places of open documents in the editor; `focus`: go to the first.
+
+        A client that highlights no places goes to the first at any rate.
+        """
         context = self._context
         places = [place for place in places if context.documents.view(place.uri) is not None]
         if context.client.knows_us:
             sent = context.converter.unstructure(places)
             context.notify(REVEAL, {"places": sent, "focus": focus})
-        if places and focus and context.client.shows_documents:
+        if places and context.client.shows_documents and (focus or not context.client.knows_us):
             uri, range = places[0].uri, places[0].range
             start = types.Range(range.start, range.start)
-            params = types.ShowDocumentParams(uri=uri, take_focus=True, selection=start)
+            params = types.ShowDocumentParams(uri=uri, take_focus=focus, selection=start)
             await context.connection.window_show_document_async(params)
 
     async def choose_set(self, uri: str, function: str, name: str) -> None:
