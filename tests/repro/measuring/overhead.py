@@ -1,9 +1,14 @@
-"""What capture costs: functions of libraries, traced and executed with and without it."""
+"""What capture costs: functions of libraries, traced and executed with and without it.
+
+Two processes, one of them under capture, trace each function in turns, so that both have the same
+neighbours; time is that of the thread on its processor, and each function's is the median of
+`--rounds`. JAX's caches are cleared between. A collection of all of Python's objects, which takes
+as long as the process is large, runs before each function, and is in no time.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -15,65 +20,89 @@ from tests.repro.measuring.reductions import BOOT
 MOST = 1.3
 
 _SCRIPT = """
-import gc, json, sys, time, warnings
+import gc, sys, time, warnings
 warnings.simplefilter("ignore")
 sys.path[:0] = {path!r}
 import jax
 from tests.repro.planted import functions
-chosen = functions().values()
+chosen = list(functions().values())
 gc.collect()
-gc.freeze()  # else a collection of all modules, 0.35 s, is part of one time or of the other
-traced = ran = 0.0
-for function, args in chosen:
+gc.freeze()
+print("@", len(chosen), flush=True)
+for line in sys.stdin:
+    action, index = line.split()
+    function, args = chosen[int(index)]
+    jax.clear_caches()
+    gc.collect()
     jitted = jax.jit(lambda *args: function(*args))
-    start = time.perf_counter()
+    start = time.thread_time()
     jitted.trace(*args)
-    traced += time.perf_counter() - start
-    start = time.perf_counter()
-    jax.block_until_ready(jitted(*args))
-    ran += time.perf_counter() - start
-print(json.dumps([traced, ran]))
+    if action == "run":
+        start = time.process_time()  # XLA compiles in threads of its own
+        jax.block_until_ready(jitted(*args))
+        print("@", time.process_time() - start, flush=True)
+    else:
+        print("@", time.thread_time() - start, flush=True)
 """
+
+
+class _Measured:
+    """A process that traces or runs functions, and says how long each took."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.functions = int(self._answer())
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("@ "):
+                return line[2:]
+        raise RuntimeError("the process ended")
+
+    def seconds(self, action: str, index: int) -> float:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{action} {index}\n")
+        self._process.stdin.flush()
+        return float(self._answer())
+
+    def end(self) -> None:
+        self._process.communicate()
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="overhead", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tracing", action="store_true", help="trace only, which is quick")
     options = parser.parse_args(arguments)
     root = Path(__file__).parents[3]
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "script.py")
         script.write_text(_SCRIPT.format(path=[str(root), str(root / "server")]))
-        plain, captured = [], []
-        for number in range(options.rounds):
-            case = Path(folder, f"case{number}")
-            case.mkdir()
-            run = [
-                sys.executable,
-                str(BOOT),
-                "repro",
-                "run",
-                "script",
-                str(case),
-                "--",
-                str(script),
-            ]
-            plain.append(_seconds([sys.executable, str(script)]))
-            captured.append(_seconds(run))
-    print("| | without | with capture | ratio |")
-    print("| - | -: | -: | -: |")
-    ratios = []
-    for index, name in enumerate(("tracing", "compiling and running")):
-        before = statistics.median(times[index] for times in plain)
-        after = statistics.median(times[index] for times in captured)
-        ratios.append(after / before)
-        print(f"| {name} | {before:.2f} s | {after:.2f} s | {after / before:.2f} |")
-    return 0 if ratios[0] <= MOST else 1
+        case = Path(folder, "case")
+        case.mkdir()
+        run = [sys.executable, str(BOOT), "repro", "run", "script", str(case), "--", str(script)]
+        plain, captured = _Measured([sys.executable, str(script)]), _Measured(run)
+        print("| | without | with capture | ratio |")
+        print("| - | -: | -: | -: |")
+        tracing = _compare("tracing", "trace", options.rounds, plain, captured)
+        if not options.tracing:
+            _compare("compiling and running", "run", 1, plain, captured)
+        plain.end()
+        captured.end()
+    return 0 if tracing <= MOST else 1
 
 
-def _seconds(command: list[str]) -> list[float]:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr[-2000:])
-    times: list[float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return times
+def _compare(title: str, action: str, rounds: int, plain: _Measured, captured: _Measured) -> float:
+    """Print a row of the table; return the ratio of the sums of each function's median."""
+    before = after = 0.0
+    for index in range(plain.functions):
+        pairs = [
+            (plain.seconds(action, index), captured.seconds(action, index)) for _ in range(rounds)
+        ]
+        before += statistics.median(pair[0] for pair in pairs)
+        after += statistics.median(pair[1] for pair in pairs)
+    print(f"| {title} | {before:.2f} s | {after:.2f} s | {after / before:.2f} |", flush=True)
+    return after / before

@@ -86,7 +86,7 @@ class Building:
     def forget(self) -> None:
         """Drop the functions: they live as long as without a tracker."""
         self.wrappers.clear()
-        self.values.function_of = lambda value: None
+        self.values.forget()
 
     def tree(self, error: BaseException | None = None) -> TrackedTree:
         """Return what has been recorded so far."""

@@ -68,8 +68,7 @@ class Values:
         self.array_type: type = jax.Array
 
     def release(self, small: int) -> dict[int, weakref.ref[object]]:
-        """Drop the functions, and arrays of more than `small` bytes; return these weakly."""
-        self.function_of = lambda value: None
+        """Drop arrays of more than `small` bytes; return these weakly."""
         large = {
             number: weakref.ref(array)
             for number, array in self.arrays.items()
@@ -78,6 +77,14 @@ class Values:
         for number in large:
             del self.arrays[number]
         return large
+
+    def forget(self) -> None:
+        """Drop what recognizes values: the tree is complete, and later calls may refer to it."""
+        self.function_of = lambda value: None
+        self.made = NOTHING
+        self._known.clear()
+        self._structures.clear()
+        self._metas.clear()
 
     def operand(self, value: object) -> Operand:
         """Return a leaf as an operand; arrays that are not known yet are captured."""
@@ -96,7 +103,7 @@ class Values:
                 number = self.function_of(value)
                 return PlainValue(value) if number is None else FunctionRef(number)
             captured = self.define(value)
-            self.arrays[captured.number] = value
+            self.arrays[captured] = value
             return captured
         return self.define(value)
 
@@ -120,11 +127,11 @@ class Values:
     def define(self, value: object) -> Ref:
         """Return a new number for a value that was passed to, or returned by, a function."""
         numbered = _Numbered(value)
-        numbered.ref = ref = Ref(next(_NUMBERS))
+        numbered.ref = ref = next(_NUMBERS)
         self._known[id(value)] = numbered
         aval = getattr(value, "aval", None)
         if aval is not None:
-            self.avals[ref.number] = aval
+            self.avals[ref] = aval
         return ref
 
     def result(self, value: object) -> Operand:

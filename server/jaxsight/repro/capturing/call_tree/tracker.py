@@ -448,7 +448,7 @@ class Tracker:
             finally:
                 state.inside, state.binds = inside, binds
             listed = results if isinstance(results, (list, tuple)) else (results,)
-            record.results = tuple([values.define(result).number for result in listed])
+            record.results = tuple([values.define(result) for result in listed])
             return results
 
         return bind

@@ -96,7 +96,7 @@ class Equations:
     def atom(self, operand: Operand) -> Atom:
         """Return the variable or literal of an operand."""
         if isinstance(operand, Ref):
-            variable = self.variable(operand.number)
+            variable = self.variable(operand)
             return self._aliases.get(id(variable), variable)
         if isinstance(operand, PlainValue) and isinstance(
             operand.value, (bool, int, float, complex, np.generic, np.ndarray)
@@ -115,7 +115,7 @@ class Equations:
         return equations
 
     def _called(self, item: Item) -> CallEquation:
-        reads = [self.atom(Ref(number)) for number in self.read_by(item)]
+        reads = [self.atom(number) for number in self.read_by(item)]
         results: list[Var] = []
         if isinstance(item, JaxCall):
             for bind in item.binds:
@@ -129,7 +129,7 @@ class Equations:
         """Yield the numbers of the values that a call reads, also in the functions passed to it."""
         for operand in item.operands():
             if isinstance(operand, Ref):
-                yield operand.number
+                yield operand
             elif isinstance(operand, FunctionRef) and isinstance(item, JaxCall):
                 user = self._owner.body_of(operand.number, item)
                 if user is not None and id(user) not in self._visited:
@@ -146,12 +146,12 @@ class Equations:
     def read_directly(self, user: UserCall) -> Iterator[int]:
         """Yield the numbers of the values that a function reads outside of inner functions."""
         for item in user.body:
-            yield from (operand.number for operand in item.operands() if isinstance(operand, Ref))
+            yield from (operand for operand in item.operands() if isinstance(operand, Ref))
         yield from user.results
 
     def defined_in(self, user: UserCall) -> Iterator[int]:
         """Yield the numbers of the values that a function gets or computes."""
-        yield from (part.number for part in user.arguments.operands() if isinstance(part, Ref))
+        yield from (part for part in user.arguments.operands() if isinstance(part, Ref))
         for item in user.body:
             if isinstance(item, Bind):
                 yield from item.results

@@ -161,7 +161,7 @@ class Functions:
     def _kinds(self, arguments: Arguments) -> Key:
         """Return the types of arguments."""
         kinds = [
-            str(self.tree.avals.get(operand.number)) if isinstance(operand, Ref) else repr(operand)
+            str(self.tree.avals.get(operand)) if isinstance(operand, Ref) else repr(operand)
             for operand in arguments.operands()
         ]
         return (tuple(kinds), tuple(packed.node for packed in arguments.args))
@@ -247,12 +247,12 @@ class Functions:
         (leaf,) = packed.leaves
         if isinstance(leaf, Ref):
             if not isinstance(expr, Atom):
-                if leaf.number not in used:
+                if leaf not in used:
                     return
                 name = scope.names.fresh(base)
                 scope.body.append(Assign(name, expr))
                 expr = Atom(name)
-            scope.write(self.equations.variable(leaf.number), expr)
+            scope.write(self.equations.variable(leaf), expr)
 
     def body(self, scope: Scope, user: UserCall) -> None:
         """Write the body of a function."""
@@ -271,7 +271,7 @@ class Functions:
 
     def _write_body(self, scope: Scope, user: UserCall) -> None:
         equations = self.equations.of_body(user)
-        outputs = [self.equations.atom(Ref(number)) for number in user.results]
+        outputs = [self.equations.atom(number) for number in user.results]
         self._write_constants(scope)
         self._leaked(scope, user)
         if user.failed and not (equations and equations[-1].effects):
@@ -355,7 +355,7 @@ class Functions:
         for leaf, atom in zip(item.result.leaves, atoms, strict=True):
             if isinstance(leaf, Ref) and atom is not None:
                 with contextlib.suppress(KeyError):  # a value that nothing reads
-                    scope.write(self.equations.variable(leaf.number), scope.operand(atom))
+                    scope.write(self.equations.variable(leaf), scope.operand(atom))
 
     def _assign(self, scope: Scope, result: Pytree, expr: Expr, api: str) -> None:
         used = {n for n in result.numbers if scope.uses.get(id(self.equations.variable(n)))}

@@ -112,9 +112,9 @@ class _Arguments:
         for index, packed in enumerate((*inner.args, *inner.kwargs.values())):
             base = bases[index] if index < len(bases) else "x"
             for leaf in packed.leaves:
-                if isinstance(leaf, Ref) and leaf.number not in named:
-                    named.add(leaf.number)
-                    self._name(leaf.number, base)
+                if isinstance(leaf, Ref) and leaf not in named:
+                    named.add(leaf)
+                    self._name(leaf, base)
         for number in sorted(used - named):
             if number in self._tree.arrays:
                 self._name(number, "captured")
@@ -151,7 +151,7 @@ class _Arguments:
         assert isinstance(leaf, PlainValue)
         number = -1 - len(self._tree.arrays)
         self._tree.arrays[number] = leaf.value
-        return Ref(number)
+        return number
 
     def _bases(self, root: JaxCall | FailedStep) -> list[str]:
         """Return base names for the arguments: those of the function that gets them."""
