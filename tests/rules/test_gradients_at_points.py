@@ -84,12 +84,12 @@ def gradient(
     return np.asarray(function(**given)), list(map(np.asarray, jax.grad(total)(floats).values()))
 
 
-@pytest.mark.parametrize("text", [*texts(FOUND)], ids=range(3))
+@pytest.mark.parametrize("text", [*texts(FOUND)], ids=range(4))
 async def test_gradients_are_nan_where_the_rule_says_so(
     text: str, session: Session, tmp_path: Path
 ) -> None:
-    if "jax_debug_nans" in text:
-        return
+    if "jax_debug_nans" in text or "shard_map" in text:
+        return  # inside of `shard_map`, no value of an argument is known to reach what is hidden
     module, lines = executed(text), text.splitlines()
     for finding in await findings(session, text, tmp_path):
         at = {name: float(number) for name, number in _SAID.findall(finding.message)}
@@ -101,6 +101,6 @@ async def test_gradients_are_nan_where_the_rule_says_so(
         assert any(np.isnan(each).any() for each in gradients), (name, at)
 
 
-@pytest.mark.parametrize("text", [*texts(NOT_FOUND)], ids=range(2))
+@pytest.mark.parametrize("text", [*texts(NOT_FOUND)], ids=range(3))
 async def test_nothing_is_found_in_near_misses(text: str, session: Session, tmp_path: Path) -> None:
     assert await findings(session, text, tmp_path) == []

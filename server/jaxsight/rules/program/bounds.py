@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.loops import passed
 from jaxsight.rules.program.steps import elements, numbers
 from jaxsight.rules.program.walks import alike, literal, maker_of, stripped
 from jaxsight.wire.primitives import MOVES, PICKS
@@ -18,6 +19,12 @@ from jaxsight.wire.program import LITERAL, Step
 Bounds = tuple[float, float]
 
 ANY: Bounds = (-math.inf, math.inf)
+_EXCHANGES = frozenset(
+    {"pmax", "pmin", "pvary", "pcast", "all_gather", "all_gather_invariant", "all_to_all"}
+)
+"""Collectives whose results have elements of their operands, each by its own operand."""
+_SUMS_OF_DEVICES = frozenset({"psum", "psum_invariant", "reduce_scatter"})
+"""Sums over one or more devices, each by its own operand."""
 _SAME = frozenset({"reduce_max", "reduce_min", "cummax", "cummin"}) | PICKS
 _JOINED = frozenset({"concatenate", "pad"})
 _WITHIN: dict[str, Bounds] = {
@@ -45,6 +52,10 @@ class KnownValues:
     _bounds: dict[int, Bounds] = field(default_factory=dict)
     _whole: dict[int, bool] = field(default_factory=dict)
     _positive: dict[int, bool] = field(default_factory=dict)
+    _passed: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._passed = passed(self.flow)
 
     def bounds(self, number: int, depth: int = _MOST) -> Bounds:
         """Return the least and the greatest number that the elements of a value may be."""
@@ -102,8 +113,13 @@ class KnownValues:
         flow, step = self.flow, self.flow.made_by(number)
         if self.bounds(number)[0] > 0:
             return True
-        if step is None or not depth:
+        if not depth:
             return False
+        if step is None:
+            outer = self._passed.get(number)
+            return outer is not None and self.is_positive(outer, depth - 1)
+        if step.primitive in _EXCHANGES | _SUMS_OF_DEVICES:
+            return self.is_positive(_own_operand(step, number), depth - 1)
 
         def are(operands: Sequence[int]) -> list[bool]:
             return [self.is_positive(operand, depth - 1) for operand in operands]
@@ -155,8 +171,15 @@ class KnownValues:
             )
         if value.dtype == "bool":
             return (0, 1)
+        if step is None and depth and (outer := self._passed.get(number)) is not None:
+            return self.bounds(outer, depth - 1)
         if step is None or not depth:
             return (0, math.inf) if value.dtype.startswith("uint") else ANY
+        if step.primitive in _EXCHANGES | _SUMS_OF_DEVICES:
+            low, high = self.bounds(_own_operand(step, number), depth - 1)
+            if step.primitive in _EXCHANGES:
+                return (low, high)
+            return (low if low >= 0 else -math.inf, high if high <= 0 else math.inf)
         if step.primitive == "iota":
             return (0, max(value.shape, default=1) - 1)
         if step.primitive == "select_n":
@@ -268,6 +291,11 @@ class KnownValues:
             and bits.primitive == "bitcast_convert_type"
             and self.literal(step.operands[1]) == 1
         )
+
+
+def _own_operand(step: Step, number: int) -> int:
+    """Return the operand that a result of a collective is made of: it has as many of both."""
+    return step.operands[step.results.index(number)]
 
 
 def _of_one(primitive: str, bounds: Bounds) -> Bounds:

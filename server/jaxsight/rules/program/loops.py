@@ -50,6 +50,27 @@ class LoopParts:
                     yield carry.tested, carry.outer
 
 
+def passed(flow: Flow) -> dict[int, int]:
+    """Return by input of a body the operand that all of its elements are elements of.
+
+    Those of `shard_map` are parts of an operand, those of a branch are one, those of a loop rows of
+    one or what it does not change.
+    """
+    found: dict[int, int] = {}
+    for step in flow.steps.values():
+        if step.primitive in ("shard_map", "cond"):
+            operands = step.operands[1:] if step.primitive == "cond" else step.operands
+            for body in step.bodies:
+                inputs = flow.inputs_of(body)
+                if len(inputs) == len(operands):
+                    found.update(zip(inputs, operands, strict=True))
+        elif (loop := loop_of(flow, step)) is not None:
+            found.update(loop.rows)
+            found.update(loop.unchanged(flow))
+    found.pop(-1, None)  # of a condition that is not there
+    return found
+
+
 def loop_of(flow: Flow, step: Step) -> LoopParts | None:
     """Read a loop; nothing where the equation is no loop, or has another form."""
     match step.primitive, step.bodies:
