@@ -81,10 +81,8 @@ class Values:
     def forget(self) -> None:
         """Drop what recognizes values: the tree is complete, and later calls may refer to it."""
         self.function_of = lambda value: None
-        self.made = NOTHING
         self._known.clear()
         self._structures.clear()
-        self._metas.clear()
 
     def operand(self, value: object) -> Operand:
         """Return a leaf as an operand; arrays that are not known yet are captured."""

@@ -18,8 +18,7 @@ if TYPE_CHECKING:  # JAX is not imported before the program imports it
 Ref: TypeAlias = int
 """A value that was traced or computed, or an array, by its number.
 
-There are several per equation. The garbage collector, whose passes are part of what capture adds to
-tracing, visits neither numbers nor tuples of them.
+The garbage collector visits neither the many numbers of a tree nor tuples of them.
 """
 
 
