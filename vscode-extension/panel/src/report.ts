@@ -112,8 +112,9 @@ export class Report {
 
   /** The page is there: elements have sizes. */
   start(): void {
-    this.addPane().show(0);
-    this.showSource();
+    const pane = this.addPane();
+    pane.show(0);
+    this.seeFunction(pane);
     this.go();
   }
 
@@ -225,19 +226,27 @@ export class Report {
 
   /** Something was chosen in a panel. */
   private revealed(pane: Pane, places: readonly Place[], kernels: readonly number[]): void {
-    this.showSource(places[0]?.uri ?? pane.entry?.shown.uri);
+    this.seeFunction(pane);
     this.lightPlaces(places);
     const [kernel] = kernels;
     address(kernels.length === 1 && kernel !== undefined ? `#p${pane.index + 1}.k${kernel + 1}` : `#p${pane.index + 1}`);
   }
 
-  private showSource(uri = this.panes[0]?.entry?.shown.uri): void {
+  private showSource(uri: string | undefined): void {
     const source = this.report.sources.find((each) => each.uri === uri);
     if (source !== undefined && source !== this.source) {
       this.source = source;
       write(this.codeName, source.name);
       this.code.show({ text: source.text, links: linked(source, this.entries) }, source.uri, source.numbers);
     }
+  }
+
+  /** The definition of a panel's function is seen. */
+  private seeFunction({ entry }: Pane): void {
+    this.showSource(entry?.shown.uri);
+    const first = (entry?.shown.range?.start.line ?? -1) + 1;
+    const at = this.source?.numbers.indexOf(first) ?? -1;
+    this.code.reveal(at >= 0 ? at : undefined);
   }
 
   private lightPlaces(places: readonly Place[]): void {
@@ -272,7 +281,7 @@ export class Report {
     }
     if (pane.index !== index) {
       pane.show(index);
-      this.showSource();
+      this.seeFunction(pane);
     }
     const line = Number(match[4]) - 1;
     if (match[2] !== undefined) {

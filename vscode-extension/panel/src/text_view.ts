@@ -92,7 +92,8 @@ export class TextView {
     this.reveal(lines[0]);
   }
 
-  private reveal(line: number | undefined): void {
+  /** Brings a line into view. */
+  reveal(line: number | undefined): void {
     if (line !== undefined) {
       const top = line * this.height;
       const { scrollTop, clientHeight } = this.element;
