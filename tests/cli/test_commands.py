@@ -26,6 +26,7 @@ COMMANDS = [
     "measure",
     "record",
     "profile",
+    "report",
     "check",
     "lock",
     "diff",

@@ -34,6 +34,7 @@ ALLOWED = {
     "compiler/stand_ins.py": "writes into a folder of this process",
     "lsp/features/virtual_documents.py": "writes into a temporary folder of this process",
     "recording/observing/log.py": "appends to a file in a folder that the command made",
+    "recording/programs/log.py": "the same",
     "recording/observing/profiled.py": "writes into a folder that the command made",
     "recompiling/jaxsight_recompiling.py": "writes where the command line said, in the user's pytest",
     "files/ownership.py": "checks on the descriptor that nobody else may have written the file",

@@ -27,7 +27,7 @@ _COMMANDS = {
     "figures.measure": "Run a function on this machine's device, and show what its kernels take.",
     "record": "Run a program, and use what its functions are called with as their example inputs.",
     "figures.profile": "Show which lines of your files a run spent its time on, from its profile.",
-    "figures.report": "Write one HTML file about functions, to attach or send.",
+    "figures.report": "Write functions, or what a run compiled, as one HTML file to send.",
     "check": "Trace all functions and report errors and performance problems.",
     "figures.lock": "Write what functions compile to into jaxsight.lock, in the project's root.",
     "figures.diff": "Show which functions compile to something else than in a git revision, "

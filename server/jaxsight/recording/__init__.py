@@ -10,6 +10,8 @@ loses nothing. The starting process merges these files into `.jaxsight/recorded.
 With `record --profile`, `profiling.py` starts the program, and `observing/profiled.py` has JAX
 profile a few steps in it.
 
+For `report --run`, `programs/` collects what the program compiles instead.
+
 No values of arrays are stored, and of other values only those that select what a program is.
 What runs in the user's Python uses the standard library, numpy and jax.
 """
@@ -34,6 +36,10 @@ PROFILE_OUTCOME = "profile.json"
 MISSING = "JAXSIGHT_RECORDING_MISSING"
 """The variable with modules that are not installed, and that do nothing in this run; without it,
 their imports fail as always."""
+
+RUN = "JAXSIGHT_RUN"
+"""The variable with the folder that processes log into what they compile; nothing else is recorded
+then."""
 
 
 class ProfileOutcome(StrEnum):

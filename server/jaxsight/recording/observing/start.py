@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from jaxsight.recording import FOLDER, MISSING, PROFILE, ROOT, TESTS
+from jaxsight.recording import FOLDER, MISSING, PROFILE, ROOT, RUN, TESTS
 from jaxsight.recording.observing.functions import ProjectFiles
 from jaxsight.recording.observing.log import Log
 from jaxsight.recording.observing.observer import Observer
@@ -16,6 +16,11 @@ from jaxsight.recording.observing.observer import Observer
 
 def start() -> None:
     """Observe this process if the environment asks for it."""
+    if compiled := os.environ.get(RUN):
+        from jaxsight.recording.programs import start as programs
+
+        programs.start(compiled)
+        return
     if os.environ.get(PROFILE):
         if sys.version_info >= (3, 12):
             from jaxsight.recording.observing import profiled

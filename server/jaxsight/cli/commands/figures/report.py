@@ -19,13 +19,20 @@ from jaxsight.cli.reporting.collecting import Report, ReportOptions, shown_file
 from jaxsight.cli.reporting.sides import sides
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.page import NoPage, embedded, template
-from jaxsight.sweeps.swept_sizes import BadSizes, combined, parse
+from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count, size
 
 Functions = Annotated[
     list[str],
-    typer.Argument(metavar="FILE:FUNCTION", help="Functions, or methods as Class.method."),
+    typer.Argument(
+        metavar="FILE:FUNCTION",
+        help="Functions, or methods as Class.method; with [cyan]--run[/cyan], the program.",
+    ),
+]
+
+Ran = Annotated[
+    bool, typer.Option("--run", help="Run a program instead, and report what it compiles.")
 ]
 
 OutputPage = Annotated[
@@ -71,35 +78,36 @@ async def report(
     sweep: Sweeps = None,
     measured: Measures = False,
     anonymize: Anonymous = False,
+    ran: Ran = False,
     set_name: SetName = None,
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
 ) -> int:
-    """Write one HTML file about functions, to attach or send.
+    """Write functions, or what a run compiled, as one HTML file to send.
 
     It opens without network, and has figures, the interactive kernel graph, memory, source, jaxpr,
     HLO and findings, with all functions and targets side by side. The functions are run with
-    [cyan]--measure[/cyan] only.
+    [cyan]--measure[/cyan] only. With [cyan]--run[/cyan], a program runs unmodified, and the file
+    has what it compiled, and why.
 
     [bold]Examples[/bold]
 
         jaxsight report model.py:loss -t cuda:h100 -o loss.html
         jaxsight report model.py:fast --against model.py:slow --sweep B=1..64
         jaxsight report model.py:loss --against HEAD --against .venv-old/bin/python --anonymize
+        jaxsight report --run -o run.html -- python train.py --epochs 1
     """
+    if ran:
+        if targets or against or sweep or measured or anonymize or set_name or allow:
+            raise CommandError("`--run` takes no options but `--output` and `--python`")
+        from jaxsight.cli.recording.compiled import report_run  # others do not wait for it
+
+        return report_run(functions, output, python)
     with failing_on(NoPage):
         template()
-    with failing_on(BadSizes):
-        swept = []
-        for text in sweep or ():
-            if (parsed := parse(text)) is None:
-                raise CommandError(f"invalid sizes {one_line(text)!r}; write e.g. B=1..64")
-            swept.append(parsed)
-        if swept:
-            combined(swept)
     errors = Printer(stderr=True)
-    found = Report(ReportOptions(targets or (), swept, measured, set_name))
+    found = Report(ReportOptions(targets or (), _swept(sweep or ()), measured, set_name))
     wanted = sides(functions, against or ())
     allowed = [*(allow or ()), *hosts(targets or ())]
     for number, side in enumerate(wanted):
@@ -112,9 +120,8 @@ async def report(
     names = ", ".join(dict.fromkeys(each.function for each in wanted[0].addresses))
     data = found.data(names)
     if anonymize:
-        texts = [
-            content["text"] for entry in found.entries for content in entry["contents"].values()
-        ]
+        contents = [each for entry in found.entries for each in entry["contents"].values()]
+        texts = [each["text"] for each in contents]
         data = anonymous(data, texts, own_names())
     page = embedded(data, f"{names} · jaxsight").encode("utf-8", "backslashreplace")
     write_file(output, page)
@@ -123,3 +130,20 @@ async def report(
     entries = count(len(found.entries), "program")
     errors.print(f"{shown_file(output.absolute())}: {entries}, {size(len(page))}")
     return 0
+
+
+def _swept(texts: list[str] | tuple[()]) -> list[SweptSize]:
+    """Return the sizes to compile with.
+
+    Raises:
+        CommandError: one of them is not understood, or together they are too many.
+    """
+    with failing_on(BadSizes):
+        swept = []
+        for text in texts:
+            if (parsed := parse(text)) is None:
+                raise CommandError(f"invalid sizes {one_line(text)!r}; write e.g. B=1..64")
+            swept.append(parsed)
+        if swept:
+            combined(swept)
+        return swept

@@ -1,0 +1,10 @@
+"""What a run of the user's program compiled, collected in its own processes.
+
+`start.py` waits in each Python process until it has imported JAX. Then `compat/compiling.py`
+reports each program that JAX lowers and compiles, `collector.py` describes it (`signatures.py`:
+what it was called with), and `log.py` appends it to a file at once, so a crash loses nothing. The
+process that started the run reads these files (`jaxsight.runs`).
+
+Nothing of the program changes: JAX's functions are called with what they are called with, and an
+error of ours is logged and ends there. No values of arrays are stored.
+"""

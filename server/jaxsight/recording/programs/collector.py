@@ -1,0 +1,237 @@
+"""Describes each program that this process compiles, and logs it.
+
+JAX is imported when this module is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import jax
+
+from jaxsight.profiles.places import library_of
+from jaxsight.recording.programs.compat import compiling
+from jaxsight.recording.programs.log import ProgramLog
+from jaxsight.recording.programs.signatures import Identities, static_arguments
+
+_TRACED = "/jax/core/compile/jaxpr_trace_duration"
+_LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+_HIT = "/jax/compilation_cache/cache_hits"
+_SAVED = "/jax/compilation_cache/compile_time_saved_sec"
+"""Events of `jax.monitoring` in JAX 0.8 to 0.12 (`dispatch.py`, `compiler.py`)."""
+_KEPT = 512
+"""Modules and names that are remembered between the stages of a compile, a choice."""
+_CALLERS = 3
+"""Lines of the user's that called, a choice: the innermost ones say what it is."""
+_MOST_EQUATIONS = 3000
+"""Equations of a jaxpr whose text is kept, a choice: printing more takes longer than 0.2 s."""
+_LONGEST = 8 << 20
+"""Characters of HLO that are kept, a choice: about 20,000 instructions."""
+_RANKS = (
+    "JAX_PROCESS_ID",
+    "RANK",
+    "LOCAL_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "SLURM_PROCID",
+    "PYTEST_XDIST_WORKER",
+)
+"""Variables with which launchers name a process: JAX, torchrun, Open MPI, Slurm, pytest-xdist."""
+
+
+@dataclass(slots=True)
+class _Lowered:
+    jaxpr: weakref.ref[Any]
+    """A strong reference would keep the arrays of a program that the user dropped."""
+    shardings: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Before:
+    begin: float
+    saved: list[float] = field(default_factory=list)
+    hits: int = 0
+
+
+class _Thread(threading.local):
+    """What a thread does at the moment."""
+
+    def __init__(self) -> None:
+        self.durations: OrderedDict[tuple[str, str], float] = OrderedDict()
+        """The last duration of an event, by event and function."""
+        self.compiling: _Before | None = None
+
+
+class Collector:
+    """Logs what JAX compiles in this process."""
+
+    def __init__(self, folder: str) -> None:
+        self._log = ProgramLog(folder)
+        self._modules: OrderedDict[int, _Lowered] = OrderedDict()
+        self._thread = _Thread()
+        self._identities = Identities()
+        self._has_failed = False
+
+    def begin(self) -> None:
+        """Begin to log, also in processes that are forked from this one."""
+        compiling.watch(self, os.path.dirname(__file__))  # noqa: PTH120
+        compiling.listen(self._took, self._happened)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+        atexit.register(self._end)
+        self._introduce()
+
+    def _introduce(self) -> None:
+        variables = {name: os.environ[name] for name in _RANKS if name in os.environ}
+        process = {
+            "pid": os.getpid(),
+            "parent": os.getppid(),
+            "command": sys.orig_argv[:50],
+            "began": time.time(),
+            "ranks": variables,
+            "jax": jax.__version__,
+            "python": ".".join(map(str, sys.version_info[:3])),
+        }
+        self._log.append({"process": process})
+
+    def _forked(self) -> None:
+        self._log.begin()
+        self._introduce()
+
+    def _end(self) -> None:
+        self._log.append({"end": time.time()})
+
+    def _took(self, event: str, seconds: float, **details: Any) -> None:
+        thread = self._thread
+        if event in (_TRACED, _LOWERED):
+            name = str(details.get("fun_name", ""))
+            thread.durations[event, name] = seconds
+            thread.durations.move_to_end((event, name))
+            if len(thread.durations) > _KEPT:
+                thread.durations.popitem(last=False)
+        elif event == _SAVED and thread.compiling is not None:
+            thread.compiling.saved.append(seconds)
+
+    def _happened(self, event: str, **_: Any) -> None:
+        if event == _HIT and self._thread.compiling is not None:
+            self._thread.compiling.hits += 1
+
+    def lowered(self, module: object, lowered: compiling.LoweredJaxpr) -> None:
+        """Remember what a module was lowered from."""
+        self._modules[id(module)] = _Lowered(weakref.ref(lowered.jaxpr), lowered.shardings)
+        if len(self._modules) > _KEPT:
+            self._modules.popitem(last=False)
+
+    def compiling(self) -> object:
+        """Begin to measure a compile."""
+        self._thread.compiling = before = _Before(time.perf_counter())
+        return before
+
+    def compiled(self, before: object, module: object, backend: object, outcome: object) -> None:
+        """Log a program."""
+        now = time.perf_counter()
+        assert isinstance(before, _Before)
+        self._thread.compiling = None
+        name = compiling.name_of(module)
+        program: dict[str, object] = {
+            "module": name,
+            "at": time.time(),
+            "compile": now - before.begin,
+            "cached": before.hits > 0,
+            "saved": sum(before.saved),
+            "context": compiling.context(),
+        }
+        lowered = self._modules.get(id(module))
+        jaxpr = lowered.jaxpr() if lowered is not None else None
+        function = name.removeprefix("jit_")
+        if lowered is not None and jaxpr is not None:
+            defined = compiling.definition(jaxpr)
+            function = defined.name
+            program |= {
+                "file": defined.file,
+                "line": defined.line,
+                "arguments": defined.arguments,
+                "results": defined.results,
+                "shardings": lowered.shardings if any(lowered.shardings) else (),
+            }
+        program["name"] = function
+        durations = self._thread.durations
+        program["trace"] = durations.pop((_TRACED, function), None)
+        program["lower"] = durations.pop((_LOWERED, f"jit({function})"), None)
+        program |= self._called(function)
+        if isinstance(outcome, Exception):
+            program["error"] = f"{type(outcome).__name__}: {outcome}"[:2000]
+        else:
+            program |= _described(backend, outcome)
+        if jaxpr is not None:
+            count = compiling.equations(jaxpr)
+            program["equations"] = count
+            if count <= _MOST_EQUATIONS:
+                program["jaxpr"] = str(jaxpr)
+        program["overhead"] = time.perf_counter() - now
+        self._log.append({"program": program})
+
+    def failed(self, error: Exception) -> None:
+        """Log an error of ours, the first one."""
+        if not self._has_failed:
+            self._has_failed = True
+            self._log.append({"error": f"{type(error).__name__}: {error}"[:300]})
+
+    def _called(self, function: str) -> dict[str, object]:
+        """Return where a program is called, and its static arguments."""
+        frame = compiling.caller()
+        found: dict[str, object] = {"called": _places(frame)}
+        if compiling.is_transformed(_before_user(frame)):
+            found["transformed"] = True
+        call = compiling.call(frame)
+        if call is not None and getattr(call.function, "__name__", "") == function:
+            found["function"] = self._identities.of(call.function)
+            found["static"] = static_arguments(
+                call.function,
+                call.static_positions,
+                call.static_names,
+                call.arguments,
+                call.keywords,
+            )
+        return found
+
+
+def _described(backend: object, executable: object) -> dict[str, object]:
+    hlo = compiling.optimized_hlo(executable)
+    return {
+        "memory": compiling.memory(executable),
+        "hlo": hlo if len(hlo) <= _LONGEST else "",
+        **compiling.devices(backend, executable),
+    }
+
+
+def _is_users(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return not library_of(file) and not file.startswith("<frozen")
+
+
+def _before_user(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield frames outwards until the first one of the user's."""
+    while frame is not None and not _is_users(frame):
+        yield frame
+        frame = frame.f_back
+
+
+def _places(frame: FrameType | None) -> list[tuple[str, int, str]]:
+    """Return the innermost lines of the user's: file, line and function."""
+    found: list[tuple[str, int, str]] = []
+    while frame is not None and len(found) < _CALLERS:
+        if _is_users(frame):
+            code = frame.f_code
+            found.append((code.co_filename, frame.f_lineno, code.co_qualname))
+        frame = frame.f_back
+    return found

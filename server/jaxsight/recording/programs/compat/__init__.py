@@ -1,0 +1,1 @@
+"""Private API of JAX that reports what is lowered and compiled."""

@@ -1,0 +1,296 @@
+"""One program on the page: figures, signature, why it was compiled, kernels and texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from jaxsight.profiles.places import CodePlace
+from jaxsight.runs.collected import RunProgram
+from jaxsight.runs.kernel_lists import KernelList, kernel_list
+from jaxsight.runs.merging import CompiledFunction, MergedProgram
+from jaxsight.runs.page.markup import Markup, element, joined, prose
+from jaxsight.runs.page.texts import KeptTexts
+from jaxsight.runs.reasons import Recompilation
+from jaxsight.text.units import count, interval, size, some, time
+
+_KERNELS = 200
+"""Kernels that are listed, a choice: a row is about 200 bytes, and a page of 2 MB has room for a
+few long lists."""
+_ARGUMENTS = 40
+"""Arguments that are listed, a choice: a screen or two."""
+_IN_SIGNATURE, _RESULTS = 8, 3
+"""Arguments and results in a signature, a choice: about a line."""
+_ROOT = re.compile(r"[.\[]")
+_LINES = 4
+"""Lines of source of a kernel in a list, a choice: a fused kernel may have hundreds."""
+_COMPILATIONS = 20
+"""Times that a program was compiled which are listed, a choice."""
+
+
+def place(of: CodePlace | None) -> str:
+    """Return a line as `train.py:12`: the file's name is enough to know it by."""
+    if of is None:
+        return ""
+    return f"{of.file.replace(chr(92), '/').rpartition('/')[2]}:{of.line}"
+
+
+def placed(of: CodePlace | None) -> Markup | None:
+    """Return a line as `train.py:12`, with the whole path to be read on hover."""
+    if of is None:
+        return None
+    return element("code", place(of), title=f"{of.file}:{of.line}", class_="place")
+
+
+def signature(program: RunProgram) -> str:
+    """Return what a program takes and returns, on one line of limited length.
+
+    An argument that is a pytree is shown as the number of its arrays.
+    """
+    leaves: dict[str, list[str]] = {}
+    for index, (name, type_) in enumerate(program.arguments):
+        leaves.setdefault(_ROOT.split(name, maxsplit=1)[0] or f"argument {index}", []).append(type_)
+    arguments = [
+        f"{name}: {types[0] if len(types) == 1 else count(len(types), 'array')}"
+        for name, types in leaves.items()
+    ]
+    arguments += [f"{name}={value}" for name, value in program.static.items()]
+    results = ", ".join(program.results) or "()"
+    if len(program.results) > _RESULTS:
+        results = count(len(program.results), "array")
+    return f"({some(arguments, _IN_SIGNATURE)}) → {results}"
+
+
+def why(reason: Recompilation) -> Markup:
+    """Return the reason of a recompilation as a list, with what to do."""
+    items = [element("li", prose(str(each))) for each in reason.changes]
+    if reason.more:
+        items.append(element("li", f"and {count(reason.more, 'more difference')}"))
+    remedies = dict.fromkeys(each.remedy for each in reason.changes if each.remedy)
+    helps = [element("p", element("b", "help: "), prose(each), class_="help") for each in remedies]
+    return joined(element("ul", *items, class_="why"), *helps)
+
+
+def program_part(
+    function: CompiledFunction, program: MergedProgram, texts: KeptTexts, processes: int
+) -> Markup:
+    """Return the part of a program, closed until it is opened."""
+    first = program.first
+    kernels = kernel_list(first.hlo, first.platform)
+    facts = [
+        time(program.seconds),
+        _kernels(kernels),
+        f"temp {size(first.memory.temporaries)}" if first.memory.temporaries >= 0 else "",
+        f"{len(program.compilations)} times" if len(program.compilations) > 1 else "",
+        "failed" if first.error else "",
+    ]
+    summary = element(
+        "summary",
+        element("code", function.name, class_="name"),
+        " ",
+        element("code", signature(first), class_="signature"),
+        element("span", " · ".join(filter(None, facts)), class_="facts"),
+    )
+    link = element(
+        "a", "#", href=f"#{program.key}", class_="permalink", aria_label="Link to this program"
+    )
+    return element(
+        "details",
+        summary,
+        element(
+            "div",
+            link,
+            _error(first),
+            _figures(program, kernels),
+            _compilations(program, processes),
+            _arguments(first),
+            _kernel_table(kernels),
+            _text_buttons(first, texts),
+            class_="body",
+        ),
+        id=program.key,
+        class_="program failed" if first.error else "program",
+    )
+
+
+def _kernels(kernels: KernelList | None) -> str:
+    if kernels is None:
+        return ""
+    return count(kernels.graph.kernel_count, "kernel")
+
+
+def _error(program: RunProgram) -> Markup | None:
+    return element("pre", program.error, class_="error") if program.error else None
+
+
+def definitions(pairs: Iterable[tuple[str, Markup | str | None]]) -> Markup:
+    """Return terms with what they are; those of nothing are left out."""
+    return element(
+        "dl",
+        *(
+            element("div", element("dt", term), element("dd", value))
+            for term, value in pairs
+            if value
+        ),
+    )
+
+
+def _figures(program: MergedProgram, kernels: KernelList | None) -> Markup:
+    first = program.first
+    memory = first.memory
+    last = program.compilations[-1].program
+    devices = f"{count(first.devices, 'device')}, " if first.devices > 1 else ""
+    graph = kernels.graph if kernels is not None else None
+    return definitions(
+        [
+            ("defined at", placed(first.defined)),
+            ("called at", joined(*_separated(map(placed, first.called))) or None),
+            ("device", f"{devices}{first.device or first.platform}"),
+            ("tracing", time(first.trace) if first.trace is not None else "not known"),
+            ("lowering", time(first.lower) if first.lower is not None else "not known"),
+            (
+                "read from the cache" if first.is_cached else "compiling",
+                time(first.compile),
+            ),
+            ("saved by the cache", time(last.saved) if last.is_cached and last.saved > 0 else None),
+            ("kernels", str(graph.kernel_count) if graph is not None else None),
+            (
+                "launches",
+                interval(graph.launches_at_least, graph.launches_at_most) if graph else None,
+            ),
+            ("temporaries", _bytes(memory.temporaries)),
+            ("arguments", _bytes(memory.arguments)),
+            ("results", _bytes(memory.outputs)),
+            ("results in donated buffers", _bytes(memory.aliased) if memory.aliased else None),
+            ("peak", _bytes(memory.peak)),
+            ("equations", str(first.equations) if first.equations else None),
+        ]
+    )
+
+
+def _separated(parts: Iterable[Markup | None]) -> list[Markup | str | None]:
+    found: list[Markup | str | None] = []
+    for part in parts:
+        found += [", called from ", part] if found else [part]
+    return found
+
+
+def _bytes(amount: int) -> str | None:
+    return size(amount) if amount >= 0 else None
+
+
+def _compilations(program: MergedProgram, processes: int) -> Markup | None:
+    listed: list[Markup] = []
+    for each in program.compilations[:_COMPILATIONS]:
+        own = each.program
+        where = f"process {each.process}: " if processes > 1 else ""
+        cached = ", from the cache" if own.is_cached else ""
+        listed.append(
+            element(
+                "li",
+                f"{where}{time(own.seconds)}{cached}",
+                why(each.reason) if each.reason is not None else " (first compile)",
+            )
+        )
+    if len(listed) == 1 and program.compilations[0].reason is None:
+        return None
+    if more := len(program.compilations) - len(listed):
+        listed.append(element("li", f"and {count(more, 'more time')}"))
+    return joined(element("h4", "Why it was compiled"), element("ol", *listed, class_="times"))
+
+
+def _arguments(program: RunProgram) -> Markup | None:
+    rows = [
+        element(
+            "tr",
+            element("td", element("code", name or f"argument {index}")),
+            element("td", element("code", type_.removesuffix("*"))),
+            element(
+                "td",
+                "; ".join(filter(None, (_weak(type_), _sharding(program.shardings, index)))),
+            ),
+        )
+        for index, (name, type_) in enumerate(program.arguments[:_ARGUMENTS])
+    ]
+    rows += [
+        element(
+            "tr",
+            element("td", element("code", name)),
+            element("td", element("code", value)),
+            element("td", "static"),
+        )
+        for name, value in program.static.items()
+    ]
+    if not rows:
+        return None
+    more = len(program.arguments) - _ARGUMENTS
+    return joined(
+        element("h4", "Arguments"),
+        element("table", _head("argument", "type", ""), element("tbody", *rows)),
+        element("p", f"and {count(more, 'more argument')}") if more > 0 else None,
+    )
+
+
+def _weak(type_: str) -> str:
+    return "weakly typed, as of a Python scalar" if type_.endswith("*") else ""
+
+
+def _sharding(shardings: Sequence[str], index: int) -> str:
+    return shardings[index] if index < len(shardings) else ""
+
+
+def _head(*titles: str) -> Markup:
+    cells = (element("th", title, scope="col") for title in titles)
+    return element("thead", element("tr", *cells))
+
+
+def _kernel_table(kernels: KernelList | None) -> Markup | None:
+    if kernels is None or not kernels.graph.kernels:
+        return None
+    rows = []
+    for index, (kernel, lines) in enumerate(kernels.rows):
+        if index == _KERNELS:
+            break
+        shown = ", ".join(dict.fromkeys(map(place, lines[:_LINES])))
+        more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
+        rows.append(
+            element(
+                "tr",
+                element("td", str(index + 1), class_="number"),
+                element("td", "\u2003" * len(kernel.loops) + kernel.title, title=kernel.name),
+                element("td", interval(kernel.launches, kernel.launches_at_most), class_="number"),
+                element("td", size(kernel.bytes_in), class_="number"),
+                element("td", size(kernel.bytes_out), class_="number"),
+                element("td", kernel.ends_because),
+                element("td", element("code", f"{shown}{more}") if shown else None),
+            )
+        )
+    more_kernels = kernels.graph.kernel_count - len(rows)
+    titles = ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
+    return joined(
+        element("h4", "Kernels"),
+        element("table", _head(*titles), element("tbody", *rows), class_="kernels"),
+        element("p", f"and {count(more_kernels, 'more kernel')}") if more_kernels else None,
+        *(element("p", element("b", "note: "), note) for note in kernels.graph.notes),
+    )
+
+
+def _text_buttons(program: RunProgram, texts: KeptTexts) -> Markup | None:
+    parts = []
+    for title, text in (("jaxpr", program.jaxpr), ("optimized HLO", program.hlo)):
+        if not text:
+            continue
+        number = texts.keep(text)
+        if number is None:
+            parts.append(element("p", f"The {title} is left out, as the page would be too large."))
+            continue
+        parts.append(
+            element(
+                "details",
+                element("summary", title),
+                element("pre", tabindex="0"),
+                class_="text",
+                data_text=str(number),
+            )
+        )
+    return joined(*parts) if parts else None

@@ -1,0 +1,262 @@
+"""The parts of the page: figures of the run, processes, recompilations, functions, operations."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxsight.runs.collected import RunProcess, RunProgram
+from jaxsight.runs.merging import CompiledFunction
+from jaxsight.runs.page.markup import Markup, element, joined
+from jaxsight.runs.page.program import definitions, place, placed, program_part, signature, why
+from jaxsight.runs.page.texts import KeptTexts
+from jaxsight.text.units import count, size, time
+
+_RECOMPILATIONS = 10
+"""Recompilations of a function that are listed, a choice; its programs have all."""
+_OPERATIONS = 60
+"""Operations that are listed, a choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The run itself."""
+
+    command: tuple[str, ...]
+    status: int
+    began: float
+    seconds: float
+    version: str
+    """That of jaxsight."""
+
+
+def figures(
+    run: RunSummary, processes: Sequence[RunProcess], functions: Sequence[CompiledFunction]
+) -> Markup:
+    """Return the figures of the whole run; `functions` are those of the user and of libraries."""
+    programs = [program for process in processes for program in process.programs]
+    again = sum(len(function.recompilations) for function in functions)
+    hits = sum(program.is_cached for program in programs)
+    failed = sum(bool(program.error) for program in programs)
+    largest = max(programs, key=_live, default=None)
+    total = [sum(_known(program, name) for program in programs) for name in _STAGES]
+    tiles = [
+        ("programs compiled", str(len(programs))),
+        ("recompilations", str(again)),
+        ("tracing", time(total[0]) if programs else ""),
+        ("lowering", time(total[1]) if programs else ""),
+        ("compiling", time(total[2]) if programs else ""),
+        ("the whole run", time(run.seconds)),
+        ("from the persistent cache", str(hits) if hits else ""),
+        ("failed to compile", str(failed) if failed else ""),
+        ("most memory of a program", size(_live(largest)) if largest is not None else ""),
+        ("processes", str(len(processes)) if len(processes) > 1 else ""),
+    ]
+    return element(
+        "ul",
+        *(
+            element("li", element("b", value), " ", element("span", name))
+            for name, value in tiles
+            if value
+        ),
+        class_="figures",
+    )
+
+
+_STAGES = ("trace", "lower", "compile")
+
+
+def _known(program: RunProgram, stage: str) -> float:
+    return getattr(program, stage) or 0.0
+
+
+def _live(program: RunProgram) -> int:
+    """Return the bytes that a program needs: those of its arguments, results and temporaries."""
+    memory = program.memory
+    parts = memory.temporaries, memory.arguments, memory.outputs
+    return sum(parts) - max(memory.aliased, 0) if min(parts) >= 0 else -1
+
+
+def process_table(processes: Sequence[RunProcess]) -> Markup | None:
+    """Return the processes of the run, if there are several or one did not end by itself."""
+    if len(processes) == 1 and processes[0].ended is not None:
+        return None
+    rows = []
+    for number, process in enumerate(processes):
+        programs = process.programs
+        compiled = sum(program.seconds for program in programs)
+        ended = "by itself" if process.ended is not None else "killed, crashed, or by os._exit"
+        rows.append(
+            element(
+                "tr",
+                element("td", str(number), class_="number"),
+                element("td", str(process.pid), class_="number"),
+                element("td", " ".join(f"{k}={v}" for k, v in process.ranks.items())),
+                element("td", element("code", _command(process.command))),
+                element("td", f"{process.jax}, {process.python}"),
+                element("td", str(len(programs)), class_="number"),
+                element("td", time(compiled) if programs else "", class_="number"),
+                element("td", ended),
+            )
+        )
+    titles = ("", "pid", "rank", "command", "JAX, Python", "programs", "time", "ended")
+    head = element("tr", *(element("th", title, scope="col") for title in titles))
+    return element(
+        "section",
+        element("h2", "Processes"),
+        element("table", element("thead", head), element("tbody", *rows)),
+        id="processes",
+    )
+
+
+def _command(command: Sequence[str]) -> str:
+    text = shlex.join(command)
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+def recompilations(functions: Sequence[CompiledFunction]) -> Markup | None:
+    """Return why functions were compiled again, those first that took longest for it."""
+    parts = []
+    cost = {
+        id(each): sum(one.program.seconds for _, one in each.recompilations) for each in functions
+    }
+    for function in sorted(functions, key=lambda each: -cost[id(each)]):
+        if not (found := function.recompilations):
+            continue
+        items = [
+            element(
+                "li",
+                element("a", signature(program.first), href=f"#{program.key}"),
+                " ",
+                element("span", f"called at {place(each.program.called[0])}", class_="facts")
+                if each.program.called
+                else None,
+                why(each.reason) if each.reason is not None else None,
+            )
+            for program, each in found[:_RECOMPILATIONS]
+        ]
+        if more := len(found) - len(items):
+            items.append(element("li", f"and {count(more, 'more recompilation')}"))
+        times = f"compiled {count(len(found), 'more time')} ({time(cost[id(function)])})"
+        parts.append(
+            element(
+                "article",
+                element(
+                    "h3", element("code", function.name), " ", placed(function.defined), f" {times}"
+                ),
+                element("ol", *items),
+                class_="filtered",
+            )
+        )
+    if not parts:
+        return None
+    return element("section", element("h2", "Recompilations"), *parts, id="recompilations")
+
+
+def function_list(
+    functions: Sequence[CompiledFunction], texts: KeptTexts, processes: int, budget: int
+) -> Markup:
+    """Return all functions with their programs, until they fill the page.
+
+    Args:
+        budget: bytes; programs beyond it are counted.
+    """
+    parts: list[Markup] = []
+    used = dropped = 0
+    for function in functions:
+        programs = []
+        for program in function.programs:
+            part = program_part(function, program, texts, processes)
+            if used + len(part) > budget:
+                dropped += 1
+                continue
+            used += len(part)
+            programs.append(part)
+        if not programs:
+            continue
+        passed = " (derivative or batch outside of jit)" if function.is_transformed else ""
+        heading = element(
+            "h3",
+            element("code", function.name),
+            " ",
+            placed(function.defined),
+            f" {time(function.seconds)}{passed}",
+        )
+        parts.append(element("article", heading, *programs, class_="filtered"))
+    note = f"{count(dropped, 'program')} that took less time are left out, as the page is full."
+    return element(
+        "section",
+        element("h2", "Functions"),
+        *parts,
+        element("p", note) if dropped else None,
+        element("p", "No function was compiled.") if not functions else None,
+        id="functions",
+    )
+
+
+def operations(functions: Sequence[CompiledFunction]) -> Markup | None:
+    """Return JAX's own operations, which a program calls outside of `jit`, by line."""
+    times: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
+    for function in functions:
+        for program in function.programs:
+            for each in program.compilations:
+                called = each.program.called
+                key = function.name, place(called[0]) if called else ""
+                counts[key] += 1
+                times[key] += each.program.seconds  # type: ignore[assignment]
+    if not counts:
+        return None
+    rows = [
+        element(
+            "tr",
+            element("td", element("code", name)),
+            element("td", element("code", line)),
+            element("td", str(counts[name, line]), class_="number"),
+            element("td", time(seconds), class_="number"),
+            class_="filtered",
+        )
+        for (name, line), seconds in times.most_common(_OPERATIONS)
+    ]
+    titles = ("operation", "called at", "programs", "time")
+    head = element("tr", *(element("th", title, scope="col") for title in titles))
+    more = len(counts) - len(rows)
+    summary = (
+        f"{count(counts.total(), 'program')} of JAX's own functions, {time(sum(times.values()))}"
+    )
+    return element(
+        "section",
+        element("h2", "Operations outside of jit"),
+        element(
+            "p",
+            "Each of these is compiled by itself, for each shape. "
+            "Inside of a jitted function they are part of its program.",
+        ),
+        element(
+            "details",
+            element("summary", summary),
+            element("table", element("thead", head), element("tbody", *rows)),
+            element("p", f"and {count(more, 'more line')}") if more > 0 else None,
+        ),
+        id="operations",
+    )
+
+
+def about(run: RunSummary, processes: Sequence[RunProcess]) -> Markup:
+    """Return the command and with what it ran."""
+    first = processes[0] if processes else None
+    device = next((program.device for process in processes for program in process.programs), "")
+    return joined(
+        element("h1", element("code", shlex.join(run.command))),
+        definitions(
+            [
+                ("exit status", str(run.status)),
+                ("JAX", first.jax if first is not None else ""),
+                ("Python", first.python if first is not None else ""),
+                ("device", device),
+                ("jaxsight", run.version),
+            ]
+        ),
+    )
