@@ -52,6 +52,7 @@ ALLOWED = {
     "repro/capturing/stacks.py": "the same",
     "repro/emit/from_case.py": "the same",
     "repro/emit/repro_file.py": "writes the file that the user named",
+    "repro/dumps/itself.py": "a temporary folder of this process",
     "repro/explaining/environments.py": "writes into an environment that it makes",
     "repro/explaining/intermediates.py": "a temporary folder of this process",
     "repro/explaining/prefixes.py": "the same",

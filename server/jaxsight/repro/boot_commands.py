@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxsight.files.private import cache_folder
 from jaxsight.repro.capturing.case import ProgramKind
-from jaxsight.repro.failures import HANG_AFTER, RunFailure
+from jaxsight.repro.failures import FINISHED, HANG_AFTER, RunFailure
 from jaxsight.text.units import count, time
 from jaxsight.workers.own_python import booted
 
@@ -154,6 +154,17 @@ def facts(event: Event) -> str:
     if event["confidence"] < 1:
         parts.append(f"fails in {event['confidence']:.0%} of runs")
     return ", ".join(parts)
+
+
+def of_dump(event: Event) -> str:
+    """Return how the dumped program itself fails; empty if it was not run."""
+    if "dump" not in event:
+        return ""
+    itself, observed = (RunFailure.of_record(event[key]) for key in ("dump", "observed"))
+    alike = "in the same way" if itself.same(observed) else "in another way"
+    if itself.kind == FINISHED:
+        return f"the dump itself, run by XLA: {itself.headline}"
+    return f"the dump itself, run by XLA, fails {alike}: {itself.headline}"
 
 
 def difference(event: Event) -> str:

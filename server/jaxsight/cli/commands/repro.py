@@ -22,7 +22,7 @@ from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.repro.boot_commands import Event, difference, emit_dump_command
+from jaxsight.repro.boot_commands import Event, difference, emit_dump_command, of_dump
 from jaxsight.repro.capturing.case import ProgramKind
 from jaxsight.repro.checks.base import InvalidCheck
 from jaxsight.repro.checks.parsing import parse
@@ -293,6 +293,8 @@ def _print_verdict(event: Event) -> None:
     headline = RunFailure.of_record(event["expected"]).headline
     verdict = headline if event["reproduces"] else difference(event)
     Printer().print(styled((one_line(path), "bold"), f": {one_line(verdict)}"))
+    if dumped := of_dump(event):
+        Printer().print(one_line(dumped))
 
 
 def _new_case() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -12,10 +13,12 @@ from jaxsight.repro import environment
 from jaxsight.repro.checks.parsing import parse
 from jaxsight.repro.compat import configuration
 from jaxsight.repro.dumps.choosing import ChosenDump
+from jaxsight.repro.dumps.itself import fails
 from jaxsight.repro.dumps.reading import arguments, read
 from jaxsight.repro.emit.from_case import Emitted, checked_run
 from jaxsight.repro.emit.repro_file import About, write
 from jaxsight.repro.failures import RunFailure
+from jaxsight.sourcerizer.stablehlo.canonical import TRANSFERS
 from jaxsight.sourcerizer.text.names import identifier
 
 _ASSUMED = "The dump has no arguments: those of `inputs` are assumed."
@@ -33,7 +36,8 @@ def emit(chosen: ChosenDump, out: Path, *, check: str = "", timeout: float) -> E
         CannotEmit: the program cannot be written.
     """
     checked = parse(check)
-    program, notes = read(chosen.path)
+    dumped = read(chosen.path)
+    program, notes = dumped.with_library_calls(), [*dumped.notes]
     options = {"jax_enable_x64": True} if program.x64 else {}
     configuration.apply(options)
     name = identifier(program.name, "program")
@@ -60,4 +64,8 @@ def emit(chosen: ChosenDump, out: Path, *, check: str = "", timeout: float) -> E
         notes=notes,
     )
     repro = write(jax.jit(main), values, program.names, about)
-    return checked_run(repro, out, timeout, checked)
+    emitted = checked_run(repro, out, timeout, checked)
+    if any(call.target in TRANSFERS for call in program.opaque):
+        return emitted  # it waits for the host
+    itself = fails(dumped.artifact, out, checked, timeout=timeout)
+    return replace(emitted, dump=itself)

@@ -4,50 +4,80 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 from jaxsight.files import reading
 from jaxsight.interpreters.compat import dtypes
 from jaxsight.repro.values import ConcreteValue
 from jaxsight.sourcerizer.hlo import formats
 from jaxsight.sourcerizer.hlo import read as read_hlo
-from jaxsight.sourcerizer.hlo.reading import flattened
+from jaxsight.sourcerizer.hlo.reading import flattened, stablehlo_of
 from jaxsight.sourcerizer.programs import contents
 from jaxsight.sourcerizer.programs.contents import Content
 from jaxsight.sourcerizer.stablehlo import StablehloProgram, UnreadableProgram
 from jaxsight.sourcerizer.stablehlo import read as read_stablehlo
+from jaxsight.sourcerizer.stablehlo.proof import difference
 
 _SEEDS = (0, 1, 2, 42, 1234)
 """Of the keys of arguments: those that a repro writes as calls of `jax.random`, not as numbers."""
 
 
-def read(path: Path) -> tuple[StablehloProgram, list[str]]:
-    """Return the program of a file, and what is assumed about it, a sentence each.
+@dataclass(frozen=True, slots=True)
+class DumpedProgram:
+    """A program that was read from a file.
+
+    Attributes:
+        artifact: its StableHLO.
+        notes: what is assumed about it, a sentence each.
+    """
+
+    program: StablehloProgram
+    artifact: str | bytes
+    notes: tuple[str, ...] = ()
+
+    def with_library_calls(self) -> StablehloProgram:
+        """Return the program with calls of library functions, if these are the same StableHLO."""
+        try:
+            found = read_stablehlo(self.artifact, readable=True)
+            different = difference(self.artifact, found, jaxpr_as_fun(found.jaxpr))
+        except UnreadableProgram:
+            return self.program
+        return self.program if different else replace(found, names=self.program.names)
+
+
+def read(path: Path) -> DumpedProgram:
+    """Return the program of a file.
 
     Raises:
         UnreadableProgram: it has no known format, or no JAX.
         OSError: it cannot be read.
     """
     content = reading.data(path)
+    artifact: str | bytes
     match contents.content_of(content):
         case Content.HLO:
             text = content.decode("utf-8", "replace")
             missing = formats.elided(text)
             notes = [f"The dump leaves out the numbers of constants ({missing}): ones here."]
-            return read_hlo(text, ones=True), notes if missing else []
+            stablehlo = stablehlo_of(text, ones=True)
+            assumed = tuple(notes) if missing else ()
+            return DumpedProgram(read_hlo(text, ones=True), stablehlo, assumed)
         case Content.PROTO:
-            return read_hlo(content), []
+            return DumpedProgram(read_hlo(content), stablehlo_of(content))
         case Content.STABLEHLO:
-            return read_stablehlo(flattened(content.decode("utf-8", "replace"))), []
+            artifact = flattened(content.decode("utf-8", "replace"))
         case Content.BYTECODE:
-            return read_stablehlo(content), []
+            artifact = content
         case Content.EXPORTED:
-            return read_stablehlo(contents.deserialized(content).mlir_module_serialized), []
+            artifact = contents.deserialized(content).mlir_module_serialized
         case _:
             raise UnreadableProgram("expected HLO, StableHLO or a serialized export")
+    return DumpedProgram(read_stablehlo(artifact), artifact)
 
 
 def arguments(program: StablehloProgram) -> list[ConcreteValue]:

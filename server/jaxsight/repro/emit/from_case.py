@@ -50,16 +50,20 @@ class Emitted:
         expected: the failure that was captured.
         observed: the failure of the file in a fresh process.
         reproduces: whether the file fails as the program did.
+        dump: the failure of the dumped program itself, if the file is of one that runs here.
     """
 
     path: Path
     expected: RunFailure
     observed: RunFailure
     reproduces: bool
+    dump: RunFailure | None = None
 
     def record(self) -> dict[str, object]:
         """Return it as JSON."""
+        own = {} if self.dump is None else {"dump": self.dump.record()}
         return {
+            **own,
             "path": str(self.path),
             "reproduces": self.reproduces,
             "expected": self.expected.record(),

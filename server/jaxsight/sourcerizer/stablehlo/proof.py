@@ -48,43 +48,41 @@ def prove(
         program: what `read` returned.
         function: the written function, which takes the program's arguments.
     """
-    structs = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in program.jaxpr.in_avals]
     with program.types():
-        difference = _difference(source, program, function, structs)
+        different = difference(source, program, function)
         reason = too_much(opened(program.jaxpr), is_drawn=True, most_equations=MOST_EQUATIONS)
         if any(call.target in TRANSFERS for call in program.opaque):
             reason = "it waits for the host"
         if reason:
-            return SameProgram(difference, ran=False, not_run=reason)
+            return SameProgram(different, ran=False, not_run=reason)
         generator = np.random.default_rng(0)
         leaves = [drawn_array(one, generator, integers=(0, 2)) for one in program.jaxpr.in_avals]
         try:
             expected = mlir.run(source, leaves)
         except Exception as error:  # noqa: BLE001 - a program for another device, or other devices
             why = " ".join(str(error).split())[:_LONGEST]
-            return SameProgram(difference, ran=False, not_run=f"it does not run here: {why}")
+            return SameProgram(different, ran=False, not_run=f"it does not run here: {why}")
         found = jax.tree.leaves(jax.jit(function)(*leaves))
     for position, (one, other) in enumerate(zip(expected, found, strict=True)):
         if np.asarray(one).tobytes() != np.asarray(other).tobytes():
-            different = difference or f"result {position} has other bits"
+            different = different or f"result {position} has other bits"
             return SameProgram(different, ran=False, not_run=f"result {position} has other bits")
-    return SameProgram(difference, ran=True, not_run="")
+    return SameProgram(different, ran=True, not_run="")
 
 
-def _difference(
-    source: str | bytes,
-    program: StablehloProgram,
-    function: Callable[..., object],
-    structs: Sequence[jax.ShapeDtypeStruct],
+def difference(
+    source: str | bytes, program: StablehloProgram, function: Callable[..., object]
 ) -> str:
     """Return the first difference from the closest way of lowering; empty if one has none."""
     expected = canonical(source)
+    structs = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in program.jaxpr.in_avals]
     differences = []
-    for text in _lowered(program, function, structs, exports_first=isinstance(source, bytes)):
-        difference = first_difference(expected, canonical(text))
-        if not difference:
-            return ""
-        differences.append(difference)
+    with program.types():
+        for text in _lowered(program, function, structs, exports_first=isinstance(source, bytes)):
+            different = first_difference(expected, canonical(text))
+            if not different:
+                return ""
+            differences.append(different)
     return differences[0]
 
 
