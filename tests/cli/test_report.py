@@ -168,6 +168,19 @@ def test_a_function_that_cannot_be_traced_is_told_and_nothing_is_written(project
     assert not (project / "broken.html").exists()
 
 
+@pytest.mark.slow
+def test_what_cannot_be_had_of_several_functions_is_told_in_the_report(project: Path) -> None:
+    (project / "some.py").write_text(
+        MODEL
+        + '\n\ndef broken(x):\n    """\n    Example inputs:\n        x: f32[3]\n    """\n    return x.nothing\n'
+    )
+    done = jaxsight("report", "some.py:fast", "some.py:broken", "-o", "some.html", cwd=project)
+    assert done.returncode == 1
+    data: Any = data_of((project / "some.html").read_text(encoding="utf-8"))
+    assert [entry["label"] for entry in data["entries"]] == ["fast"]
+    assert data["report"]["remarks"] == ["broken cannot be traced"]
+
+
 def test_sizes_that_are_none_are_told(project: Path) -> None:
     done = jaxsight("report", "model.py:fast", "--sweep", "large", cwd=project)
     assert done.returncode == 2

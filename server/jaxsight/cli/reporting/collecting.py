@@ -28,6 +28,7 @@ from jaxsight.sweeps.picture import picture
 from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize
 from jaxsight.text.inert import one_line
 from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.compilation.compilers import Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Report:
     findings: list[Json] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """What could not be had, and why."""
+    is_partial: bool = False
+    """Whether a function could not be traced, or not be compiled for a target."""
     _sources: list[Json] = field(default_factory=list)
     _compiled: list[Kernels | None] = field(default_factory=list)
     _sides: list[tuple[int, int, int]] = field(default_factory=list)
@@ -95,6 +98,8 @@ class Report:
         text, path = side.text(address), str(address.path)
         view = await trace_view(run, address, text, self.options.set_name, errors)
         if not isinstance(view.answer.reply, Traced):
+            self.is_partial = True
+            self.remarks.append(one_line(f"{address.function}{side.suffix} cannot be traced"))
             return 0
         await run.get(run.session.name_sizes(view))
         name = f"{shown_file(address.path)}{side.suffix}"
@@ -107,6 +112,11 @@ class Report:
             )
             found = ReportedFunction(run.session.engine, view, result, name)
             kernels = found.kernels
+            if kernels is None:
+                self.is_partial = True
+                assert isinstance(result.outcome, Trouble)
+                where = one_line(f"{address.function}{side.suffix} on {result.target.name}")
+                errors.labelled(where, "bold", result.outcome.message)
             called = await run.get_by_name(run.session.pallas_kernels(view, target))
             entry = await run.get_by_name(found.entry())
             if self.options.swept:

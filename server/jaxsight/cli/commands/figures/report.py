@@ -129,7 +129,7 @@ async def report(
         errors.labelled("note", "bold", remark)
     entries = count(len(found.entries), "program")
     errors.print(f"{shown_file(output.absolute())}: {entries}, {size(len(page))}")
-    return 0
+    return FOUND if found.is_partial else 0
 
 
 def _swept(texts: list[str] | tuple[()]) -> list[SweptSize]:
