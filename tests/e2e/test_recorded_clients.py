@@ -1,5 +1,5 @@
 """What real clients say first, replayed: each gets the encoding and the features that it can use,
-and no errors.
+and no errors. What has an `origin` was not recorded, but written after the client's source.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ ENCODINGS = {
     "emacs_30.1": "utf-32",
     "helix_25.01.1": "utf-8",
     "jupyterlab_lsp": "utf-16",
+    "kate": "utf-16",
     "neovim_0.10.4": "utf-16",
     "neovim_0.11.4": "utf-8",
     "neovim_0.12.4": "utf-8",
+    "sublime_lsp": "utf-16",
     "vim9_ale": "utf-16",
     "vscode_100": "utf-16",
     "vscode_139": "utf-16",
     "vscode_139_notebook": "utf-16",
     "vscode_93": "utf-16",
+    "zed": "utf-16",
 }
 PULLS = {"neovim_0.12.4", "vscode_100", "vscode_139", "vscode_139_notebook", "vscode_93"}
 """Neovim 0.10 and 0.11 can pull, but cannot be told to pull again."""

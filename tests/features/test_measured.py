@@ -250,3 +250,18 @@ async def test_nothing_is_offered_for_a_device_that_is_not_there(
             await session.measuring.plan(path, "ranked")
     finally:
         session.choose_target("")
+
+
+async def test_the_panel_in_a_browser_is_offered_on_the_name_of_a_function(
+    session: Session, path: str
+) -> None:
+    on_name, inside = [
+        [
+            (action.title, action.arguments)
+            for action in await session.actions(path, Range(position, position))
+            if action.command == "jaxsight.openPanel"
+        ]
+        for position in (Position(3, 5), Position(SORT, 8))
+    ]
+    assert on_name == [("Show kernels of ranked in a browser", (path, "ranked"))]
+    assert inside == []

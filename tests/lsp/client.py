@@ -23,7 +23,10 @@ Answer = Callable[[Any], Any]
 
 
 def recorded(name: str) -> dict[str, Any]:
-    """What a real client sent: the parameters of `initialize`, then its first messages."""
+    """What a real client sends: the parameters of `initialize`, then its first messages.
+
+    It was recorded, unless `origin` says which source it was written after.
+    """
     recording: dict[str, Any] = json.loads((CLIENTS / f"{name}.json").read_text())
     return recording
 

@@ -48,10 +48,15 @@ async def test_a_client_that_shows_documents_is_asked_to_open_the_page_outside(
     assert opened["opened"]
 
 
-async def test_other_clients_open_the_page_themselves(client: Client) -> None:
-    await introduce(client, "vim9_ale")
+@pytest.mark.parametrize("name", ["helix_25.01.1", "jupyterlab_lsp", "kate", "vim9_ale", "zed"])
+async def test_people_open_the_page_themselves_where_the_client_cannot(
+    client: Client, name: str
+) -> None:
+    await introduce(client, name)
     opened = await open_panel(client)
     assert not opened["opened"]
+    (message,) = await client.heard("window/showMessage")
+    assert message["message"] == f"Open the panel in a browser: {opened['url']}"
     page = await (await Browser.opening(opened["url"])).get()
     assert page.status == 200
     assert b"<!DOCTYPE html>" in page.body[:100]

@@ -35,6 +35,8 @@ VIEW: Final = "refactor.rewrite.jaxsight.view"
 SOURCERIZE: Final = "refactor.rewrite.jaxsight.sourcerize"
 RUN: Final = "refactor.rewrite.jaxsight.run"
 MEASURES: Final = "refactor.rewrite.jaxsight.measure"
+PANELS: Final = "refactor.rewrite.jaxsight.panel"
+OPEN_PANEL: Final = "jaxsight.openPanel"
 
 _RUN_TITLES = {ALWAYS: "Always run this statement", NEVER: "Never run this statement"}
 
@@ -75,9 +77,14 @@ async def actions(
             arguments = (path, subject.name, "view", name)
             actions.append(Action(title, VIEW, command=SHOW, arguments=arguments))
         target = engine.choices.target(path)
-        if target.is_own and isinstance(reply, Traced) and range.touches(subject.name_range):
+        named = (path, subject.name)
+        is_at_name = range.touches(subject.name_range)
+        if target.is_own and isinstance(reply, Traced) and is_at_name:
             title = f"Measure {subject.name} on {target.short}"
-            actions.append(Action(title, MEASURES, command=MEASURE, arguments=(path, subject.name)))
+            actions.append(Action(title, MEASURES, command=MEASURE, arguments=named))
+        if is_at_name:
+            title = f"Show kernels of {subject.name} in a browser"
+            actions.append(Action(title, PANELS, command=OPEN_PANEL, arguments=named))
         view = next((view for view in views if view.subject.name == subject.name), None)
         actions += extractions(engine, path, document.module, subject, range, view, repros)
     return actions

@@ -30,6 +30,7 @@ ActionKind = Literal[
     "quickfix",
     "refactor.rewrite.jaxsight.addExamples",
     "refactor.rewrite.jaxsight.measure",
+    "refactor.rewrite.jaxsight.panel",
     "refactor.rewrite.jaxsight.repro",
     "refactor.rewrite.jaxsight.run",
     "refactor.rewrite.jaxsight.sourcerize",

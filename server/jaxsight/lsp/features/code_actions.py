@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lsprotocol import types
 
+from jaxsight.features.code_actions import OPEN_PANEL
 from jaxsight.features.model import Action, ActionKind
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import text_edit
@@ -54,6 +55,8 @@ async def actions(
 def _is_supported(context: ClientContext, action: Action) -> bool:
     """Return whether the client supports the action: late edits, files, or opening documents."""
     client = context.client
+    if action.command == OPEN_PANEL:
+        return not client.knows_us  # others have a panel, or a command for this
     if action.file:
         return client.document_changes and client.creates_files
     if action.pending and not action.edits:

@@ -17,12 +17,13 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import __version__
+from jaxsight.features.code_actions import OPEN_PANEL
 from jaxsight.lsp.context import ClientContext, is_long
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDocument, scheme_of
 from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.panel import Panels
-from jaxsight.lsp.features.panel_page.pages import OPEN_PANEL, PanelPages
+from jaxsight.lsp.features.panel_page.pages import PanelPages
 from jaxsight.lsp.features.runs.measuring import MEASURE, MeasureCommand
 from jaxsight.lsp.features.runs.profiles import OPEN_PROFILE, ProfileCommand
 from jaxsight.lsp.features.runs.repros import CHECKS, Answer, ReproCommands

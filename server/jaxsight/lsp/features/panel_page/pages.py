@@ -33,7 +33,6 @@ from jaxsight.lsp.transport.messages import JsonObject
 
 log = logging.getLogger(__name__)
 
-OPEN_PANEL = "jaxsight.openPanel"
 REVEAL = "jaxsight/reveal"
 
 _ALIVE = 15.0
@@ -68,7 +67,8 @@ class PanelPages:
     async def open(self, path: str = "", function: str = "") -> JsonObject:
         """Open the page (`jaxsight.openPanel [FILE FUNCTION]`).
 
-        Returns `url`, which works once, and `opened`: whether the client has opened it.
+        Returns `url`, which works once, and `opened`: whether the client has opened it. A client
+        that has not, and does not know us, may not look at the answer: a message has the URL.
 
         Raises:
             LookupError: the page was not built.
@@ -81,7 +81,11 @@ class PanelPages:
         if views and function:
             self._panel.show(Known(views[0].uri, function))
         url = await self._server.link()
-        return {"url": url, "opened": await self._opened(url)}
+        opened = await self._opened(url)
+        if not opened and not self._context.client.knows_us:
+            message = f"Open the panel in a browser: {url}"
+            self._context.show_message(types.MessageType.Info, message)
+        return {"url": url, "opened": opened}
 
     async def _opened(self, url: str) -> bool:
         """Ask the client to open a URL, if it can."""
