@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
+from zlib import crc32
 
 _LONGEST = 200
 """Characters of a static argument, a choice: a line."""
@@ -58,9 +59,13 @@ def _parameters(function: object) -> list[str]:
 def written(value: object) -> str:
     """Return a static argument as text, without running code of the user's but its `__hash__`.
 
-    JAX calls that, too, as static arguments are keys of its cache.
+    JAX calls that, too, as static arguments are keys of its cache. A long text ends with a digest,
+    so that it differs from others with the same beginning.
     """
-    return _written(value, 3)[:_LONGEST]
+    text = _written(value, 3)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}… #{crc32(text.encode('utf-8', 'replace')):08x}"
 
 
 def _written(value: object, depth: int) -> str:
@@ -68,7 +73,7 @@ def _written(value: object, depth: int) -> str:
         # No number of JAX's is that long, and Python refuses to write longer ones.
         if isinstance(value, int) and value.bit_length() > 1000:
             return f"int of {value.bit_length()} bits"
-        return repr(value[:_LONGEST]) if isinstance(value, str | bytes) else repr(value)
+        return repr(value)
     if type(value) in (tuple, frozenset) and depth:
         elements: Any = value
         inside = [_written(each, depth - 1) for each in islice(elements, _MOST)]

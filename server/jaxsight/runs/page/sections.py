@@ -43,8 +43,8 @@ def figures(
     largest = max(programs, key=_live, default=None)
     total = [sum(_known(program, name) for program in programs) for name in _STAGES]
     tiles = [
-        ("programs compiled", str(len(programs))),
-        ("recompilations", str(again)),
+        ("program compiled" if len(programs) == 1 else "programs compiled", str(len(programs))),
+        ("recompilation" if again == 1 else "recompilations", str(again)),
         ("tracing", time(total[0]) if programs else ""),
         ("lowering", time(total[1]) if programs else ""),
         ("compiling", time(total[2]) if programs else ""),
