@@ -707,6 +707,16 @@ def test_kernels_are_drawn_for_graphviz(project: Path) -> None:
     assert "1 MiB" in done.stdout
 
 
+def test_kernels_are_drawn_as_svg(project: Path) -> None:
+    (project / "fused.py").write_text(FUSED)
+    arguments = ("kernels", "fused.py:total", "-t", "cpu", "--svg")
+    done = jaxsight(*arguments, cwd=project, PATH="/nowhere")  # no program draws it
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("<svg")
+    assert "<title>total: 2 kernels · 2 launches · temp 1 MiB · cpu</title>" in done.stdout
+    assert ">jnp.sum(" in done.stdout
+
+
 def test_targets_are_listed_with_what_they_need(project: Path) -> None:
     done = jaxsight("targets", "--json", cwd=project)
     told = {each["target"]: each for each in json.loads(done.stdout)}

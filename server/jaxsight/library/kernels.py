@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxsight.compiler import folding
+from jaxsight.drawing import kernel_picture
+from jaxsight.drawing.dot import dot
 from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.library import compiling, on_target
 from jaxsight.library.collectives import CollectiveFigures, collectives, specs
 from jaxsight.library.compiling import CannotCompile
-from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
+from jaxsight.library.written import expression
 from jaxsight.meshes import named_shardings
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
@@ -60,6 +62,8 @@ class Kernels:
     """The donated inputs, each with the result that reuses its buffer."""
     sources: dict[str, str] = field(default_factory=dict, repr=False)
     """Source lines of equations (`model.py:12`), by their paths."""
+    expressions: dict[str, str] = field(default_factory=dict, repr=False)
+    """The source of equations (`jnp.sum(x * y)`), by their paths, on one line each."""
     is_unfolded: bool = False
     """Whether constant folding was disabled, as it would take long; the last note says so."""
     device_kind: str = ""
@@ -196,23 +200,33 @@ class Kernels:
             "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
             for row in self._rows()
         )
-        picture = self._repr_svg_() or ""
         notes = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in self.notes)
         return (
             f"<div><b>{html.escape(self._headline())}</b></div>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}{picture}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}{self.svg()}"
         )
 
-    def _repr_svg_(self) -> str | None:
-        """Return a drawing by Graphviz, or `None` if it is not installed."""
-        try:
-            return drawn_by_graphviz(self.dot())
-        except NoGraphviz:
-            return None
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def svg(self, width: float | None = None) -> str:
+        """Return a drawing of the graph as SVG.
+
+        Args:
+            width: its width in pixels at most; by default what the boxes need.
+        """
+        return kernel_picture.svg(self.graph, self._written, title=self._headline(), width=width)
 
     def dot(self) -> str:
         """Return the graph in Graphviz DOT format."""
-        return dot(self.graph, lambda path: self.sources.get(path, path))
+        return dot(self.graph, self._written)
+
+    def _written(self, path: str) -> str:
+        """Return the source of an equation, or of the one around it; without both, its path."""
+        around = path
+        while around and around not in self.expressions:
+            around = around.rpartition("/")[0].rpartition("/")[0]
+        return self.expressions.get(around, path)
 
     def _headline(self) -> str:
         temp = "?" if self.temp_bytes < 0 else f"{self.temp_bytes:,} B"
@@ -340,6 +354,7 @@ def kernels_on(
             lowered.named(names, lowering.donated(traced)),
         ),
         dict(sources_of(traced.jaxpr)),
+        dict(expressions_of(traced.jaxpr)),
         bool(traps),
         answer.device_kind,
         answer.devices,
@@ -386,3 +401,14 @@ def sources_of(jaxpr: object) -> Iterator[tuple[str, str]]:
         for at in locations(equation):
             yield path, f"{Path(at.file).name}:{at.line}"
             break
+
+
+def expressions_of(jaxpr: object) -> Iterator[tuple[str, str]]:
+    """Yield the paths of equations, each with its source, if it is known."""
+    from jaxsight.interpreters.compat.inner import walk
+    from jaxsight.interpreters.compat.locations import locations
+
+    for path, equation in walk(jaxpr):
+        at = next(locations(equation), None)
+        if at is not None and (text := expression(at)):
+            yield path, text

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from jaxsight.cli.command_run import CommandRun, start_run
-from jaxsight.cli.errors import FOUND, failing_on
+from jaxsight.cli.errors import FOUND
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import (
     Against,
@@ -38,6 +38,8 @@ from jaxsight.cli.sources.arguments import (
 )
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
+from jaxsight.drawing.dot import dot
+from jaxsight.drawing.kernel_picture import svg
 from jaxsight.features.distributed.collectives import kernel_title
 from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
@@ -46,7 +48,6 @@ from jaxsight.features.kernels.pallas import CalledKernels
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
 from jaxsight.features.proposals import assumptions
-from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import bounds, total
 from jaxsight.text import units
@@ -83,9 +84,7 @@ AsDot = Annotated[
     bool, typer.Option("--dot", help="Print the kernel graph in Graphviz DOT format.")
 ]
 
-AsSvg = Annotated[
-    bool, typer.Option("--svg", help="Print the kernel graph as SVG (requires Graphviz).")
-]
+AsSvg = Annotated[bool, typer.Option("--svg", help="Print the kernel graph as SVG.")]
 
 AsHlo = Annotated[bool, typer.Option("--hlo", help="Print the optimized HLO.")]
 
@@ -274,10 +273,10 @@ def _print(
     """Print the kernels of a function, as a document or as a table with a comparison."""
     match form:
         case "dot":
-            print_document(_as_dot(kernels))
+            print_document(dot(kernels.graph, lambda path: one_line(kernels.source(path))))
         case "svg":
-            with failing_on(NoGraphviz):
-                print_document(drawn_by_graphviz(_as_dot(kernels)))
+            title = f"{address.function}: {headline(kernels.compiled, kernels.target)}"
+            print_document(svg(kernels.graph, kernels.source, title=title))
         case "hlo":
             print_document(kernels.compiled.hlo)
         case _:
@@ -292,11 +291,6 @@ def _print(
                 difference = change(before.compiled, kernels.compiled)
                 printer.print(styled((difference, "bold")))
                 printer.print()
-
-
-def _as_dot(kernels: Kernels) -> str:
-    """Return the graph as DOT, with escapes for characters that no picture can contain."""
-    return dot(kernels.graph, lambda path: one_line(kernels.source(path)))
 
 
 def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None:
