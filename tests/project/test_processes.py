@@ -23,7 +23,6 @@ ALLOWED = {
     "cli/git.py": "program",
     "cli/resident/client.py": "resident",
     "dataset/making/worker_process.py": "with_packages",
-    "library/drawing.py": "program",
     "recording/running.py": "the user's program",
     "repro/capturing/more_devices.py": "this process again, with its own arguments",
     "repro/compat/configuration.py": "with_packages",
