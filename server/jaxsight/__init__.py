@@ -19,6 +19,7 @@ _LAZY = {
     "inverse": "jaxsight.interpreters.inversion.transform",
     "kernels": "jaxsight.library.kernels",
     "measure": "jaxsight.library.measuring",
+    "show": "jaxsight.notebooks.shown",
     "sourcerize": "jaxsight.sourcerizer.api",
     "sweep": "jaxsight.library.sweeps",
     "same_jaxpr": "jaxsight.interpreters.same.comparison",

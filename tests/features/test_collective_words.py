@@ -6,13 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from jaxsight.features.distributed.collectives import scope, summed
-from jaxsight.features.kernels.summary import (
-    change,
-    communication,
-    headline,
-    origin,
-)
+from jaxsight.features.distributed.collectives import summed
+from jaxsight.features.kernels.summary import change
+from jaxsight.figures.summary import communication, headline, origin, scope
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Branch, Collective, Graph, Kernel, Loop
 from jaxsight.wire.messages.compiling import Compiled, Memory

@@ -10,8 +10,9 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.kernels.record import record as figures
-from jaxsight.features.kernels.summary import headline, memory_lines
+from jaxsight.features.kernels.summary import memory_lines
 from jaxsight.features.kernels.table import table
+from jaxsight.figures.summary import headline
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.session import Session
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from jaxsight.features.kernels.launches import iterations, kernel_count, launches, undecided
+from jaxsight.features.kernels.launches import iterations, undecided
 from jaxsight.features.kernels.loop_costs import costs
+from jaxsight.figures.summary import kernel_count, launches
 from jaxsight.rules.jx210_tiny_launches import rule as jx210_tiny_launches
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import CALLBACK, Branch, Graph, Kernel, Loop

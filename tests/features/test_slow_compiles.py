@@ -18,7 +18,7 @@ import pytest
 from jaxsight.compiler import folding
 from jaxsight.events import Progress
 from jaxsight.features.kernels import compile_time
-from jaxsight.features.kernels.summary import headline
+from jaxsight.figures.summary import headline
 from jaxsight.files import private
 from jaxsight.queries.programs.disk_cache import DiskCache
 from jaxsight.queries.programs.kernels import Kernels

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.events import FileStatus
-from jaxsight.features.kernels.summary import origin
+from jaxsight.figures.summary import origin
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.session import Session

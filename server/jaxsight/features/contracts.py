@@ -18,7 +18,7 @@ from jaxsight.examples.notation.contracts import (
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.distributed import collectives
 from jaxsight.features.kernels import host_transfers
-from jaxsight.features.kernels.summary import devices
+from jaxsight.figures.summary import devices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.examples.sets import ExampleSet
-from jaxsight.features.kernels.launches import kernel_figure
-from jaxsight.features.kernels.summary import NOT_YET, UNKNOWN, shorter_temporary_memory
 from jaxsight.features.measuring.asked import CANCEL, MEASURE
 from jaxsight.features.measuring.shown import shown_times
 from jaxsight.features.model import Lens
 from jaxsight.features.proposals import assumptions
 from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.figures.summary import NOT_YET, UNKNOWN, kernel_figure, shorter_temporary_memory
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.query import Question

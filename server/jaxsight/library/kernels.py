@@ -9,19 +9,19 @@ from __future__ import annotations
 import base64
 import functools
 import html
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxsight.compiler import folding
 from jaxsight.drawing import kernel_picture
 from jaxsight.drawing.dot import dot
 from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.library import compiling, on_target
 from jaxsight.library.collectives import CollectiveFigures, collectives, specs
 from jaxsight.library.compiling import CannotCompile
-from jaxsight.library.written import expression
+from jaxsight.library.written import expression, file_title
 from jaxsight.meshes import named_shardings
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
@@ -36,7 +36,12 @@ from jaxsight.wire.messages.compiling import Compile, Compiled, Memory
 
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
+    from jax.stages import Traced
 
+    from jaxsight.interpreters.compat.locations import Location
+
+_OWN = str(Path(__file__).parents[1]) + os.sep
+"""Programs that jaxsight read from StableHLO have its own lines."""
 _LINES = 4
 """Lines of source of a kernel in a table, a choice: a fused kernel may have hundreds."""
 
@@ -62,7 +67,7 @@ class Kernels:
     """The donated inputs, each with the result that reuses its buffer."""
     sources: dict[str, str] = field(default_factory=dict, repr=False)
     """Source lines of equations (`model.py:12`), by their paths."""
-    expressions: dict[str, str] = field(default_factory=dict, repr=False)
+    expressions: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The source of equations (`jnp.sum(x * y)`), by their paths, on one line each."""
     is_unfolded: bool = False
     """Whether constant folding was disabled, as it would take long; the last note says so."""
@@ -79,6 +84,16 @@ class Kernels:
     """
     result_shardings: Mapping[str, PartitionSpec] = field(default_factory=dict, repr=False)
     """The same of results: `result 0`."""
+    operations: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The primitives of equations, by their paths."""
+    places: Mapping[str, Location] = field(default_factory=dict, repr=False, compare=False)
+    """Where equations are written, by their paths."""
+    parameters: tuple[str, ...] = field(default=(), repr=False)
+    """The names of the program's parameters."""
+    compiled: Compiled | None = field(default=None, repr=False, compare=False)
+    """The compiler's answer; `None` for figures that are not of one."""
+    traced: Traced | None = field(default=None, repr=False, compare=False)
+    """What was compiled; `None` if that is not known."""
     _temporaries: int = field(default=-1, repr=False, compare=False)
     """Known before the compile is complete, or -1."""
     _memory: Callable[[], Memory] = field(default=Memory, repr=False, compare=False)
@@ -192,6 +207,10 @@ class Kernels:
         return "\n".join([*lines, *map(str, self.donations), *self.notes])
 
     def _repr_html_(self) -> str:
+        return self.table_html() + self.svg()
+
+    def table_html(self) -> str:
+        """Return the kernels as a table in HTML."""
         head = "".join(
             f"<th>{title}</th>"
             for title in ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
@@ -203,7 +222,7 @@ class Kernels:
         notes = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in self.notes)
         return (
             f"<div><b>{html.escape(self._headline())}</b></div>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}{self.svg()}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
         )
 
     def _repr_svg_(self) -> str:
@@ -226,7 +245,7 @@ class Kernels:
         around = path
         while around and around not in self.expressions:
             around = around.rpartition("/")[0].rpartition("/")[0]
-        return self.expressions.get(around, path)
+        return self.expressions.get(around) or self.operations.get(path, path)
 
     def _headline(self) -> str:
         temp = "?" if self.temp_bytes < 0 else f"{self.temp_bytes:,} B"
@@ -308,13 +327,40 @@ def kernels_on(
     fn: Callable[..., object], target: Target, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> Kernels:
     """Return the kernels of a function on a target; see `kernels`."""
+    from jaxsight.compiler import folding
     from jaxsight.tracer.compat import lowering
     from jaxsight.tracer.handlers import lower as lowered
     from jaxsight.tracer.programs import folding_costs
 
     traced, asked = on_target.trace(fn, target, args, kwargs)
-    name = getattr(fn, "__name__", "function")
+    name = getattr(fn, "__name__", "") or traced.fun_name
     traps = [fold for fold in folding_costs.predicted(traced) if fold.trap]
+    request, inputs = _request(name, traced, target)
+    if traps:
+        request = folding.without(request)
+    answer = compiling.compiled(name, target, request)
+    worst = max(traps, key=lambda fold: fold.seconds, default=None)
+    notes = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
+    found = _described(name, traced, answer, lowered.named(lowering.names(traced), inputs))
+    return replace(
+        found,
+        notes=(*answer.notes, *notes, *asked),
+        is_unfolded=bool(traps),
+        meshes=request.distribution.meshes if request.distribution is not None else (),
+        _memory=functools.partial(_memory, name, target, request, answer),
+    )
+
+
+def _request(name: str, traced: Traced, target: Target) -> tuple[Compile, tuple[int, ...]]:
+    """Return what the compiler of a target is asked for, and the inputs that the program has.
+
+    Raises:
+        CannotCompile: JAX cannot lower the function for the target, or it needs more devices.
+    """
+    from jaxsight.tracer.compat import lowering
+    from jaxsight.tracer.handlers import lower as lowered
+    from jaxsight.tracer.programs import folding_costs
+
     try:
         artifact = lowering.artifact(traced, target.platform, target.capability)
     except Exception as error:
@@ -324,7 +370,6 @@ def kernels_on(
         raise CannotCompile(
             f"{name} spans {distribution.devices} devices, but {target.name} has {target.devices}"
         )
-    names = lowering.names(traced)
     program = base64.b64encode(artifact.bytes).decode("ascii")
     chosen, facts = folding_costs.compiler_options(traced), lowered.facts(traced.jaxpr)
     # In this process other threads may compile, and then no compile may end early.
@@ -332,38 +377,40 @@ def kernels_on(
     if distribution is not None:
         asks = lowered.communicating(traced.jaxpr)
         request = replace(request, distribution=distribution, communicates=asks)
-    if traps:
-        request = folding.without(request)
-    answer = compiling.compiled(name, target, request)
-    worst = max(traps, key=lambda fold: fold.seconds, default=None)
-    notes = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
-    parameters = lowered.named(names, artifact.parameters)
+    return request, artifact.parameters
+
+
+def _described(name: str, traced: Traced, answer: Compiled, parameters: tuple[str, ...]) -> Kernels:
+    """Return the kernels of a compiled program, with the source of its equations."""
+    from jaxsight.interpreters.compat.inner import walk
+    from jaxsight.tracer.compat import lowering
+    from jaxsight.tracer.handlers import lower as lowered
+
+    places = dict(places_of(traced.jaxpr))
     results = tuple(lowered.results(len(open_jaxpr(traced.jaxpr).outvars)))
+    donated = lowered.named(lowering.names(traced), lowering.donated(traced))
     return Kernels(
         name,
-        target.name,
+        answer.target,
         answer.how,
         answer.graph,
         answer.hlo,
-        (*answer.notes, *notes, *asked),
-        donations(
-            answer.aliases,
-            len(answer.graph.parameters),
-            parameters,
-            results,
-            lowered.named(names, lowering.donated(traced)),
+        donations=donations(
+            answer.aliases, len(answer.graph.parameters), parameters, results, donated
         ),
-        dict(sources_of(traced.jaxpr)),
-        dict(expressions_of(traced.jaxpr)),
-        bool(traps),
-        answer.device_kind,
-        answer.devices,
-        distribution.meshes if distribution is not None else (),
-        specs(named_shardings.of_parameters(answer.shardings, parameters)),
-        specs(named_shardings.of_results(answer.shardings, results)),
-        answer.memory.temporaries,
-        functools.partial(_memory, name, target, request, answer),
-        answer.aliases,
+        sources=lines_at(places),
+        expressions=sources_at(places),
+        operations={path: each.primitive.name for path, each in walk(traced.jaxpr)},
+        places=places,
+        device_kind=answer.device_kind,
+        devices=answer.devices,
+        argument_shardings=specs(named_shardings.of_parameters(answer.shardings, parameters)),
+        result_shardings=specs(named_shardings.of_results(answer.shardings, results)),
+        parameters=parameters,
+        compiled=answer,
+        traced=traced,
+        _temporaries=answer.memory.temporaries,
+        aliases=answer.aliases,
     )
 
 
@@ -392,23 +439,22 @@ def lines_of(kernel: Kernel | HostTransfer, sources: Mapping[str, str]) -> list[
     return list(lines)
 
 
-def sources_of(jaxpr: object) -> Iterator[tuple[str, str]]:
-    """Yield the paths of equations, each with its line (`model.py:12`), if it has one."""
-    from jaxsight.interpreters.compat.inner import walk
-    from jaxsight.interpreters.compat.locations import locations
-
-    for path, equation in walk(jaxpr):
-        for at in locations(equation):
-            yield path, f"{Path(at.file).name}:{at.line}"
-            break
-
-
-def expressions_of(jaxpr: object) -> Iterator[tuple[str, str]]:
-    """Yield the paths of equations, each with its source, if it is known."""
+def places_of(jaxpr: object) -> Iterator[tuple[str, Location]]:
+    """Yield the paths of equations, each with where it is written, if that is known."""
     from jaxsight.interpreters.compat.inner import walk
     from jaxsight.interpreters.compat.locations import locations
 
     for path, equation in walk(jaxpr):
         at = next(locations(equation), None)
-        if at is not None and (text := expression(at)):
-            yield path, text
+        if at is not None and not at.file.startswith(_OWN):
+            yield path, at
+
+
+def lines_at(places: Mapping[str, Location]) -> dict[str, str]:
+    """Return the lines of equations (`model.py:12`, `In [3]:2`), by their paths."""
+    return {path: f"{file_title(at.file)}:{at.line}" for path, at in places.items()}
+
+
+def sources_at(places: Mapping[str, Location]) -> dict[str, str]:
+    """Return the source of equations, by their paths, of those where it is known."""
+    return {path: text for path, at in places.items() if (text := expression(at))}

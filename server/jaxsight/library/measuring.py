@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.library import compiling, on_target
-from jaxsight.library.kernels import lines_of, sources_of
+from jaxsight.library.kernels import lines_at, lines_of, places_of
 from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import CPU, Target, parse, recognized
@@ -85,6 +85,11 @@ class Timings:
             )
             for row in self.kernels
         ]
+        return "\n".join([first, *aligned(rows, "l" * len(rows[0])), *self.notes])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What may have disturbed the measurement, and what is missing of it."""
         notes = []
         if self.times.profile_problem:
             notes.append(f"no times of kernels: {self.times.profile_problem}")
@@ -93,7 +98,7 @@ class Timings:
         if self.conditions.is_busy:
             others, cores = self.conditions.others, self.conditions.cores
             notes.append(f"other processes kept {others:.1f} of {cores} cores busy")
-        return "\n".join([first, *aligned(rows, "l" * len(rows[0])), *notes])
+        return tuple(notes)
 
 
 def measure(
@@ -169,7 +174,7 @@ def _timings(
     target = recognized(target, device.device_kind if target.platform != CPU else "")
     platform = target.platform
     graph = read(found.program.hlo, platform=platform, capability=target.capability)
-    sources = dict(sources_of(traced.jaxpr))
+    sources = lines_at(dict(places_of(traced.jaxpr)))
 
     def lines(kernel: Kernel) -> list[str]:
         return lines_of(kernel, sources)

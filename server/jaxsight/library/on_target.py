@@ -30,7 +30,7 @@ def trace(
     Globals that modules have set by the platform are those of the process: they were set before.
 
     Args:
-        fn: the function.
+        fn: the function, or one that is traced already.
         target: the target.
         args: its positional arguments.
         kwargs: its keyword arguments.
@@ -38,6 +38,9 @@ def trace(
     import jax
 
     from jaxsight.tracer.platforms.compat import seen
+
+    if isinstance(fn, jax.stages.Traced):
+        return fn, ()
 
     jitted: Any = fn if hasattr(fn, "trace") else jax.jit(fn)
     device = own_target(target, os.environ).seen

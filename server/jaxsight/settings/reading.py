@@ -19,10 +19,11 @@ from jaxsight.rules import wording
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.settings.kinds import Complain, nearest, shortened, shown
 from jaxsight.settings.kinds import Path as Keys
-from jaxsight.settings.schema import SCHEMA, Settings, camel
+from jaxsight.settings.schema import SCHEMA, Settings
 from jaxsight.settings.toml_places import TomlPlace, places
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import clause
+from jaxsight.text.spelling import camel
 
 GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
 CODE = "JX900"

@@ -28,6 +28,7 @@ from jaxsight.settings.kinds import (
     table_of,
 )
 from jaxsight.targets.target import Target
+from jaxsight.text.spelling import camel
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.requests import DERIVATIVES, Derivatives
 
@@ -363,12 +364,6 @@ class Settings:
             if any(fnmatch(name, pattern) for name in target.aliases)
             for code in codes
         )
-
-
-def camel(name: str) -> str:
-    """Return `per-file-ignores` and `per_file_ignores` as `perFileIgnores`."""
-    first, *words = name.replace("-", "_").split("_")
-    return first + "".join(part[:1].upper() + part[1:] for part in words)
 
 
 def _settings_of(group: type, keys: tuple[str, ...], attributes: tuple[str, ...]) -> list[Setting]:

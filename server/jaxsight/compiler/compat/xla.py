@@ -317,7 +317,7 @@ def _complete(executable: Any) -> Compilation:
     if not modules:
         raise Refused("target", f"jaxlib {JAXLIB} has no optimized HLO for this target")
     flops = _flops(executable, modules[0])
-    return Compilation(modules[0].to_string(), memory=_memory(executable), flops=flops)
+    return Compilation(modules[0].to_string(), memory=memory_of(executable), flops=flops)
 
 
 def _parsed(program: bytes, devices: Devices) -> Any:
@@ -373,7 +373,8 @@ def _without_code(dumped: dumps.Dumped) -> Compilation:
     return replace(_incomplete(dumped.program), memory=dumped.memory)
 
 
-def _memory(executable: Any) -> Memory:
+def memory_of(executable: Any) -> Memory:
+    """Return the memory analysis of a compiled program; unknown if XLA has none."""
     try:
         stats = executable.get_compiled_memory_stats()
     except Exception:

@@ -12,10 +12,10 @@ from jaxsight.features.findings.examined import examined
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.kernels.summary import headline
 from jaxsight.features.locked.functions import facts_of_kernels
 from jaxsight.features.named_function import compiled_function, name_sizes
 from jaxsight.features.proposals.assumptions import figures
+from jaxsight.figures.summary import headline
 from jaxsight.locks.facts import ProgramFacts
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine

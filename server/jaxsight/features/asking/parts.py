@@ -16,9 +16,10 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.line_shapes import line_shapes
 from jaxsight.features.hover.text import shortened
 from jaxsight.features.kernels import compile_time
-from jaxsight.features.kernels.launches import launches_of, undecided
+from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.summary import memory_lines, sentence
 from jaxsight.features.locked.functions import facts_of_kernels
+from jaxsight.figures.summary import launches_of
 from jaxsight.locks.differences import differences as compare
 from jaxsight.locks.facts import ProgramFacts
 from jaxsight.queries.programs.kernels import Kernels

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from jaxsight.features.distributed import chosen_shardings
+from jaxsight.figures.summary import scope
 from jaxsight.meshes.divided import divided_type
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
@@ -28,17 +29,6 @@ _SHARDINGS = 3
 """Operations whose shardings a description lists, a choice: each is a line of a tooltip."""
 _LONGEST = 60
 """Characters of a user's expression in a description, a choice: a line of a tooltip."""
-
-
-def scope(collective: Collective) -> str:
-    """Return `over data`, `in groups of 4` or `between 8 pairs`; empty if unknown."""
-    if collective.axes:
-        return f"over {', '.join(collective.axes)}"
-    if not collective.groups:
-        return ""
-    if collective.kind == "collective-permute":
-        return f"between {count(len(collective.groups), 'pair')}"
-    return f"in groups of {collective.group_size}"
 
 
 def kernel_title(kernel: Kernel) -> str:

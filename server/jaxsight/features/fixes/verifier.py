@@ -16,7 +16,7 @@ from itertools import chain, islice
 from jaxsight.features.findings import failures, run_rules
 from jaxsight.features.fixes import waits
 from jaxsight.features.fixes.registry import FIXES
-from jaxsight.features.kernels.summary import devices
+from jaxsight.figures.summary import devices
 from jaxsight.files.texts import Version
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document, Subject

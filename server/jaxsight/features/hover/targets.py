@@ -6,10 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jaxsight.features.distributed import collectives
 from jaxsight.features.kernels import compile_time, host_transfers, modules
-from jaxsight.features.kernels.launches import kernel_figure, launch_figure
-from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
+from jaxsight.features.kernels.summary import distribution_lines
 from jaxsight.features.kernels.uncompiled import explanation
 from jaxsight.features.measuring.shown import ShownTimes, kernel_rows
+from jaxsight.figures.summary import (
+    how,
+    kernel_figure,
+    launch_figure,
+    long_compile,
+    temporary_memory,
+)
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
@@ -49,7 +55,7 @@ def target_rows(
     for result in results:
         match result.outcome:
             case Compiled() as compiled:
-                graph, long = compiled.graph, compile_time.word(compiled)
+                graph, long = compiled.graph, long_compile(compiled)
                 scope = " per device" if compiled.devices > 1 else ""
                 estimated = total(graph, result.target)
                 sign = "≥" if estimated is not None and estimated.is_lower_bound else "≈"

@@ -10,21 +10,22 @@ from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.budget import LabelPart, fitted
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head
-from jaxsight.features.kernels import compile_time, host_transfers
-from jaxsight.features.kernels.launches import kernel_count, launches
-from jaxsight.features.kernels.summary import (
-    SAME,
-    UNKNOWN,
-    change,
-    communication,
-    devices,
-    shorter_temporary_memory,
-    temporary_memory,
-)
+from jaxsight.features.kernels.summary import SAME, change
 from jaxsight.features.kernels.table import table
 from jaxsight.features.measuring.shown import ShownTimes, shown_times
 from jaxsight.features.model import Hint
 from jaxsight.features.proposals.assumptions import WITH_SIZES
+from jaxsight.figures.summary import (
+    UNKNOWN,
+    communication,
+    devices,
+    host_transfer_figure,
+    kernel_count,
+    launches,
+    long_compile,
+    shorter_temporary_memory,
+    temporary_memory,
+)
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text.markdown import prose
 from jaxsight.text.pytree_display import ELLIPSIS
@@ -85,7 +86,7 @@ def _figures(kernels: Kernels, difference: str, times: ShownTimes | None) -> Ite
         yield LabelPart(launches(graph), 6)
     if graph.callback_count:
         yield LabelPart(count(graph.callback_count, "host callback"), 2)
-    for transfers in host_transfers.figure(graph):
+    for transfers in host_transfer_figure(graph):
         yield LabelPart(transfers, 3, (transfers.partition(",")[0],))
     per_device = " per device" if compiled.devices > 1 else ""
     temporaries = temporary_memory(compiled)
@@ -101,7 +102,7 @@ def _figures(kernels: Kernels, difference: str, times: ShownTimes | None) -> Ite
         first, *more = difference.split(" · ")
         shorter_names = (*[f"{name} ({first})"] * bool(more), name)
         yield LabelPart(f"{name} ({difference})", 0, shorter_names)
-    if long := compile_time.word(compiled):
+    if long := long_compile(compiled):
         yield LabelPart(long, 3)
     if kernels.view.assumed:
         yield LabelPart(WITH_SIZES, 0)

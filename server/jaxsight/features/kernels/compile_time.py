@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from jaxsight.figures.summary import xla_seconds
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text.units import seconds
-from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.spans import Span
-
-LONG = 5.0
-"""Seconds of compiling from which headlines say so, a choice: from there on users ask why."""
 
 _NOTICED = 2.0
 """Seconds of all stages from which hovers and tooltips list them: shorter ones interrupt nobody."""
@@ -22,14 +19,6 @@ _LINES = 3
 """Lines that are listed, a choice: a loop that was unrolled is one."""
 _SHARE = 0.1
 """The least share of all equations of a line that is listed: changing less saves no time."""
-
-
-def word(compiled: Compiled) -> str:
-    """Return `compiled in 64 s` for a compile that takes long, else nothing.
-
-    A compile that ended before code was generated has a lower bound: `compiled in ≥ 64 s`.
-    """
-    return f"compiled in {_xla(compiled)}" if compiled.seconds >= LONG else ""
 
 
 def lines(kernels: Kernels) -> list[str]:
@@ -47,7 +36,7 @@ def shares(kernels: Kernels) -> str:
     """Return `trace 0.4 s · lower 0.2 s · XLA 6.1 s`: the times as measured, cached ones too."""
     traced = trace_seconds(kernels)
     stages = [f"trace {seconds(traced)}"] if traced is not None else []
-    lowered, xla = kernels.lowered.seconds, _xla(kernels.compiled)
+    lowered, xla = kernels.lowered.seconds, xla_seconds(kernels.compiled)
     return " · ".join([*stages, f"lower {seconds(lowered)}", f"XLA {xla}"])
 
 
@@ -78,8 +67,3 @@ def _by_line(kernels: Kernels) -> Iterator[str]:
     for line, number in equations_by_line(kernels).most_common(_LINES):
         if number >= _SHARE * total:
             yield f"line {line}: {number:,} of {total:,} equations"
-
-
-def _xla(compiled: Compiled) -> str:
-    least = "" if compiled.is_complete else "≥ "
-    return f"{least}{seconds(compiled.seconds)}"

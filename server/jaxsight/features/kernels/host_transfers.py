@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from jaxsight.features.distributed.collectives import runs
+from jaxsight.figures.summary import moved_to_host
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
 from jaxsight.targets import host_links
@@ -20,25 +21,6 @@ COLUMNS = ("host transfer", "bytes", "≥ time", "", "lines")
 """The titles of `rows`."""
 
 
-def figure(graph: Graph) -> list[str]:
-    """Return `2 host transfers, 512 MiB`: their number, and the bytes of one run; or nothing.
-
-    Callbacks have a figure of their own.
-    """
-    offloads = graph.offloads
-    if not offloads:
-        return []
-    return [f"{count(len(offloads), 'host transfer')}, {moved(graph, offloads)}"]
-
-
-def moved(graph: Graph, transfers: Iterable[HostTransfer]) -> str:
-    """Return `68 MiB`, or `≥ 4 MiB` or `4 MiB–68 MiB` if runtime values decide."""
-    chosen = tuple(transfers)
-    is_open = any(graph.loops[loop].trips is None for each in chosen for loop in each.loops)
-    most = None if is_open else graph.host_bytes(chosen)
-    return units.interval(graph.host_bytes_at_least(chosen), most, units.size)
-
-
 def lines(kernels: Kernels) -> Iterator[str]:
     """Yield `to host: 2 transfers, 512 MiB, ≥ 8.5 ms over PCIe 5 ×16 (63 GB/s), 1 overlapped`.
 
@@ -48,7 +30,7 @@ def lines(kernels: Kernels) -> Iterator[str]:
     for direction in (TO_HOST, TO_DEVICE, WITHIN_HOST):
         transfers = [each for each in graph.host_transfers if each.direction == direction]
         if transfers:
-            parts = [count(len(transfers), "transfer"), moved(graph, transfers)]
+            parts = [count(len(transfers), "transfer"), moved_to_host(graph, transfers)]
             parts += _time(kernels, transfers)
             parts.append(_overlap(transfers))
             yield f"{direction}: {', '.join(parts)}"

@@ -7,37 +7,10 @@ from collections.abc import Iterator, Sequence
 from jaxsight.features.kernels import loop_costs
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text.units import count, interval, some
-from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.kernel_graph import Graph
 
 _NAMED = 3
 """Libraries that a line names, a choice: more than that call cuBLAS, cuDNN and cuFFT."""
-
-
-def kernel_count(graph: Graph) -> str:
-    """Return `2 kernels`; `6–11 kernels` where autotuning on the device decides."""
-    figure = kernel_figure(graph)
-    return f"{figure} {'kernel' if figure == '1' else 'kernels'}"
-
-
-def kernel_figure(graph: Graph) -> str:
-    """Return `6` or `6–11`."""
-    return interval(graph.kernel_count, graph.kernels_at_most)
-
-
-def launches(graph: Graph) -> str:
-    """Return `3 launches`; `3–7 launches` if values or the device decide; `≥ 3 launches`."""
-    figure = launch_figure(graph)
-    return f"{figure} {'launch' if figure == '1' else 'launches'}"
-
-
-def launch_figure(graph: Graph) -> str:
-    """Return `3`, `3–7`, or `≥ 3` with loops or libraries' calls of unknown launches."""
-    return interval(graph.launches_at_least, graph.launches_at_most)
-
-
-def launches_of(kernel: Kernel) -> str:
-    """Return the launches of a kernel, with all iterations: `7`, `7–14`, `≥ 7`."""
-    return interval(kernel.launches, kernel.launches_at_most)
 
 
 def undecided(kernels: Kernels) -> Iterator[str]:

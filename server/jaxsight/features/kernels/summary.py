@@ -6,117 +6,24 @@ from collections.abc import Callable, Iterator, Mapping
 
 from jaxsight.features.distributed import collectives
 from jaxsight.features.hover import called
-from jaxsight.features.kernels import compile_time, host_transfers
-from jaxsight.features.kernels.launches import (
-    kernel_count,
+from jaxsight.features.kernels import host_transfers
+from jaxsight.figures.summary import (
     kernel_figure,
     launch_figure,
-    launches,
     launches_of,
+    moved_figure,
+    moved_to_host,
+    temporary_memory,
 )
 from jaxsight.queries.programs.kernels import Kernels, folded
-from jaxsight.targets.chips import Gpu, Tpu
-from jaxsight.targets.target import CPU, Target
+from jaxsight.targets.chips import Gpu
+from jaxsight.targets.target import CPU
 from jaxsight.text import units
 from jaxsight.text.units import count
 from jaxsight.wire.kernel_graph import Graph, Kernel
-from jaxsight.wire.messages import compiling
 from jaxsight.wire.messages.compiling import Compiled
 
 SAME = "the same"
-UNKNOWN = "?"
-NOT_YET = "…"
-
-
-def headline(compiled: Compiled, target: Target) -> str:
-    """Return `2 kernels · 2 launches · temp 512 KiB · h100`.
-
-    A compile that takes long is the last part: `compiled in 64 s`.
-    """
-    graph = compiled.graph
-    parts = [kernel_count(graph), launches(graph)]
-    if graph.callback_count:
-        parts.append(count(graph.callback_count, "host callback"))
-    parts += host_transfers.figure(graph)
-    moved, per_device = communication(graph), " per device" if compiled.devices > 1 else ""
-    if (temporaries := temporary_memory(compiled)) != UNKNOWN:
-        parts.append(f"temp {temporaries}{per_device}")
-    else:
-        moved = [f"{text}{per_device}" for text in moved]
-    long = filter(None, [compile_time.word(compiled)])
-    return " · ".join([*parts, *moved, devices(compiled, target), *long])
-
-
-def devices(compiled: Compiled, target: Target) -> str:
-    """Return the devices that a program runs on: `h100`, `8 × h100`, `4 of h100x8`."""
-    if not target.devices:
-        return f"{compiled.devices} × {target.short}" if compiled.devices > 1 else target.short
-    if compiled.devices == target.devices:
-        return target.short
-    return f"{compiled.devices} of {target.short}"
-
-
-def communication(graph: Graph) -> list[str]:
-    """Return `4 collectives, 68 MiB`: their number, and the bytes on one device; or nothing."""
-    number = len(graph.collectives)
-    return [f"{count(number, 'collective')}, {moved_figure(graph)}"] if number else []
-
-
-def moved_figure(graph: Graph) -> str:
-    """Return `68 MiB`, or `≥ 4 MiB` or `4 MiB–68 MiB` if runtime values decide."""
-    most = graph.moved_bytes if graph.moved_known else None
-    return units.interval(graph.moved_at_least, most, units.size)
-
-
-def temporary_memory(compiled: Compiled) -> str:
-    """Return `512 KiB`, `…` if it is not known yet, or `?` if it will not be.
-
-    Where the device decides, that is `0 B (+ ≤ 32 MiB cuBLAS workspace)` or `≥ 512 KiB`.
-    """
-    if not compiled.knows_temporaries:
-        return NOT_YET
-    least, most = compiled.temporaries, compiled.temporaries_at_most
-    if least < 0:
-        return UNKNOWN
-    if most < 0:
-        return f"≥ {units.size(least)}"
-    if most == least:
-        return units.size(least)
-    reason = "CUB scratch"
-    if compiled.graph.kernels_for("cuBLAS"):
-        has_buffers = any(each.buffers for each in compiled.graph.undecided)
-        reason = "with cuBLAS" if has_buffers else "cuBLAS workspace"
-    return f"{units.size(least)} (+ ≤ {units.size(most - least)} {reason})"
-
-
-def shorter_temporary_memory(compiled: Compiled) -> str:
-    """Return `≤ 32 MiB` where the device decides, else as `temporary_memory`."""
-    if not compiled.knows_temporaries or compiled.temporaries_at_most <= compiled.temporaries:
-        return temporary_memory(compiled)
-    return f"≤ {units.size(compiled.temporaries_at_most)}"
-
-
-def how(compiled: Compiled) -> str:
-    """Return how figures were obtained."""
-    match compiled.how:
-        case compiling.ON_DEVICE:
-            return "on the device" if compiled.devices == 1 else "on the devices"
-        case compiling.SIMULATED:
-            return f"for {compiled.devices} simulated devices"
-        case _:
-            return f"ahead of time (no {'device' if compiled.devices == 1 else 'devices'})"
-
-
-def origin(compiled: Compiled, target: Target) -> str:
-    """Return `8 × NVIDIA H100 80GB HBM3, compiled ahead of time (no devices)`."""
-    chip, number = target.chip, compiled.devices
-    if chip is None or target.is_own or number == 1:
-        title = target.title
-    elif isinstance(chip, Tpu) and chip.devices > 1:
-        title = f"{number} devices of {-(-number // chip.devices)} × {target.title}"
-    else:
-        title = f"{number} × {target.title}"
-    return f"{title}, compiled {how(compiled)}"
 
 
 def memory_lines(kernels: Kernels) -> list[str]:
@@ -203,7 +110,7 @@ _COMPARED: Mapping[str, Callable[[Compiled], str]] = {
     "collectives": lambda program: str(len(program.graph.collectives)),
     "moved": lambda program: moved_figure(program.graph),
     "host transfers": lambda program: str(len(program.graph.offloads)),
-    "to and from the host": lambda p: host_transfers.moved(p.graph, p.graph.offloads),
+    "to and from the host": lambda p: moved_to_host(p.graph, p.graph.offloads),
     "temp": temporary_memory,
     "folded": lambda program: units.size(folded(program)),
 }

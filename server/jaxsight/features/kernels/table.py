@@ -7,10 +7,11 @@ from itertools import islice
 from jaxsight.features import caveats
 from jaxsight.features.distributed import collectives
 from jaxsight.features.kernels import compile_time, host_transfers
-from jaxsight.features.kernels.launches import iterations, launches_of, undecided
+from jaxsight.features.kernels.launches import iterations, undecided
 from jaxsight.features.kernels.modules import FEW
-from jaxsight.features.kernels.summary import memory_lines, origin
+from jaxsight.features.kernels.summary import memory_lines
 from jaxsight.features.measuring.shown import ShownTimes, seconds_words
+from jaxsight.figures.summary import launches_of, origin
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose

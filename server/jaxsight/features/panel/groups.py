@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.features.model import PanelGroup
 from jaxsight.features.panel.call_chains import Chains, chains
+from jaxsight.figures.drawn import PanelGroup
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
 from jaxsight.text.layout import cut
@@ -33,7 +33,7 @@ class _Node:
     parts: dict[str, _Node] = field(default_factory=dict)
 
 
-def grouped(kernels: Kernels) -> tuple[tuple[PanelGroup, ...], tuple[int, ...]]:
+def grouped(kernels: Kernels) -> tuple[tuple[PanelGroup[Range], ...], tuple[int, ...]]:
     """Return the groups, each after the one around it, and for each kernel its group or -1."""
     lowered = kernels.lowered
     known = chains(lowered.equations, lowered.calls, kernels.view.answer.texts)
@@ -52,14 +52,14 @@ def grouped(kernels: Kernels) -> tuple[tuple[PanelGroup, ...], tuple[int, ...]]:
         for title, place in steps:
             node = node.parts.setdefault(title, _Node(title, place))
         node.kernels.append(index)
-    groups: list[PanelGroup] = []
+    groups: list[PanelGroup[Range]] = []
     of = [-1] * len(kernels.graph.kernels)
     for node in root.parts.values():
         _flatten(node, -1, groups, of)
     return tuple(groups), tuple(of)
 
 
-def _flatten(node: _Node, parent: int, groups: list[PanelGroup], of: list[int]) -> None:
+def _flatten(node: _Node, parent: int, groups: list[PanelGroup[Range]], of: list[int]) -> None:
     """Append a group and those in it; a group with nothing but another one is joined with it."""
     titles = [node.title]
     while not node.kernels and len(node.parts) == 1:

@@ -15,19 +15,21 @@ from jaxsight.features.distributed.collectives import described
 from jaxsight.features.distributed.layout import layout
 from jaxsight.features.kernels import compile_time
 from jaxsight.features.kernels.launches import undecided
-from jaxsight.features.kernels.summary import change, headline, memory_lines, meshes, origin
+from jaxsight.features.kernels.summary import change, memory_lines, meshes
 from jaxsight.features.measuring.shown import ShownTimes, shown_times
-from jaxsight.features.model import DividedResult, Drawn, Panel, PanelEquation, PanelTimes
+from jaxsight.features.model import Panel
 from jaxsight.features.named_function import compiled_function
 from jaxsight.features.panel.groups import grouped
 from jaxsight.features.proposals.assumptions import figures, header
+from jaxsight.figures.drawn import DividedResult, Drawn, PanelEquation, PanelTimes
+from jaxsight.figures.summary import headline, origin
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
-from jaxsight.source.text import Position
+from jaxsight.source.text import Position, Range
 from jaxsight.targets.roofline import estimate
 from jaxsight.text.layout import cut
 from jaxsight.wire.meshes import Chosen
@@ -112,7 +114,7 @@ def _times(times: ShownTimes, kernels: int) -> PanelTimes:
     )
 
 
-def drawn(view: View, result: CompileResult, before: Compiled | None) -> Drawn | str:
+def drawn(view: View, result: CompileResult, before: Compiled | None) -> Drawn[Range] | str:
     """Return the graph with its places, or why there is none."""
     kernels = Kernels.of(view, result)
     if kernels is None:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from jaxsight.features.distributed.collectives import SIGN, collective_text
 from jaxsight.features.kernels import compile_time, host_transfers, modules
-from jaxsight.features.kernels.summary import headline, memory_lines, origin, sentence
+from jaxsight.features.kernels.summary import memory_lines, sentence
 from jaxsight.features.measuring.shown import ShownTimes, seconds_words, shown_times
 from jaxsight.features.model import CompiledKind, Linked, VirtualText
 from jaxsight.features.proposals.assumptions import figures
+from jaxsight.figures.hlo_text import lines_of_equations, without_metadata
+from jaxsight.figures.summary import headline, origin
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text import units
-from jaxsight.wire.chunks import equation_path
 from jaxsight.workers.compilation.compilers import Trouble
-
-_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
-"""The metadata of an instruction: names for profilers, and the path of its equation."""
 
 
 def document(engine: Engine, view: View, result: CompileResult, kind: CompiledKind) -> VirtualText:
@@ -39,7 +36,7 @@ def document(engine: Engine, view: View, result: CompileResult, kind: CompiledKi
             return _hlo(kernels, f"{view.subject.name}.metadata.hlo")
         case "hlo":
             shown = _hlo(kernels, title)
-            return replace(shown, text=_METADATA.sub("", shown.text))
+            return replace(shown, text=without_metadata(shown.text))
         case "kernels":
             return _listed(kernels, title, shown_times(engine, view, result.target, kernels))
 
@@ -95,15 +92,10 @@ def _hlo(kernels: Kernels, title: str) -> VirtualText:
 
     Links are read from the metadata, so it is removed afterwards.
     """
-    links = []
     lines = kernels.compiled.hlo.split("\n")
-    for number, line in enumerate(lines):
-        start = line.find('op_name="')
-        if start < 0:
-            continue
-        path = equation_path(line[start + 9 : line.find('"', start + 9)])
-        if path:
-            links.append(Linked(number, path, kernels.place(path)))
+    links = [
+        Linked(number, path, kernels.place(path)) for number, path in lines_of_equations(lines)
+    ]
     for kernel in kernels.graph.collectives:
         if kernel.instruction < len(lines):
             lines[kernel.instruction] += f"  // {SIGN} {collective_text(kernel)}"

@@ -18,7 +18,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features.model import Panel
-from jaxsight.features.panel.record import Json, plain, record
+from jaxsight.features.panel.record import record, swept_record
+from jaxsight.figures.drawn_record import Json
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.source.text import Position, Range
@@ -79,8 +80,9 @@ class Panels:
         if view is None:
             return None
         session = self._context.session
-        swept: Json = plain(await session.drawn_sweep(view.path, function, sizes.split(), figure))
-        return swept
+        return swept_record(
+            await session.drawn_sweep(view.path, function, sizes.split(), figure)
+        )
 
     def refresh(self, path: str) -> None:
         """Notify the client once that there are new answers about a file.

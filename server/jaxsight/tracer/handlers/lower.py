@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypedDict, TypeVar
 
 from jaxsight.interpreters.compat import avals, locations
@@ -137,7 +137,7 @@ def stablehlo(request: Show, trace: KeptTrace) -> Shown:
     _refuse(trace)
     traced = trace.stage
     module = _lower(lambda: lowering.text(traced, request.platform))
-    return Shown(request.id, clean(module.text), tuple(_links(module, _spans(traced.jaxpr))))
+    return Shown(request.id, clean(module.text), tuple(links(module, _spans(traced.jaxpr))))
 
 
 def unoptimized(request: Show, trace: KeptTrace) -> Shown:
@@ -151,20 +151,24 @@ def unoptimized(request: Show, trace: KeptTrace) -> Shown:
     text = _lower(lambda: lowering.unoptimized(traced, request.platform))
     spans = _spans(traced.jaxpr)
     lines = text.split("\n")
-    links = tuple(
+    linked = tuple(
         Link(number, path, spans[path])
         for number, path in sorted(_paths_of_hlo(lines).items())
         if path in spans
     )
     plain = "\n".join(_METADATA.sub("", line) for line in lines)
-    return Shown(request.id, clean(plain), links)
+    return Shown(request.id, clean(plain), linked)
 
 
 def _spans(jaxpr: object) -> dict[str, Span | None]:
     """Return the user's code of each equation, by its path."""
+    return {equation.path: equation.span for equation in equations(jaxpr)}
+
+
+def equations(jaxpr: object) -> Iterator[Equation]:
+    """Yield the equations of a program as `lower` describes them, outer ones first."""
     opened = open_jaxpr(jaxpr)
-    equations = _equations(opened, CallTree.of(opened.eqns))
-    return {equation.path: equation.span for equation in equations}
+    yield from _equations(opened, CallTree.of(opened.eqns))
 
 
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
@@ -276,7 +280,7 @@ _CALL = re.compile(r"\bcall @([\w.$-]+)")
 _MAIN = "main"
 
 
-def _links(module: lowering.LoweredText, spans: dict[str, Span | None]) -> Iterator[Link]:
+def links(module: lowering.LoweredText, spans: Mapping[str, Span | None]) -> Iterator[Link]:
     """Yield each line's equation.
 
     Lines of a shared function are linked to the equation of its first call.

@@ -46,8 +46,9 @@ from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import compile_time, host_transfers, launches, modules, pallas
 from jaxsight.features.kernels.pallas import CalledKernels
 from jaxsight.features.kernels.record import record as figures
-from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
+from jaxsight.features.kernels.summary import change, memory_lines
 from jaxsight.features.proposals import assumptions
+from jaxsight.figures.summary import headline, launches_of, origin
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import bounds, total
 from jaxsight.text import units
@@ -328,7 +329,7 @@ def _print_table(printer: Printer, kernels: Kernels) -> None:
         (
             str(index + 1),
             "  " * len(kernel.loops) + kernel_title(kernel),
-            launches.launches_of(kernel),
+            launches_of(kernel),
             units.size(kernel.bytes_in),
             units.size(kernel.bytes_out),
             _time(kernels, kernel),
