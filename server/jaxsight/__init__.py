@@ -18,11 +18,13 @@ _LAZY = {
     "expect": "jaxsight.library.contracts",
     "inverse": "jaxsight.interpreters.inversion.transform",
     "kernels": "jaxsight.library.kernels",
+    "load_ipython_extension": "jaxsight.notebooks.magics",
     "measure": "jaxsight.library.measuring",
     "show": "jaxsight.notebooks.shown",
     "sourcerize": "jaxsight.sourcerizer.api",
     "sweep": "jaxsight.library.sweeps",
     "same_jaxpr": "jaxsight.interpreters.same.comparison",
+    "unload_ipython_extension": "jaxsight.notebooks.magics",
 }
 
 

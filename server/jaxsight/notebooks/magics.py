@@ -1,0 +1,276 @@
+"""The magics of `%load_ext jaxsight`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from jaxsight.notebooks.expressions import (
+    BadLine,
+    Converter,
+    WrittenCall,
+    evaluate_call,
+    parse_options,
+)
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+_SHORT = {"-t": "target", "-w": "width", "-m": "measure"}
+_PICTURE: dict[str, Converter] = {
+    "target": str,
+    "width": float,
+    "height": float,
+    "measure": None,
+    "still": None,
+}
+_MOST = 12
+"""Functions of a cell that are shown, a choice: each is a picture, and some may take a minute."""
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Add the magics to a shell: what `%load_ext jaxsight` does."""
+    for name, magic in _MAGICS.items():
+        kinds = ("line", "cell") if name == "kernels" else ("line",)
+        for magic_kind in kinds:
+            shell.register_magic_function(magic(shell), magic_kind, name)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Remove the magics: what `%unload_ext jaxsight` does."""
+    for name in _MAGICS:
+        for kind in ("line", "cell"):
+            shell.magics_manager.magics[kind].pop(name, None)
+
+
+Magic = Callable[..., object]
+
+
+def _kernels(shell: InteractiveShell) -> Magic:
+    def kernels(line: str, cell: str | None = None) -> None:
+        """Show the kernels of a function as a graph, with memory, source, jaxpr and HLO.
+
+        `%kernels [-t TARGET] [-w PIXELS] [--height PIXELS] [-m] [--still] f(x)`
+
+        The call is compiled, not made. Instead of a call, a traced, lowered or compiled function
+        may be given.
+
+        `%%kernels` runs the cell and shows the jitted and compiled functions that it calls.
+
+        Options:
+            -t, --target: a name listed by `jaxsight targets`; by default this machine's device.
+            -w, --width, --height: pixels of the picture.
+            -m, --measure: run the function, too, on the device that JAX uses here.
+            --still: a drawing without scripts, which is small.
+        """
+        with _usage_errors():
+            options, rest = parse_options(line, _PICTURE, _SHORT)
+            if "still" in options:
+                options["interactive"] = not options.pop("still")
+            if cell is None:
+                _show(_call(shell, rest, "%kernels"), options)
+                return
+            if rest:
+                raise BadLine(f"%%kernels takes options alone, got {rest[:40]!r}")
+        _run_and_show(shell, cell, options)
+
+    return kernels
+
+
+def _show(call: WrittenCall, options: dict[str, Any]) -> None:
+    from jaxsight.notebooks.shown import show
+
+    if {*call.kwargs} & {*options}:
+        raise BadLine(f"{', '.join({*call.kwargs} & {*options})} is an argument and an option")
+    show(call.function, *call.args, **options, **call.kwargs)  # type: ignore[arg-type]
+
+
+def _run_and_show(shell: InteractiveShell, cell: str, options: dict[str, Any]) -> None:
+    """Run a cell as it is, then show what it called; after an error only that is shown."""
+    from jaxsight.notebooks.cells import SEEN, SeenCalls, WrapCalls
+
+    calls, wrap = SeenCalls(), WrapCalls()
+    shell.ast_transformers.append(wrap)
+    shell.user_ns[SEEN] = calls.seen
+    try:
+        result = shell.run_cell(cell)
+    finally:
+        shell.ast_transformers.remove(wrap)
+        shell.user_ns.pop(SEEN, None)
+    if result.error_before_exec or result.error_in_exec:
+        return
+    found = list(calls.found.values())
+    with _usage_errors():
+        if not found:
+            raise BadLine("the cell calls no jitted function")
+        for function, args, kwargs in found[:_MOST]:
+            _show(WrittenCall(function, args, kwargs), options)
+    if len(found) > _MOST:
+        print(f"{len(found) - _MOST} more functions are not shown")
+
+
+def _jaxpr(shell: InteractiveShell) -> Magic:
+    def jaxpr(line: str) -> None:
+        """Print the jaxpr of a function.
+
+        `%jaxpr f(x)`: the call is traced, not made.
+        """
+        from jaxsight.tracer.programs import jaxpr_text
+
+        with _usage_errors():
+            traced = _traced(_call(shell, line, "%jaxpr"))
+        print(jaxpr_text.whole(0, traced.jaxpr).text)
+
+    return jaxpr
+
+
+def _shapes(shell: InteractiveShell) -> Magic:
+    def shapes(line: str) -> None:
+        """Print the types of all expressions of a function that create equations.
+
+        `%shapes f(x)`: the call is traced, not made. Functions that it calls are included.
+        """
+        from jaxsight.notebooks.shapes import shapes_of
+
+        with _usage_errors():
+            traced = _traced(_call(shell, line, "%shapes"))
+        print("\n".join(shapes_of(traced.jaxpr)))
+
+    return shapes
+
+
+def _sourcerize(shell: InteractiveShell) -> Magic:
+    def sourcerize(line: str) -> None:
+        """Print a function's jaxpr as JAX source, which is verified to be the same program.
+
+        `%sourcerize [--style STYLE] [--inline] [--scopes] f(x)`
+
+        Options:
+            --style: `lax`, which is the same program, or `pretty`, which is easier to read.
+            --inline: without functions of their own for calls.
+            --scopes: with named scopes.
+        """
+        from jaxsight.sourcerizer import api
+
+        known: dict[str, Converter] = {"style": str, "inline": None, "scopes": None}
+        with _usage_errors():
+            options, rest = parse_options(line, known, {"-s": "style"})
+            call = _call(shell, rest, "%sourcerize")
+            write: Any = api.sourcerize
+            made = write(call.function, **options)
+            print(made(*call.args, **call.kwargs) if call.is_call else made)
+
+    return sourcerize
+
+
+def _measure(shell: InteractiveShell) -> Magic:
+    def measure(line: str) -> object:
+        """Measure what a function takes on the device that JAX uses here, and its kernels.
+
+        `%measure [--repeat N] [--seconds S] f(x)`
+
+        Options:
+            --repeat: timed runs; by default as many as the median needs to be known to 1 %.
+            --seconds: time of all runs after which they end.
+        """
+        from jaxsight.library.measuring import measure as measured
+
+        known: dict[str, Converter] = {"repeat": int, "seconds": float, "target": str}
+        with _usage_errors():
+            options, rest = parse_options(line, known, _SHORT | {"-n": "repeat"})
+            call = _function(_call(shell, rest, "%measure"))
+            return measured(call.function, **options)(*call.args, **call.kwargs)  # type: ignore[arg-type]
+
+    return measure
+
+
+def _sweep(shell: InteractiveShell) -> Magic:
+    def sweep(line: str) -> object:
+        """Show how a function's figures grow with its sizes.
+
+        `%sweep [-t TARGET] [--memory SIZE] [-m] n=1..64 [m=8,16] f(x)`
+
+        An argument with a swept dimension is a function of the size:
+        `%sweep B=1..64 loss(params, lambda B: jax.ShapeDtypeStruct((B, 128), 'float32'))`
+
+        Options:
+            -t, --target: as for `%kernels`.
+            --memory: what the largest size must fit in, such as 60GiB.
+            -m, --measure: run the function with each size, too.
+        """
+        from jaxsight.library.sweeps import sweep as swept
+        from jaxsight.sweeps.swept_sizes import BadSizes, parse
+
+        known: dict[str, Converter] = {"target": str, "memory": str, "measure": None}
+        with _usage_errors():
+            options, rest = parse_options(line, known, _SHORT)
+            sizes = {}
+            while rest:
+                word, _, after = rest.partition(" ")
+                if "(" in word or (size := parse(word)) is None:
+                    break
+                sizes[size.name], rest = size.values, after.strip()
+            if not sizes:
+                raise BadSizes("no sizes to sweep; write e.g. %sweep n=1..64 f(x)")
+            call = _function(_call(shell, rest, "%sweep"))
+            return swept(call.function, **options, **sizes)(*call.args, **call.kwargs)  # type: ignore[arg-type]
+
+    return sweep
+
+
+_MAGICS: dict[str, Callable[[InteractiveShell], Magic]] = {
+    "kernels": _kernels,
+    "jaxpr": _jaxpr,
+    "shapes": _shapes,
+    "sourcerize": _sourcerize,
+    "measure": _measure,
+    "sweep": _sweep,
+}
+
+
+def _call(shell: InteractiveShell, text: str, magic: str) -> WrittenCall:
+    if not text.strip():
+        raise BadLine(f"{magic} needs a call such as f(x); {magic}? is its help")
+    return evaluate_call(text, shell.user_ns)
+
+
+def _function(call: WrittenCall) -> WrittenCall:
+    if not call.is_call or not callable(call.function):
+        raise BadLine("expected a call such as f(x)")
+    return call
+
+
+def _traced(call: WrittenCall) -> Any:
+    import jax
+
+    if isinstance(call.function, jax.stages.Traced):
+        return call.function
+    function: Any = _function(call).function
+    traceable = function if hasattr(function, "trace") else jax.jit(function)
+    return traceable.trace(*call.args, **call.kwargs)
+
+
+class _usage_errors:
+    """Has IPython print the message of what users can mend, without a traceback."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None:
+            return
+        from IPython.core.error import UsageError
+
+        if isinstance(error, tuple(_mendable())):
+            raise UsageError(str(error)) from None
+
+
+def _mendable() -> Iterator[type[Exception]]:
+    """Yield the errors whose message is all that a user needs."""
+    from jaxsight.library.compiling import CannotCompile
+    from jaxsight.library.measuring import NotHere
+    from jaxsight.measuring.programs import CannotMeasure
+    from jaxsight.notebooks.stages import CannotShow
+    from jaxsight.sweeps.swept_sizes import BadSizes
+    from jaxsight.targets.target import UnknownTarget
+
+    yield from (BadLine, BadSizes, CannotCompile, CannotMeasure, CannotShow, NotHere, UnknownTarget)
