@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jaxsight.figures.drawn import (
@@ -55,8 +55,6 @@ def drawn_record(
         return None if at is None else located(at)
 
     graph = drawn.compiled.graph
-    described = iter(drawn.collectives)
-    measured = drawn.measured.kernels if drawn.measured is not None else ()
     knows_temporaries = drawn.compiled.knows_temporaries
     return {
         **_figures(drawn.compiled),
@@ -66,19 +64,7 @@ def drawn_record(
         "assignedAtMost": drawn.compiled.temporaries_at_most if knows_temporaries else None,
         "devices": drawn.compiled.devices,
         "mesh": drawn.mesh,
-        "kernels": [
-            {
-                **_kernel(kernel, graph, above),
-                "endsBecause": reason,
-                "seconds": seconds,
-                "measured": measured[index] if measured else None,
-                "group": group,
-                "description": list(next(described, ())) if kernel.collective else [],
-            }
-            for index, (kernel, reason, seconds, group) in enumerate(
-                zip(graph.kernels, drawn.reasons, drawn.seconds, drawn.group_of, strict=True)
-            )
-        ],
+        "kernels": list(_kernels(drawn, above)),
         "edges": as_json(graph.edges),
         "loops": as_json(graph.loops),
         "branches": as_json(graph.branches),
@@ -100,6 +86,23 @@ def drawn_record(
         "before": _before(drawn.before) if drawn.before is not None else None,
         "measured": as_json(drawn.measured),
     }
+
+
+def _kernels(drawn: Drawn[At], above: int) -> Iterator[Json]:
+    graph = drawn.compiled.graph
+    described = iter(drawn.collectives)
+    measured = drawn.measured.kernels if drawn.measured is not None else ()
+    for index, (kernel, reason, seconds, group) in enumerate(
+        zip(graph.kernels, drawn.reasons, drawn.seconds, drawn.group_of, strict=True)
+    ):
+        yield {
+            **_kernel(kernel, graph, above),
+            "endsBecause": reason,
+            "seconds": seconds,
+            "measured": measured[index] if measured else None,
+            "group": group,
+            "description": list(next(described, ())) if kernel.collective else [],
+        }
 
 
 def _figures(compiled: Compiled) -> Json:

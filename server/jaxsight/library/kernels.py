@@ -35,6 +35,7 @@ from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compile, Compiled, Memory
 
 if TYPE_CHECKING:
+    from IPython.lib.pretty import PrettyPrinter
     from jax.sharding import PartitionSpec
     from jax.stages import Traced
 
@@ -206,6 +207,9 @@ class Kernels:
             lines.append(f"{what}  {', '.join(self.lines(transfer)[:_LINES])}".rstrip())
         return "\n".join([*lines, *map(str, self.donations), *self.notes])
 
+    def _repr_pretty_(self, printer: PrettyPrinter, cycle: bool) -> None:
+        printer.text(str(self))
+
     def _repr_html_(self) -> str:
         return self.table_html() + self.svg()
 
@@ -241,11 +245,8 @@ class Kernels:
         return dot(self.graph, self._written)
 
     def _written(self, path: str) -> str:
-        """Return the source of an equation, or of the one around it; without both, its path."""
-        around = path
-        while around and around not in self.expressions:
-            around = around.rpartition("/")[0].rpartition("/")[0]
-        return self.expressions.get(around) or self.operations.get(path, path)
+        """Return the source of an equation; without one, its primitive."""
+        return self.expressions.get(path) or self.operations.get(path, path)
 
     def _headline(self) -> str:
         temp = "?" if self.temp_bytes < 0 else f"{self.temp_bytes:,} B"
@@ -433,21 +434,31 @@ def lines_of(kernel: Kernel | HostTransfer, sources: Mapping[str, str]) -> list[
     lines: dict[str, None] = {}
     for path in kernel.equations or kernel.feeds:
         while path and path not in sources:
-            path = path.rpartition("/")[0].rpartition("/")[0]
+            path = _outer(path)
         if path:
             lines[sources[path]] = None
     return list(lines)
 
 
 def places_of(jaxpr: object) -> Iterator[tuple[str, Location]]:
-    """Yield the paths of equations, each with where it is written, if that is known."""
+    """Yield the paths of equations, each with where it is written, if that is known.
+
+    That of an equation without a place of its own is that of the equation around it.
+    """
     from jaxsight.interpreters.compat.inner import walk
     from jaxsight.interpreters.compat.locations import locations
 
+    around: dict[str, Location] = {}
     for path, equation in walk(jaxpr):
-        at = next(locations(equation), None)
+        at = next(locations(equation), None) or around.get(_outer(path))
         if at is not None and not at.file.startswith(_OWN):
+            around[path] = at
             yield path, at
+
+
+def _outer(path: str) -> str:
+    """Return the path of the equation around one: `3` of `3/body/1`."""
+    return path.rpartition("/")[0].rpartition("/")[0]
 
 
 def lines_at(places: Mapping[str, Location]) -> dict[str, str]:

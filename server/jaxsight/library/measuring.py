@@ -6,6 +6,7 @@ The function runs in this process, on the device that JAX uses here.
 from __future__ import annotations
 
 import functools
+import html
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.measuring import Conditions, MeasuringLimits, ProgramTimes
 
 if TYPE_CHECKING:
+    from IPython.lib.pretty import PrettyPrinter
     from jax.stages import Traced
 
 _LINES = 4
@@ -86,6 +88,12 @@ class Timings:
             for row in self.kernels
         ]
         return "\n".join([first, *aligned(rows, "l" * len(rows[0])), *self.notes])
+
+    def _repr_pretty_(self, printer: PrettyPrinter, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import html
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from jaxsight.library import compiling
 from jaxsight.library.compiling import CannotCompile
@@ -21,6 +22,9 @@ from jaxsight.sweeps.swept_sizes import BadSizes, Sizes, SweptSize, combined, gi
 from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text import units
 from jaxsight.text.layout import aligned
+
+if TYPE_CHECKING:
+    from IPython.lib.pretty import PrettyPrinter
 
 Function = Callable[..., object]
 
@@ -68,6 +72,9 @@ class SweepResult:
 
     def __str__(self) -> str:
         return "\n\n".join(map(_text, self.sweeps))
+
+    def _repr_pretty_(self, printer: PrettyPrinter, cycle: bool) -> None:
+        printer.text(str(self))
 
     def _repr_html_(self) -> str:
         try:

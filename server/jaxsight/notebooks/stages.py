@@ -49,7 +49,7 @@ def of_compiled(fn: object, target: str | None) -> Kernels | None:
     """
     import jax
 
-    if isinstance(fn, jax.stages.Lowered) and target is None:
+    if isinstance(fn, jax.stages.Lowered) and target in (None, jax.default_backend()):
         fn = fn.compile()
     if not isinstance(fn, jax.stages.Compiled):
         return None

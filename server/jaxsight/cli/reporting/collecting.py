@@ -18,9 +18,10 @@ from jaxsight.features.findings import inputs
 from jaxsight.features.kernels import pallas
 from jaxsight.features.kernels.record import record
 from jaxsight.features.kernels.summary import change
-from jaxsight.features.panel.record import Json, plain
+from jaxsight.features.panel.record import swept_record
 from jaxsight.features.reporting.entry import ReportedFunction, merged
 from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
+from jaxsight.figures.drawn_record import Json
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.sweeps import table
@@ -167,8 +168,7 @@ class Report:
         shown = DrawnSweep(
             "", names, curves, columns, tuple(table.rows(found)), tuple(table.remarks(found))
         )
-        drawn: Json = plain(shown)
-        return drawn
+        return swept_record(shown)
 
 
 def target_is_here(target: str | None) -> bool:

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from jaxsight.features.caveats import commented
 from jaxsight.features.findings import inputs
 from jaxsight.features.findings.findings import findings
-from jaxsight.features.kernels.launches import kernel_figure, launch_figure
-from jaxsight.features.kernels.summary import origin, temporary_memory
 from jaxsight.features.measuring import words
 from jaxsight.features.measuring.shown import shown_times
 from jaxsight.features.model import DocumentKind, VirtualText
 from jaxsight.features.panel.panel import panel_about
-from jaxsight.features.panel.record import Json, record
+from jaxsight.features.panel.record import record
 from jaxsight.features.proposals.assumptions import header
 from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels as compiled_documents
 from jaxsight.features.virtual_documents.show import show
+from jaxsight.figures.drawn_record import Json
+from jaxsight.figures.summary import kernel_figure, launch_figure, origin, temporary_memory
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels

@@ -80,9 +80,7 @@ class Panels:
         if view is None:
             return None
         session = self._context.session
-        return swept_record(
-            await session.drawn_sweep(view.path, function, sizes.split(), figure)
-        )
+        return swept_record(await session.drawn_sweep(view.path, function, sizes.split(), figure))
 
     def refresh(self, path: str) -> None:
         """Notify the client once that there are new answers about a file.

@@ -1,0 +1,7 @@
+"""Only where IPython is: the environment `notebooks` of `.ci/test`."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+collect_ignore_glob = [] if find_spec("nbclient") else ["test_*.py"]
