@@ -4,28 +4,6 @@ The tracer imports this package in the user's Python, so this file must not impo
 functions import JAX on first use.
 """
 
-TYPE_CHECKING = False
-"""Type checkers and editors take it as true."""
-if TYPE_CHECKING:
-    from jaxsight.interpreters.inversion.errors import NotInvertible as NotInvertible
-    from jaxsight.interpreters.inversion.transform import inverse as inverse
-    from jaxsight.interpreters.same.comparison import same_jaxpr as same_jaxpr
-    from jaxsight.interpreters.same.difference import Difference as Difference
-    from jaxsight.library.compiling import CannotCompile as CannotCompile
-    from jaxsight.library.contracts import ContractBroken as ContractBroken
-    from jaxsight.library.contracts import expect as expect
-    from jaxsight.library.kernels import kernels as kernels
-    from jaxsight.library.measuring import NotHere as NotHere
-    from jaxsight.library.measuring import measure as measure
-    from jaxsight.library.snapshots import ProgramChanged as ProgramChanged
-    from jaxsight.library.snapshots import assert_program as assert_program
-    from jaxsight.library.sweeps import sweep as sweep
-    from jaxsight.measuring.programs import CannotMeasure as CannotMeasure
-    from jaxsight.notebooks.magics import load_ipython_extension as load_ipython_extension
-    from jaxsight.notebooks.magics import unload_ipython_extension as unload_ipython_extension
-    from jaxsight.notebooks.shown import show as show
-    from jaxsight.sourcerizer.api import sourcerize as sourcerize
-
 __version__ = "0.1.0"
 
 _LAZY = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import inspect
 import json
 import re
 import zlib
@@ -111,7 +112,7 @@ def test_stages_of_jax_are_shown(stage: str) -> None:
         "lower": lambda: jitted.lower(X),
         "compile": lambda: jitted.lower(X).compile(),
     }[stage]()
-    found = jaxsight.show(given)
+    found = jaxsight.show(given, target="cpu")
     expected = jaxsight.kernels(normalized, target="cpu")(X)
     assert found.kernels.kernel_count == expected.kernel_count
     assert found.kernels.temp_bytes == expected.temp_bytes
@@ -159,3 +160,14 @@ def test_source_of_users_is_no_markup() -> None:
     text = jaxsight.show(f, X, target="cpu")._repr_html_()
     assert "<script>alert" not in text
     assert text.count("</iframe>") == 1
+
+
+def test_editors_know_all_names() -> None:
+    stub = Path(jaxsight.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    known = re.findall(r" import (\w+) as \1$|^(\w+): ", stub, re.MULTILINE)
+    assert {first or second for first, second in known} == set(jaxsight.__all__)
+    for name in jaxsight.__all__:
+        if callable(value := getattr(jaxsight, name)):
+            inspect.signature(value)
+    parameters = inspect.signature(jaxsight.show).parameters
+    assert [*parameters][:5] == ["fn", "args", "width", "height", "target"]

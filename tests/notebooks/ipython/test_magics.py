@@ -48,8 +48,7 @@ def test_kernels_shows_what_jaxsight_kernels_knows(shell: InteractiveShell) -> N
 
 
 def test_a_cell_that_ends_with_show_displays_it_once(shell: InteractiveShell) -> None:
-    _, shown = run(shell, "jaxsight.show(f, x, target='cpu'); import jaxsight")
-    assert shown == []  # a name that is not there yet
+    run(shell, "import jaxsight")
     _, shown = run(
         shell, "jaxsight.show(f, x, target='cpu')\njaxsight.show(jitted, x, target='cpu')"
     )
