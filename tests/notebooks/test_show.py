@@ -167,7 +167,7 @@ def test_editors_know_all_names() -> None:
     known = re.findall(r" import (\w+) as \1$|^(\w+): ", stub, re.MULTILINE)
     assert {first or second for first, second in known} == set(jaxsight.__all__)
     for name in jaxsight.__all__:
-        if callable(value := getattr(jaxsight, name)):
-            inspect.signature(value)
+        if inspect.isfunction(value := getattr(jaxsight, name)):
+            assert inspect.signature(value).parameters, name
     parameters = inspect.signature(jaxsight.show).parameters
     assert [*parameters][:5] == ["fn", "args", "width", "height", "target"]
