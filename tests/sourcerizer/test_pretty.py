@@ -263,3 +263,12 @@ def test_look_ups_whose_indices_have_two_readers_share_their_dimension_numbers(r
     assert "_GATHER = lax.GatherDimensionNumbers((1,), (0,), (0,))\n" in text
     assert re.search(r"lax\.gather\(table, \w+, _GATHER, \(1, 4\), mode=\"\w+\"\)", text)
     assert re.search(r"lax\.scatter_add\(.*, _SCATTER, mode=\"\w+\"\)", text)
+
+
+def test_extremes_convert_and_broadcast_their_operands(round_trip):
+    def bounded(x, n):
+        return jnp.minimum(n - 10, 90.0), jnp.maximum(x, x[0])
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    written = round_trip(bounded, x, np.int32(3), style="pretty")
+    assert "return jnp.minimum(n - 10, 90.0), jnp.maximum(x, x[0])" in written.text

@@ -41,3 +41,18 @@ def test_counters_have_no_public_function(round_trip: RoundTrip, style: str) -> 
     assert set(written.passed) == {"iota_2x32_shape"}
     made = load(written)
     np.testing.assert_array_equal(made(x)[1], count(x)[1])
+
+
+@pytest.mark.parametrize("style", ["lax", "pretty"])
+def test_functions_of_a_key_are_mapped_over_an_array_of_keys(
+    round_trip: RoundTrip, style: str
+) -> None:
+    def draw(keys: Any) -> Any:
+        bits = jax.vmap(jax.vmap(lambda key: jax.random.bits(key, (4,))))(keys)
+        return bits, jax.vmap(jax.random.split)(keys[0]), jax.vmap(jax.random.fold_in)(keys[0], KEY)
+
+    written = round_trip(draw, jax.random.split(jax.random.key(0), (3, 2)), style=style)
+    assert "jax.vmap(jax.vmap(lambda key: jax.random.bits(key, (4,), " in written.text
+    assert "jax.vmap(jax.random.split)(" in written.text
+    assert "jax.vmap(jax.random.fold_in)(" in written.text
+    assert ".bind(" not in written.text

@@ -111,13 +111,8 @@ psum psum_invariant: lax.psum((*operands,), mesh_axis, axis_index_groups=groups)
 pvary: lax.pcast(*operands, mesh_axis, to="varying")
 pvary: lax.pvary(*operands, mesh_axis)
 ragged_all_to_all: lax.ragged_all_to_all(*operands, axis_name=mesh_axis, axis_index_groups=groups)
-random_bits: jax.random.bits(*operands, shape, np.dtype(f"uint{bit_width}"))
 random_clone: jax.random.clone(*operands)
-random_fold_in: jax.random.fold_in(*operands)
 random_seed: jax.random.key(*operands, impl=key_impl(result.dtype))
-random_split: jax.random.split(*operands) if shape == (2,) else None
-random_split: jax.random.split(*operands, shape[0]) if len(shape) == 1 else None
-random_split: jax.random.split(*operands, shape)
 random_unwrap: jax.random.key_data(*operands)
 random_wrap: jax.random.wrap_key_data(*operands, impl=key_impl(result.dtype))
 reduce_scatter unreduced_reduce_scatter: lax.psum_scatter(*operands, mesh_axis, \

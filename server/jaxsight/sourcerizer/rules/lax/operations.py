@@ -16,7 +16,15 @@ from jaxsight.sourcerizer.equations.fallback import by_name, keywords
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, STRUCTURES, View
 from jaxsight.sourcerizer.proof.prover import Proved
-from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, is_identifier, list_
+from jaxsight.sourcerizer.text.exprs import (
+    Atom,
+    Attribute,
+    Expr,
+    Lambda,
+    call,
+    is_identifier,
+    list_,
+)
 from jaxsight.sourcerizer.values import public_names, scalars, spelling
 from jaxsight.sourcerizer.values.spelling import placements, value
 from jaxsight.sourcerizer.writing.contexts import metadata
@@ -192,6 +200,27 @@ def threefry_bits(window: Window) -> Iterator[Expr]:
     joined = window.equations[-1].primitive.name == "or"
     width = 64 if joined else window.output.aval.dtype.itemsize * _BITS_OF_A_BYTE
     yield call(drawn, key, value(width), shape)
+
+
+@LAX("random_bits", "random_fold_in", "random_split")
+def random_of_keys(view: View) -> Iterator[Expr]:
+    """Yield a function of one key, mapped over the axes of an array of keys."""
+    path = f"jax.{view.name.replace('_', '.', 1)}"
+    shape = view.params.get("shape", ())
+    options: tuple[Expr, ...] = ()
+    if view.name == "random_bits":
+        options = value(shape), value(np.dtype(f"uint{view.params['bit_width']}"))
+    elif view.name == "random_split" and shape != (2,):  # what it returns by default
+        options = (value(shape[0] if len(shape) == 1 else shape),)
+    if not (axes := view.inputs[0].ndim):
+        yield call(path, *view.operands, *options)
+        return
+    function: Expr = Atom(path)
+    if options:
+        function = Lambda(("key",), call(path, Atom("key"), *options))
+    for _ in range(axes):
+        function = call("jax.vmap", function)
+    yield call(function, *view.operands)
 
 
 @LAX("layout_constraint")

@@ -153,9 +153,12 @@ def norm(window: Window) -> Iterator[Expr]:
         yield call("jnp.linalg.norm", window.expr(window.inputs[0]), **_axes(reduced))
 
 
-@IDIOMS(f"convert_element_type|broadcast_in_dim|reshape* {'|'.join(OPERATORS)}")
+@IDIOMS(f"convert_element_type|broadcast_in_dim|reshape* {'|'.join(OPERATORS)}|max|min")
 def broadcasting(window: Window) -> Iterator[Expr]:
-    """Yield operators that convert and broadcast their operands themselves."""
+    """Yield operators and functions that convert and broadcast their operands themselves."""
     last = window.equations[-1]
-    symbol = OPERATORS[last.primitive.name]
-    yield Binary(symbol, *window.operands(last, *_CHANGES))
+    operands = window.operands(last, *_CHANGES)
+    if (symbol := OPERATORS.get(last.primitive.name)) is not None:
+        yield Binary(symbol, *operands)
+    else:
+        yield call(f"jnp.{_NUMPY[last.primitive.name]}", *operands)
