@@ -101,8 +101,14 @@ vsix: page vscode-extension/node_modules/.installed vscode-extension/panel/node_
 		--baseImagesUrl https://github.com/jaxsight/jaxsight/raw/HEAD/vscode-extension
 
 .PHONY: release-check
-release-check: vsix page docs ## Build the wheel, sdist, extension and documentation, and check them
-	$(ANY_PYTHON) .ci/release-check
+release-check: vsix page docs .venvs/vscode/.installed .venvs/code-server/.installed ## Build the wheel, sdist, extension and documentation, and check them
+	$(ANY_PYTHON) .ci/release-check $(FRESH_PYTHON)
+
+.PHONY: release
+release: release-check ## Build all that is published, checked, into dist/
+	rm -rf dist/site
+	cp -r site dist/site
+	ls -lh dist
 
 .PHONY: lock
 lock: ## Pin all dependencies anew (needs uv)

@@ -1,4 +1,4 @@
-"""Write the settings of `package.json` from the server's schema.
+"""Write the version and the settings of `package.json` from the server's.
 
 Usage: `python scripts/manifest.py [--check]`.
 
@@ -16,6 +16,7 @@ from typing import Any
 EXTENSION = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(EXTENSION.parent / "server"))
 
+from jaxsight import __version__
 from jaxsight.settings.documentation import schema_json
 
 RESTRICTED = (
@@ -51,8 +52,9 @@ OWN: dict[str, Any] = {
 
 
 def manifest(text: str) -> str:
-    """Return the manifest with the settings of the schema."""
+    """Return the manifest with the version of the server and the settings of the schema."""
     package = json.loads(text)
+    package["version"] = __version__
     configuration = schema_json()
     configuration["properties"] = dict(sorted({**configuration["properties"], **OWN}.items()))
     package["contributes"]["configuration"] = configuration

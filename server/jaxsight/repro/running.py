@@ -164,8 +164,10 @@ def run_command(
     """Run a command below the watchdog; a non-zero exit status is an `exception` without a name.
 
     Raises:
-        OSError: the command cannot be started.
+        OSError: the command cannot be started, or not on this system.
     """
+    if os.name != "posix":
+        raise OSError("needs Linux or macOS")
     ours, theirs = socket.socketpair()
     with (
         ours,

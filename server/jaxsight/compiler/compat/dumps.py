@@ -59,15 +59,21 @@ class Dumped:
 def folder() -> Iterator[Path]:
     """Create a temporary folder for this user alone, and delete those of processes that died.
 
-    A compiler is killed during compiles that nobody waits for any more.
+    A compiler is killed during compiles that nobody waits for any more. On Windows, those of dead
+    processes remain: `os.kill` cannot ask there whether a process lives, but interrupts it.
     """
+    if os.name == "posix":
+        _delete_abandoned()
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as name:
+        yield Path(name)
+
+
+def _delete_abandoned() -> None:
     for other in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         process = other.name.removeprefix(_PREFIX).partition("-")[0]
         with contextlib.suppress(OSError):
             if process.isdigit() and other.lstat().st_uid == os.getuid() and _is_dead(int(process)):
                 shutil.rmtree(other)
-    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as name:
-        yield Path(name)
 
 
 def _is_dead(process: int) -> bool:
