@@ -11,21 +11,22 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import io
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from email.message import Message
+from email.parser import BytesHeaderParser
 from http import HTTPStatus
-from http.client import HTTPException, parse_headers
 
 log = logging.getLogger(__name__)
 
 _HOST = "127.0.0.1"
 _LONGEST_HEAD = 16 * 1024
 """Bytes of a request's head: twice what browsers and servers commonly allow."""
+_MOST_FIELDS = 100
+"""Fields of a head, as in Python's `http.client`."""
 _LONGEST_BODY = 1024 * 1024
 """Bytes of a body, a choice: messages of the page have some hundred."""
 _MOST_CONNECTIONS = 32
@@ -165,10 +166,14 @@ class LocalServer:
         line, _, fields = head.partition(b"\r\n")
         try:
             method, path, version = line.decode("ascii").split(" ")
-            headers = parse_headers(io.BytesIO(fields))
-        except (ValueError, HTTPException) as error:
+        except ValueError as error:
             raise RefusedRequest(HTTPStatus.BAD_REQUEST) from error
-        if version not in ("HTTP/1.1", "HTTP/1.0") or headers.defects:
+        headers = BytesHeaderParser().parsebytes(fields)
+        if (
+            version not in ("HTTP/1.1", "HTTP/1.0")
+            or headers.defects
+            or len(headers) > _MOST_FIELDS
+        ):
             raise RefusedRequest(HTTPStatus.BAD_REQUEST)
         self._check_source(headers, method)
         return PageRequest(method, path, await _body(reader, headers, method))
