@@ -226,12 +226,19 @@ class Session:
         return await completion.completions(self.engine, path, position)
 
     async def show(
-        self, path: str, function: str, what: str | SourceOptions = JAXPR
+        self,
+        path: str,
+        function: str,
+        what: str | SourceOptions = JAXPR,
+        program: str | None = None,
     ) -> VirtualText:
-        """Return a virtual document; raise `LookupError` if it cannot be shown."""
+        """Return a virtual document; raise `LookupError` if it cannot be shown.
+
+        `program` is the text of a program file that is open in an editor.
+        """
         if isinstance(what, str) and what in KINDS:
             return self.repros.shown(path, function, what)
-        return await show(self.engine, path, function, what)
+        return await show(self.engine, path, function, what, program)
 
     async def open_profile(
         self, path: str, report: Callable[[str], object], stop: asyncio.Event

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from lsprotocol import types
 
+from jaxsight.workers.program_files import NotRead, program_text
 from tests.e2e.editor import VSCODE, opened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -39,7 +41,19 @@ async def test_program_file_is_shown_as_source(tmp_path: Path) -> None:
         assert "    return jnp.sin(x) + y\n" in shown["text"]
         content = await editor.ask("jaxsight/textDocumentContent", uri=shown["uri"])
         assert content["text"] == shown["text"]
+        edit = types.TextDocumentContentChangeWholeDocument(PROGRAM.replace("sine", "cosine"))
+        version = types.VersionedTextDocumentIdentifier(uri=file.as_uri(), version=2)
+        editor.text_document_did_change(types.DidChangeTextDocumentParams(version, [edit]))
+        (lens,) = await editor.lenses(file.as_uri())
+        assert lens.command is not None
+        assert "    return jnp.cos(x) + y\n" in (await editor.execute(lens.command))["text"]
         (lens,) = await editor.lenses(broken.as_uri())
         shown = await editor.execute(lens.command)
         said = str(shown) + str(editor.received)
         assert "cannot read the program" in said
+
+
+async def test_a_program_that_takes_too_long_to_read_is_given_up() -> None:
+    wanted = {"to": "python", "options": {}}
+    with pytest.raises(NotRead, match=r"it takes longer than 0.01 s; help: raise `timeouts"):
+        await program_text(sys.executable, PROGRAM.encode(), wanted, 0.01)

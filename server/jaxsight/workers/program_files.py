@@ -23,13 +23,16 @@ class NotRead(Exception):
         self.different = different
 
 
-async def program_text(python: str, content: bytes, wanted: Mapping[str, object]) -> ProgramText:
+async def program_text(
+    python: str, content: bytes, wanted: Mapping[str, object], limit: float | None = None
+) -> ProgramText:
     """Return a file's program in a language.
 
     Args:
         python: the user's interpreter.
         content: of the file.
         wanted: as for `sourcerizer.file_text.text_of`.
+        limit: seconds after which the process is killed; by default, there is no limit.
 
     Raises:
         NotRead: there is none.
@@ -44,7 +47,11 @@ async def program_text(python: str, content: bytes, wanted: Mapping[str, object]
         cwd=started.folder,
     )
     try:
-        out, errors = await process.communicate(content)
+        out, errors = await asyncio.wait_for(process.communicate(content), limit)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise NotRead(f"it takes longer than {limit:g} s; help: raise `timeouts.compile`") from None
     except asyncio.CancelledError:
         process.kill()
         raise

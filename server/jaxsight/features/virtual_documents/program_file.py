@@ -24,8 +24,13 @@ def is_program_file(path: str) -> bool:
     return PurePath(path).suffix in ENDINGS
 
 
-async def source_of_file(engine: Engine, path: str, options: SourceOptions) -> VirtualText:
-    """Return the source of a program as its file has it, without edits that are not saved.
+async def source_of_file(
+    engine: Engine, path: str, options: SourceOptions, text: str | None
+) -> VirtualText:
+    """Return the source of a program, within the time limit of a compile.
+
+    Args:
+        text: the file's text as an editor has it; by default, the file is read.
 
     Raises:
         NotSourcerized: it cannot be read, written or verified.
@@ -35,9 +40,13 @@ async def source_of_file(engine: Engine, path: str, options: SourceOptions) -> V
         raise NotSourcerized(project.problem or project.held_back)
     wanted = {name: value for name, value in asdict(options).items() if value}
     try:
-        content = await asyncio.to_thread(reading.data, path, _LARGEST)
+        if text is None:
+            content = await asyncio.to_thread(reading.data, path, _LARGEST)
+        else:
+            content = text.encode()
         request = {"to": "python", "options": {**wanted, "run": True}}
-        shown = await program_text(project.interpreter.path, content, request)
+        limit = project.settings.timeouts.compile
+        shown = await program_text(project.interpreter.path, content, request, limit)
     except reading.UnreadableError as error:
         raise NotSourcerized(str(error)) from error
     except NotRead as error:

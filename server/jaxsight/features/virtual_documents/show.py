@@ -21,7 +21,13 @@ from jaxsight.wire.messages.replies import Failed
 from jaxsight.wire.messages.requests import GRAPH, STABLEHLO, UNOPTIMIZED, SourceOptions
 
 
-async def show(engine: Engine, path: str, function: str, what: str | SourceOptions) -> VirtualText:
+async def show(
+    engine: Engine,
+    path: str,
+    function: str,
+    what: str | SourceOptions,
+    program: str | None = None,
+) -> VirtualText:
     """Return a virtual document: a function's program, source, or view by an interpreter.
 
     Args:
@@ -32,6 +38,7 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
         what: `jaxpr`, `graph`, `stablehlo`, `hlo`, `hlo-metadata`, `hlo-unoptimized` or `kernels`,
             options for its source, or the name of a jaxpr interpreter in the user's environment;
             `profile` for the report of the open profile, which is at `path`.
+        program: the text of a program file that is open in an editor.
 
     Raises:
         LookupError: there is no such function with example inputs, it cannot be traced, the
@@ -41,7 +48,7 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
     if what == "profile":
         return profile.document(engine, path)
     if isinstance(what, SourceOptions) and is_program_file(path):
-        return await source_of_file(engine, path, what)
+        return await source_of_file(engine, path, what, program)
     shown = await current(engine, path, function, what)
     assumed = ""
     with contextlib.suppress(LookupError):  # of an older text, if it cannot be traced now

@@ -13,7 +13,7 @@ from jaxsight.features.printed_programs.program import LANGUAGES, PrintedProgram
 from jaxsight.features.printed_programs.read import read
 from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
-from jaxsight.lsp.documents.uris import uri_key
+from jaxsight.lsp.documents.uris import uri_key, uri_of
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 
 T = TypeVar("T")
@@ -97,6 +97,11 @@ class PrintedPrograms:
         if printed is not None:
             printed.document.apply(changes, version, units)
             printed.reading = None
+
+    def text(self, path: str) -> str | None:
+        """Return the text of a file that is open, with edits that are not saved."""
+        printed = self._open.get(uri_key(uri_of(path)))
+        return None if printed is None else printed.document.text
 
     def close(self, uri: str) -> None:
         """Remove a document."""

@@ -107,7 +107,12 @@ class VirtualDocuments:
         Raises:
             LookupError: there is no such document.
         """
-        content = await self._context.session.show(document.path, document.function, document.what)
+        content = await self._context.session.show(
+            document.path,
+            document.function,
+            document.what,
+            self._context.printed.text(document.path),
+        )
         text = content.text if document.kind in (*STYLES, *REPROS) else visible(content.text)
         return commented(replace(content, text=text), document.kind)
 
