@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import linecache
 import sys
 from pathlib import PurePath
@@ -25,7 +27,18 @@ def expression(at: Location) -> str:
     bytes_of = [line.encode() for line in lines]
     bytes_of[-1] = bytes_of[-1][: at.end_column]  # before the beginning: they may be one line
     bytes_of[0] = bytes_of[0][at.column :]
-    return " ".join(b"".join(bytes_of).decode(errors="replace").split())
+    text = " ".join(b"".join(bytes_of).decode(errors="replace").split())
+    return text if _is_code(text) else ""
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_code(text: str) -> bool:
+    """Return whether a text is whole: marimo indents cells in another way than their file."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def file_title(file: str) -> str:
