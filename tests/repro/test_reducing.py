@@ -252,8 +252,22 @@ def test_equations_of_a_pallas_kernel_are_deleted(tmp_path: Path) -> None:
     kernel = function(text, "kernel")
     assert "jnp.log(x_ref[...])" in kernel
     assert "sin" not in kernel
-    assert "y_ref[...]" not in kernel
+    assert "y_ref" not in text
     assert "tanh" not in text
+    assert "grid=(1,)" in text
+    assert "pl.BlockSpec((1, 1), " in text
+
+
+@pytest.mark.slow
+def test_a_kernel_keeps_the_positions_of_its_grid_that_fail(tmp_path: Path) -> None:
+    source = (
+        KERNEL.replace("jnp.log(x_ref[...])", "x_ref[...] * jnp.sqrt(1.0 - pl.program_id(0))")
+        .replace("16, 128", "64, 128")
+        .replace("grid=(2,)", "grid=(8,)")
+    )
+    _, text = reduced(tmp_path, source, "--check", "nan")
+    assert "grid=(3,)" in text
+    assert "pl.BlockSpec((1, 1), " in text
 
 
 @pytest.mark.slow

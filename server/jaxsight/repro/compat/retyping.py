@@ -14,6 +14,7 @@ from jax._src import core
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Aval, DType
+from jaxsight.interpreters.compat.pallas import is_reference
 from jaxsight.meshes.compat.shard_maps import has_mesh
 from jaxsight.repro.compat.mesh_equations import kept_spec, varying
 
@@ -21,13 +22,18 @@ from jaxsight.repro.compat.mesh_equations import kept_spec, varying
 def retyped(
     aval: Aval, shape: tuple[int, ...], dtype: DType, axes: Mapping[str, int] | None = None
 ) -> Aval:
-    """Return an array's type with another shape and dtype; it stays weak or strong.
+    """Return the type of an array, or of a reference to one, with another shape and dtype.
+
+    It stays weak or strong.
 
     If the type has a mesh and `axes` are given, it gets the current mesh, without axes of size 0.
 
     Raises:
-        TypeError: it is the type of something else, such as a reference.
+        TypeError: it is the type of something else, such as a token.
     """
+    if is_reference(aval):
+        of: Any = aval
+        return cast(Aval, of.update(inner_aval=retyped(of.inner_aval, shape, dtype, axes)))
     if not isinstance(aval, core.ShapedArray):
         raise TypeError(f"{aval} is no type of arrays")
     mesh = jax.sharding.get_abstract_mesh()

@@ -165,7 +165,10 @@ def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
 
 
 def prune(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
-    """Remove what no output needs, such as unused carries of loops."""
+    """Remove what no output needs, such as unused carries of loops and operands of kernels."""
+    if any(equation.primitive.name == "pallas_call" for equation in candidate.equations):
+        traced_again = [Retyping().candidate(candidate)]
+        candidate = checker.first(cheaper(candidate, traced_again)) or candidate
     try:
         equations, used = needed(candidate.inputs, candidate.equations, candidate.outputs)
     except Exception:  # noqa: BLE001 - a rule of JAX that does not know a primitive

@@ -207,6 +207,7 @@ def cost(candidate: Candidate) -> tuple[int, ...]:
         sum(map(math.prod, shapes)),
         sum(map(len, shapes)),
         iterations(candidate.equations),
+        sum(len(equation.invars) for equation in candidate.equations),
         sum(map(avals.size, (var.aval for var in candidate.inputs))),
         sum(map(_complexity, candidate.arguments)),
     )

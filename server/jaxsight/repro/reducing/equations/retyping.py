@@ -17,8 +17,10 @@ from jaxsight.interpreters.compat.jaxpr_types import (
     Params,
     Var,
 )
+from jaxsight.interpreters.compat.pallas import kernel_call
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened, stage, with_inner
 from jaxsight.meshes.compat.shard_maps import shard_map
+from jaxsight.repro.compat.kernel_equations import access, call_kernel
 from jaxsight.repro.compat.mesh_equations import around, call_mapped, call_resized
 from jaxsight.repro.compat.retyping import retyped
 from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value, of_program
@@ -149,6 +151,12 @@ class Retyping:
             jaxpr = program.jaxpr
             body = inside._function(jaxpr.invars, jaxpr.eqns, jaxpr.outvars)
             return call_mapped(equation, body, self.mesh_axes, operands)
+        if equation.primitive.name == "pallas_call":
+            kernel = kernel_call(equation).body.jaxpr
+            body = self._function(kernel.invars, kernel.eqns, kernel.outvars)
+            return call_kernel(equation, body, self.sizes, operands)
+        if equation.primitive.name in ("get", "swap"):
+            return access(equation, self.sizes, operands)
         return call_resized(equation, self.params(equation.params), self.mesh_axes, operands)
 
     def candidate(self, candidate: Candidate) -> Candidate | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.pallas import kernel_call
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.equations.candidates import Candidate, cheaper, cost
 from jaxsight.repro.reducing.equations.retyping import Retyping
@@ -54,6 +55,10 @@ def _sizes_of(candidate: Candidate) -> list[int]:
         sizes.update(size for var in equation.outvars for size in _shape(var))
         if isinstance(length := equation.params.get("length"), int):
             sizes.add(length)
+        if equation.primitive.name == "pallas_call":
+            call = kernel_call(equation)
+            sizes.update(size for size in call.grid if size is not None)
+            sizes.update(size for block in call.blocks for size in block.sizes)
         for part in inner_jaxprs(equation):
             pending += part.jaxpr.eqns
     return sorted((size for size in sizes if size > 1), reverse=True)
@@ -96,4 +101,9 @@ def _resized(candidate: Candidate, size: int, new: int, joint: bool) -> Candidat
     if joint:
         multiples = [each for each in _sizes_of(candidate) if each > size and each % size == 0]
         sizes |= {each: each // size * new for each in multiples}
+        kernels = (e for e in candidate.equations if e.primitive.name == "pallas_call")
+        for block in (block for each in kernels for block in kernel_call(each).blocks):
+            for whole, part in zip(block.array.shape, block.sizes, strict=True):
+                if part == size < whole:
+                    sizes[whole] = -(-whole // part) * new  # as many blocks
     return next(cheaper(candidate, [Retyping(sizes).candidate(candidate)]), None)

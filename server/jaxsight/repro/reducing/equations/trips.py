@@ -5,6 +5,7 @@ One iteration in place of a loop is tried in `bodies`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeGuard
 
@@ -15,6 +16,7 @@ from jax import lax
 from jaxsight.interpreters.compat import avals, control_flow
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Literal
+from jaxsight.interpreters.compat.pallas import kernel_call
 from jaxsight.interpreters.compat.staging import (
     Program,
     evaluate,
@@ -29,11 +31,17 @@ from jaxsight.repro.compat.retyping import retyped
 
 
 def iterations(equations: Iterable[Equation]) -> int:
-    """Count iterations of loops, at every level; of a `while`, the integers that bound it."""
+    """Count iterations of loops, at every level; of a `while`, the integers that bound it.
+
+    Of kernels, positions in the grid count, and elements of blocks.
+    """
     total = 0
     for equation in equations:
         if equation.primitive.name == "scan":
             total += equation.params["length"]
+        elif equation.primitive.name == "pallas_call":
+            call = kernel_call(equation)
+            total += (call.programs or 0) + sum(math.prod(block.sizes) for block in call.blocks)
         elif equation.primitive.name == "while":
             tested = open_jaxpr(equation.params["cond_jaxpr"])
             atoms = [*equation.invars, *(atom for each in tested.eqns for atom in each.invars)]
