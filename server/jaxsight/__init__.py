@@ -2,6 +2,8 @@
 
 The tracer imports this package in the user's Python, so this file must not import anything: its
 functions import JAX on first use.
+
+PYTEST_DONT_REWRITE: `record` and `report --run` import it before pytest, which would warn of that.
 """
 
 __version__ = "0.1.0"

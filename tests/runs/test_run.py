@@ -169,6 +169,15 @@ def test_processes_are_merged(tmp_path: Path) -> None:
     assert not function(processes, "tanh").recompilations
 
 
+def test_a_run_of_pytest_warns_of_nothing_more(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("import jax\ndef test_it():\n    jax.jit(abs)(-1.0)\n")
+    warned = "error::pytest.PytestAssertRewriteWarning"
+    command = [sys.executable, "-m", "pytest", "-q", "-W", warned, str(tmp_path)]
+    summary, processes = collect(command, environment(PYTHONPATH=str(SERVER)))
+    assert summary.status == 0
+    assert len(processes) == 1
+
+
 def test_what_cannot_run_or_be_written_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"^cannot run no-such-program: No such file or"):
         report_run(["no-such-program"], tmp_path / "run.html", sys.executable)
