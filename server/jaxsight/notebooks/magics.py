@@ -58,7 +58,7 @@ def _kernels(shell: InteractiveShell) -> Magic:
         `%%kernels` runs the cell and shows the jitted and compiled functions that it calls.
 
         Options:
-            -t, --target: a name listed by `jaxsight targets`; by default this machine's device.
+            -t, --target: a name listed by `jaxsight targets`; by default this machine's GPU or TPU.
             -w, --width, --height: pixels of the picture.
             -m, --measure: run the function, too, on the device that JAX uses here.
             --still: a drawing without scripts, which is small.

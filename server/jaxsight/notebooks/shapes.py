@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import astuple
+from typing import TYPE_CHECKING
 
 from jaxsight.library.kernels import places_of
 from jaxsight.library.written import expression, file_title
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import aligned, cut
+
+if TYPE_CHECKING:
+    from jaxsight.interpreters.compat.locations import Location
 
 _LONGEST = 60
 """Characters of an expression, a choice: beside its type it fits a cell."""
@@ -22,17 +27,14 @@ def shapes_of(jaxpr: object) -> Iterator[str]:
     from jaxsight.interpreters.compat.inner import walk
 
     places = dict(places_of(jaxpr))
-    found: dict[tuple[str, int, int], tuple[str, str]] = {}
+    found: dict[Location, tuple[str, str]] = {}
     for path, equation in walk(jaxpr):
         at = places.get(path)
         if at is None or not (text := expression(at)):
             continue
         types = ", ".join(avals.text(var.aval) for var in equation.outvars)
-        found[at.file, at.line, at.column] = (cut(one_line(text), _LONGEST), types)
-    rows = [
-        (f"{file_title(file)}:{line}", text, types)
-        for (file, line, _), (text, types) in sorted(found.items())
-    ]
+        found[at] = (cut(one_line(text), _LONGEST), types)
+    rows = [(f"{file_title(at.file)}:{at.line}", *found[at]) for at in sorted(found, key=astuple)]
     if rows:
         yield from aligned(rows, "lll")
     else:

@@ -74,8 +74,18 @@ def test_an_error_in_a_cell_is_the_cells(shell: InteractiveShell) -> None:
 def test_programs_are_printed(shell: InteractiveShell) -> None:
     assert "reduce_sum[axes=(0,)" in run(shell, "%jaxpr f(x)")[0]
     rows = run(shell, "%shapes f(x)")[0].splitlines()
-    assert [row.split()[-1] for row in rows] == ["f32[64,32]", "f32[64,32]", "f32[32]"]
+    assert [row.split()[-1] for row in rows] == [
+        "f32[64,32]", "f32[64,32]", "f32[64,32]", "f32[32]",
+    ]  # fmt: skip
     assert "def f(x, n=2):" in run(shell, "%sourcerize --style pretty f(x)")[0]
+
+
+def test_expressions_that_begin_at_one_place_are_all_listed(shell: InteractiveShell) -> None:
+    run(shell, "def product(x): return jnp.sin(x) @ x.T")
+    rows = run(shell, "%shapes product(x)")[0].splitlines()
+    assert [row.split()[1:-1] for row in rows] == [
+        ["jnp.sin(x)"], ["jnp.sin(x)", "@", "x.T"], ["x.T"],
+    ]  # fmt: skip
 
 
 def test_times_and_sweeps_are_displayed(shell: InteractiveShell) -> None:
