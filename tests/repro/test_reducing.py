@@ -407,6 +407,35 @@ def test_data_that_an_error_at_trace_does_not_depend_on_is_deleted(tmp_path: Pat
     assert "zlib" not in text
 
 
+WIDE = """\
+import jax
+import jax.numpy as jnp
+
+jax.config.update("jax_enable_x64", True)
+
+
+def main(x):
+    y = jnp.sin(x)
+    return jax.lax.add(y, jnp.ones(3))
+
+
+def inputs():
+    return (jnp.ones(3, dtype=jnp.float32),)
+
+
+if __name__ == "__main__":
+    main(*inputs())
+"""
+
+
+@pytest.mark.slow
+def test_settings_that_the_failure_needs_are_kept(tmp_path: Path) -> None:
+    event, text = reduced(tmp_path, WIDE)
+    assert event["unit"] == "statements"
+    assert "sin" not in text
+    assert 'jax.config.update("jax_enable_x64", True)' in text.replace("'", '"')
+
+
 @pytest.mark.slow
 def test_another_error_is_kept_aside(tmp_path: Path) -> None:
     event, text = reduced(tmp_path, SHAPES, "--check", "exception")

@@ -37,6 +37,36 @@ if __name__ == "__main__":
     main(*inputs())
 """
 
+STOPPED = """\
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+jax.config.update("jax_num_cpu_devices", 4)
+jax.config.update("jax_debug_nans", True)
+
+
+def main(x):
+    mesh = jax.make_mesh((4,), ("data",), axis_types=(AxisType.Auto,))
+
+    @jax.jit
+    def step(x):
+        shard = lambda x: jnp.log(x - jax.lax.psum(jnp.sum(x), "data"))
+        return jax.shard_map(shard, mesh=mesh, in_specs=P("data"), out_specs=P("data"))(x)
+
+    return jnp.cos(step(x))
+
+
+def inputs():
+    return (jnp.ones(8),)
+
+
+if __name__ == "__main__":
+    main(*inputs())
+"""
+"""`jax_debug_nans` stops a call of a jitted function, whose operations then run one at a time."""
+
 COLLECTIVE = """\
 import os
 
@@ -118,3 +148,13 @@ def test_a_failure_of_one_device_loses_its_mesh(tmp_path: Path) -> None:
     assert event["unit"] == "equations"
     assert "mesh" not in body(text)
     assert "devices" not in body(text)
+
+
+@pytest.mark.slow
+def test_a_call_that_debug_nans_stops_is_reduced_to_one_device(tmp_path: Path) -> None:
+    event, text = reduced(tmp_path, STOPPED)
+    assert event["unit"] == "equations"
+    assert event["failure"]["message"] == "Invalid value (nan) encountered in sharded computation."
+    assert "make_mesh((1,)" in text
+    assert "jax_num_cpu_devices" not in text
+    assert "cos" not in text

@@ -4,7 +4,9 @@ Applies to JAX 0.8 to 0.12.
 
 Private API used: `Primitive.get_bind_params` (it returns functions and parameters up to 0.11,
 parameters alone from 0.12), `JaxprEqn.ctx.manager`, `source_info_util.user_context`,
-`Jaxpr.debug_info`, `sharding_impls.UnspecifiedValue`, and the parameters of calls.
+`Jaxpr.debug_info`, `sharding_impls.UnspecifiedValue`, `api_util.InternalFloatingPointError`, which
+the primitive of `jax.jit` raises where `jax.jit` calls its function again without itself
+(`pjit._python_pjit_helper`), and the parameters of calls.
 """
 
 from __future__ import annotations
@@ -16,10 +18,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 import jax
-from jax._src import sharding_impls, source_info_util
+from jax._src import api_util, sharding_impls, source_info_util
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, opened
+
+NanInCall: type[Exception] = api_util.InternalFloatingPointError
+"""What a call raises, bound outside of `jax.jit`, for a result that `jax_debug_nans` forbids."""
 
 _UNSPECIFIED: type = getattr(sharding_impls, "UnspecifiedValue")  # noqa: B009
 

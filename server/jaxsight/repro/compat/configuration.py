@@ -52,6 +52,13 @@ def values() -> dict[str, object]:
     return dict(jax.config.values)
 
 
+def restore(options: Mapping[str, object]) -> None:
+    """Give options the values that they had in `values()`."""
+    for name, value in values().items():
+        if name in options and value != options[name]:
+            _update(name, options[name])
+
+
 def at_start() -> dict[str, object]:
     """Return the options before a program changes any; of devices, what `XLA_FLAGS` says."""
     return {**values(), _DEVICES: _flagged()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import os
 import pickle
 import sys
 import types
@@ -21,7 +22,7 @@ from jax.sharding import NamedSharding
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.staging import Program, stage
-from jaxsight.repro.compat import backends, pickling
+from jaxsight.repro.compat import backends, configuration, pickling
 from jaxsight.repro.compat.mesh_equations import abstract, divided, placement
 from jaxsight.repro.failures import FINISHED, failure_of
 from jaxsight.repro.reducing import children
@@ -94,11 +95,19 @@ def is_repro(loaded: LoadedRepro) -> bool:
     return {"main", "inputs"} <= names
 
 
-def configure(loaded: LoadedRepro) -> None:
-    """Execute the settings of a file."""
+def configure(loaded: LoadedRepro) -> Callable[[], None]:
+    """Execute the settings of a file; return what undoes that in a child."""
+    options, variables = configuration.values(), dict(os.environ)
     module = ast.Module(loaded.settings, [])
     with contextlib.redirect_stdout(sys.stderr):
         exec(compile(module, str(loaded.file), "exec"), {"__name__": NAME})  # noqa: S102
+
+    def undo() -> None:
+        configuration.restore(options)
+        os.environ.clear()
+        os.environ.update(variables)
+
+    return undo
 
 
 def execute(loaded: LoadedRepro) -> types.ModuleType:

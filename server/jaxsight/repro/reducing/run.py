@@ -91,13 +91,12 @@ def _reduced(options: argparse.Namespace, report: Report) -> Reduced:
             help = "name the failure with --check, such as --check nan"
             raise CannotReduce(f"{file.name} does not fail", help)
         check = _own(check, loaded, original)
-    loading.configure(loaded)
+    unset = loading.configure(loaded)
     environment = current(configuration.changed(baseline))
     title = repr((loaded.text, check.text, jax.__version__, environment.python))
     journal = Journal(options.state, hashlib.sha256(title.encode()).hexdigest())
-    task = Task(
-        loaded, options.out, check, limits, options.jobs, report, environment, original, journal
-    )
+    out, jobs = options.out, options.jobs
+    task = Task(loaded, out, check, limits, jobs, report, environment, original, journal, unset)
     if not check.of_text and loading.is_repro(loaded):
         try:
             return equations.reduce(task)

@@ -39,6 +39,7 @@ class Task:
         out: the file to write.
         jobs: the number of candidates that run at the same time.
         original: the failure of the file in a fresh process, if the check is its own.
+        unset: undoes the file's settings, in a child in which those of a candidate shall decide.
     """
 
     loaded: LoadedRepro
@@ -50,6 +51,7 @@ class Task:
     environment: ProgramEnvironment
     original: RunFailure | None
     journal: Journal
+    unset: Callable[[], None]
     start: float = field(default_factory=time.monotonic)
 
     def is_expected(self, failure: RunFailure) -> bool:

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
-from jaxsight.interpreters.compat.equations import bind, called
+from jaxsight.interpreters.compat.equations import NanInCall, bind, called
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.repro.checks.base import Check
@@ -93,7 +93,7 @@ class Run:
                 results = (
                     self._split(equation, programs, operands, (*path, (position, 0)))
                     if programs
-                    else bind(equation, operands)
+                    else _bound(equation, operands)
                 )
             self.observe(operands, results)
             values.update(zip(map(id, equation.outvars), results, strict=True))
@@ -135,6 +135,19 @@ class Run:
                 return run(int(operands[0]), operands[1:])
             case _:
                 return run(0, operands)
+
+
+def _bound(equation: Equation, operands: list[jax.Array]) -> Sequence[jax.Array]:
+    """Run an equation; where `jax_debug_nans` stops a call, one operation of it at a time.
+
+    So does `jax.jit`, which then raises the operation's error.
+    """
+    try:
+        return bind(equation, operands)
+    except NanInCall:
+        if programs := programs_of(equation):
+            Run(is_split=False).program(programs[0], operands, ())
+        raise
 
 
 def _scan(

@@ -104,6 +104,7 @@ def _observed(task: Task, text: FileText) -> RunFailure:
     if not (check.as_file or isinstance(check, Script)):
         namespace = {"__name__": "__main__", "__file__": str(file)}
         code = compile(text.body, str(file), "exec")
+        task.unset()  # what a candidate does not set, its file will not have either
         return failure_in(lambda: exec(code, namespace))  # noqa: S102 - runs user code
     with tempfile.TemporaryDirectory(prefix="jaxsight-candidate-") as folder:
         path = Path(folder, file.name)
