@@ -248,7 +248,11 @@ class FakeSession:
         return [Completion("f32", "dtype", edit, "float32", "of *four* bytes")]
 
     async def show(
-        self, path: str, function: str, what: str | SourceOptions = "jaxpr"
+        self,
+        path: str,
+        function: str,
+        what: str | SourceOptions = "jaxpr",
+        program: str | None = None,
     ) -> VirtualText:
         if what == "profile":
             return VirtualText("report.profile", f"{function} of {path}\n")

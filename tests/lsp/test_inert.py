@@ -176,7 +176,11 @@ class HostileSession(FakeSession):
         return [Completion(EVERYTHING, "dtype", edit, EVERYTHING, markdown.escaped(EVERYTHING))]
 
     async def show(
-        self, path: str, function: str, what: str | SourceOptions = "jaxpr"
+        self,
+        path: str,
+        function: str,
+        what: str | SourceOptions = "jaxpr",
+        program: str | None = None,
     ) -> VirtualText:
         if function == "nothing":
             raise LookupError(EVERYTHING)

@@ -200,9 +200,10 @@ class FollowingPanel:
         known = Known(shown["uri"], shown["function"])
         if known != self._known:
             self._give_up_sweep()
+        self._known = known
         if shown != self._shown:
+            self._shown = shown
             self._send({"type": "show", "shown": shown})
-        self._shown, self._known = shown, known
 
     async def _content(self, shown: JsonObject, asked: str) -> None:
         content = await self._editor.content(shown["documents"][asked])
