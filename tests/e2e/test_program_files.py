@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lsprotocol import types
 
-from jaxsight.workers.program_files import NotRead, program_text
 from tests.e2e.editor import VSCODE, opened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -53,7 +52,50 @@ async def test_program_file_is_shown_as_source(tmp_path: Path) -> None:
         assert "cannot read the program" in said
 
 
-async def test_a_program_that_takes_too_long_to_read_is_given_up() -> None:
-    wanted = {"to": "python", "options": {}}
-    with pytest.raises(NotRead, match=r"it takes longer than 0.01 s; help: raise `timeouts"):
-        await program_text(sys.executable, PROGRAM.encode(), wanted, 0.01)
+async def test_lines_of_source_are_linked_to_lines_of_the_program_and_follow_edits(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "f.mlir"
+    file.write_text(PROGRAM)
+    async with opened(VSCODE, tmp_path) as editor:
+        document = types.TextDocumentItem(file.as_uri(), "mlir", 1, PROGRAM)
+        editor.text_document_did_open(types.DidOpenTextDocumentParams(document))
+        shown = await editor.execute("jaxsight.show", file.as_uri(), "f", "lax")
+        assert linked(await editor.linked_content(shown["uri"]), PROGRAM) == [
+            ("sin = lax.sin(x)", "%0 = stablehlo.sine %arg0 : tensor<3xf32>"),
+            ("add = lax.add(sin, y)", "%1 = stablehlo.add %0, %arg1 : tensor<3xf32>"),
+        ]
+        edited = "// an edit\n" + PROGRAM.replace("sine", "cosine")
+        edit = types.TextDocumentContentChangeWholeDocument(edited)
+        version = types.VersionedTextDocumentIdentifier(uri=file.as_uri(), version=2)
+        editor.text_document_did_change(types.DidChangeTextDocumentParams(version, [edit]))
+        (refreshed,) = await editor.receive(types.WORKSPACE_TEXT_DOCUMENT_CONTENT_REFRESH)
+        assert refreshed.uri == shown["uri"]
+        assert linked(await editor.linked_content(shown["uri"]), edited)[:1] == [
+            ("cos = lax.cos(x)", "%0 = stablehlo.cosine %arg0 : tensor<3xf32>")
+        ]
+
+
+def linked(content: dict[str, Any], program: str) -> list[tuple[str, str]]:
+    """Return the pairs of linked texts."""
+    source, lines = content["text"].split("\n"), program.split("\n")
+    pairs = []
+    for link in content["links"]:
+        start, end = link["range"]["start"], link["range"]["end"]
+        assert start["line"] == end["line"]
+        text = lines[start["line"]][start["character"] : end["character"]]
+        pairs.append((source[link["line"]].strip(), text))
+    return pairs
+
+
+async def test_an_editor_shows_that_a_program_takes_too_long_to_read(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.jaxsight.timeouts]\ncompile = 0.01\n")
+    file = tmp_path / "f.mlir"
+    file.write_text(PROGRAM)
+    async with opened(VSCODE, tmp_path) as editor:
+        document = types.TextDocumentItem(file.as_uri(), "stablehlo", 1, PROGRAM)
+        editor.text_document_did_open(types.DidOpenTextDocumentParams(document))
+        assert await editor.execute("jaxsight.show", file.as_uri(), "f", "pretty") is None
+        assert [message.message for message in editor.messages] == [
+            "the program was not read within 0.01 s; help: raise `timeouts.compile`"
+        ]

@@ -159,3 +159,19 @@ def test_stablehlo_has_lines_of_python() -> None:
     lines = text_of(exported.mlir_module_serialized, {"to": "stablehlo"}).text.splitlines()
     (tanh,) = (line for line in lines if "stablehlo.tanh" in line)
     assert tanh.partition("  // ")[2].startswith(layer.__code__.co_filename)
+
+
+@pytest.mark.parametrize("debug_info", [False, True])
+@pytest.mark.parametrize("style", ["lax", "pretty"])
+def test_lines_of_source_are_linked_to_lines_of_stablehlo(debug_info: bool, style: str) -> None:
+    lowered = jax.jit(lambda x: jax.nn.softmax(jnp.sin(x)) + x).lower(X)
+    program = lowered.as_text(debug_info=debug_info)
+    options = {"style": style, "run": False}
+    written = text_of(program.encode(), {"to": "python", "options": options, "linked": True})
+    lines, program_lines = written.text.split("\n"), program.split("\n")
+    words = {"lax": (("lax.sin(", "sine"), ("lax.div(", "divide"), ("lax.add(", "add"))}
+    pretty = (("jnp.sin(", "sine"), ("softmax(", "exponential"), ("softmax(", "divide"))
+    for ours, theirs in words.get(style, pretty):
+        (number,) = (number for number, line in enumerate(lines) if ours in line)
+        linked = [program_lines[line] for ours, line in written.links if ours == number]
+        assert any(f"stablehlo.{theirs}" in line for line in linked), (ours, linked)

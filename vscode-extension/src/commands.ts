@@ -1,5 +1,6 @@
 /** The commands of the palette. Those with the server's names (`jaxsight.show`…) are registered by the client itself. */
 
+import { parse } from "node:path";
 import * as vscode from "vscode";
 
 import { functionAt } from "./functions";
@@ -30,6 +31,12 @@ export function registerCommands(
     command("jaxsight.chooseInterpreter", () => pythons.choose()),
     command("jaxsight.showJaxpr", () => runOnFunction("jaxsight.show", ["jaxpr"])),
     command("jaxsight.sourcerizeFunction", () => runOnFunction("jaxsight.show", ["pretty"])),
+    command("jaxsight.sourcerizeProgramFile", () => {
+      const uri = vscode.window.activeTextEditor?.document.uri;
+      return uri === undefined
+        ? undefined
+        : vscode.commands.executeCommand("jaxsight.show", uri.toString(), parse(uri.path).name, "pretty");
+    }),
     command("jaxsight.measureFunction", () => runOnFunction("jaxsight.measure", [])),
     command("jaxsight.extractReproAtCursor", () => runOnFunction("jaxsight.extractRepro", [])),
     command("jaxsight.runFileUntilSeen", () => {

@@ -4,7 +4,7 @@
 
 import * as vscode from "vscode";
 
-import { MADE } from "./made";
+import { MADE, PROGRAM_FILE } from "./made";
 import type { Server } from "./server";
 
 interface Place {
@@ -47,7 +47,7 @@ export class Links implements vscode.Disposable {
         if (isMade(event.document)) {
           this.known.delete(event.document.uri.toString());
           this.lightAgain(); // A new text has no colours.
-        } else if (event.document.languageId === "python") {
+        } else if (event.document.languageId === "python" || PROGRAM_FILE.test(event.document.uri.path)) {
           this.known.clear(); // The links' places are those of the text as it was.
         }
       }),

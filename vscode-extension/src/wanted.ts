@@ -5,7 +5,7 @@
 
 import * as vscode from "vscode";
 
-import { MADE, PROGRAMS } from "./made";
+import { MADE, PROGRAM_FILE, PROGRAMS } from "./made";
 
 /** The key of the workspace's memory that says whether a file of it was seen to use JAX. */
 const USES_JAX = "usesJax";
@@ -54,5 +54,6 @@ export async function rememberUse(context: vscode.ExtensionContext): Promise<voi
 }
 
 function isOurs(document: vscode.TextDocument): boolean {
-  return ["python", ...PROGRAMS].includes(document.languageId) || document.uri.scheme.startsWith(MADE);
+  const { languageId, uri } = document;
+  return ["python", ...PROGRAMS].includes(languageId) || uri.scheme.startsWith(MADE) || PROGRAM_FILE.test(uri.path);
 }

@@ -71,7 +71,7 @@ class JaxsightServer(LanguageServer):
             module.register(context)
         hover.register(context, diagnostics)
         diagnostics.register()
-        DocumentSync(context, diagnostics).register()
+        DocumentSync(context, diagnostics, self._virtual_documents).register()
         self._virtual_documents.register()
         Navigation(context, self._virtual_documents).register()
         outline.register(context)

@@ -16,6 +16,7 @@ from jaxsight.sourcerizer.programs.contents import content_of, of_content
 from jaxsight.sourcerizer.programs.given import GivenProgram
 from jaxsight.sourcerizer.programs.lines import printed
 from jaxsight.sourcerizer.stablehlo import UnreadableProgram
+from jaxsight.sourcerizer.stablehlo.places import read_from
 from jaxsight.wire.program_text import ProgramText
 
 
@@ -24,13 +25,14 @@ def text_of(content: bytes, wanted: Mapping[str, Any]) -> ProgramText:
 
     Args:
         content: of the file.
-        wanted: `to`, a `ProgramLanguage`; and for Python the `Options`, and the function's `name`.
+        wanted: `to`, a `ProgramLanguage`; and for Python the `Options`, the function's `name`, and
+            `linked` for the lines of StableHLO's text that its lines come from.
 
     Raises:
         UnreadableProgram: it contains none.
         Unsourceable: it cannot be written.
     """
-    given = of_content(content)
+    given = of_content(content, linked="linked" in wanted)
     kind = content_of(content)
     source = kind.value if kind is not None else ""
     equations = equation_count(given.jaxpr)
@@ -83,4 +85,9 @@ def _python(
         written.source.proofs,
         written.ran.skipped,
         opaque,
+        tuple(
+            (number, line)
+            for number, each in enumerate(written.lines)
+            for line in sorted({line for one in each.equations for line in read_from(one)})
+        ),
     )

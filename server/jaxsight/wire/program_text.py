@@ -22,3 +22,5 @@ class ProgramText:
     not_run: str = ""
     opaque: tuple[str, ...] = ()
     """Targets of calls that the program only names."""
+    links: tuple[tuple[int, int], ...] = ()
+    """Pairs of a line of the text and a line of the file that it comes from, from 0."""

@@ -51,7 +51,8 @@ async def program_text(
     except TimeoutError:
         process.kill()
         await process.wait()
-        raise NotRead(f"it takes longer than {limit:g} s; help: raise `timeouts.compile`") from None
+        why = f"the program was not read within {limit:g} s; help: raise `timeouts.compile`"
+        raise NotRead(why) from None
     except asyncio.CancelledError:
         process.kill()
         raise

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import PurePath
 
-from jaxsight.features.model import VirtualText
+from jaxsight.features.model import Linked, VirtualText
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.files import reading
 from jaxsight.queries.engine import Engine
+from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.program_files import NotRead, program_text
 
@@ -44,7 +46,7 @@ async def source_of_file(
             content = await asyncio.to_thread(reading.data, path, _LARGEST)
         else:
             content = text.encode()
-        request = {"to": "python", "options": {**wanted, "run": True}}
+        request = {"to": "python", "options": {**wanted, "run": True}, "linked": True}
         limit = project.settings.timeouts.compile
         shown = await program_text(project.interpreter.path, content, request, limit)
     except reading.UnreadableError as error:
@@ -53,4 +55,17 @@ async def source_of_file(
         raise NotSourcerized(str(error), different=error.different) from error
     title = f"{PurePath(path).stem}.{options.style}.py"
     ran = tuple(proof for proof in shown.proofs if proof not in ("jaxpr", "stablehlo"))
-    return VirtualText(title, shown.text, equations=shown.equations, ran=ran)
+    links = _links(shown.links, content.decode("utf-8", "replace")) if shown.links else ()
+    return VirtualText(title, shown.text, links, equations=shown.equations, ran=ran)
+
+
+def _links(pairs: Sequence[tuple[int, int]], text: str) -> tuple[Linked, ...]:
+    """Return links from lines of a source to those of the program, without their indentation."""
+    lines = text.split("\n")
+    links = []
+    for number, line in pairs:
+        code = lines[line].rstrip()
+        indent = len(code) - len(code.lstrip())
+        where = Range(Position(line, indent), Position(line, len(code)))
+        links.append(Linked(number, "", where))
+    return tuple(links)

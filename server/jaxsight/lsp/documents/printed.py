@@ -81,6 +81,8 @@ class PrintedPrograms:
         elif language not in LANGUAGES:
             # Editors without a mode for a language report another one.
             language = next((kind for kind, end in PLAIN.items() if uri.endswith(end)), "")
+            if uri.endswith(".mlir"):
+                language = "stablehlo"
         if language in LANGUAGES and len(text) <= _LARGEST:
             document = ClientDocument(uri, uri, version, text)
             self._open[uri_key(uri)] = Printed(document, language, shows)
@@ -102,6 +104,11 @@ class PrintedPrograms:
         """Return the text of a file that is open, with edits that are not saved."""
         printed = self._open.get(uri_key(uri_of(path)))
         return None if printed is None else printed.document.text
+
+    def window(self, path: str, units: Units) -> DocumentWindow | None:
+        """Return the window to convert positions of a file with, or `None` if it is not open."""
+        printed = self._open.get(uri_key(uri_of(path)))
+        return None if printed is None else DocumentWindow(printed.document, units)
 
     def close(self, uri: str) -> None:
         """Remove a document."""

@@ -16,7 +16,9 @@ from lsprotocol import types
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.cursors import CURSOR
+from jaxsight.lsp.documents.uris import path_of
 from jaxsight.lsp.features.diagnostics import Diagnostics
+from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.source.text import Position
 from jaxsight.timeline import mark
 
@@ -43,10 +45,16 @@ def _place(changes: Sequence[types.TextDocumentContentChangeEvent]) -> Position 
 class DocumentSync:
     """Stores what the client opens and edits, and notifies the engine."""
 
-    def __init__(self, context: ClientContext, diagnostics: Diagnostics) -> None:
+    def __init__(
+        self,
+        context: ClientContext,
+        diagnostics: Diagnostics,
+        virtual_documents: VirtualDocuments,
+    ) -> None:
         self._context = context
         self._documents = context.documents
         self._diagnostics = diagnostics
+        self._virtual_documents = virtual_documents
 
     def register(self) -> None:
         """Serve the notifications, each before the next message is read."""
@@ -80,6 +88,7 @@ class DocumentSync:
         document = self._documents.get(uri)
         if document is None:
             self._context.printed.change(uri, version, changes, units)
+            self._printed_changed(uri)
             return
         document.apply(changes, version, units)
         self._context.session.change(document.path, document.text, _place(changes))
@@ -97,6 +106,11 @@ class DocumentSync:
             self._diagnostics.clear(document.path, [document.uri])
         else:
             self._context.printed.close(uri)
+            self._printed_changed(uri)  # edits that are not saved are gone
+
+    def _printed_changed(self, uri: str) -> None:
+        if (path := path_of(uri)) is not None:
+            self._virtual_documents.edited(path)
 
     def _open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> None:
         notebook = self._documents.open_notebook(params.notebook_document.uri)

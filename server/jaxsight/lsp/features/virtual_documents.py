@@ -5,6 +5,7 @@ For the others there is the request `jaxsight/textDocumentContent` with `{"uri"}
 `{"text", "title", "stale", "links": [{"line", "path", "uri", "range"}]}`: a link goes from a line
 of the text, which shows the equation `path`, to a range of a source document.
 A line may have several links, and so may a range.
+Source of a program's file is linked to the file's lines, with empty paths.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ _REMEMBERED = 32
 Each costs a request of the client after an edit; of more that are open, the oldest are outdated.
 """
 
+_REST = 0.5
+"""Seconds without an edit after which documents about a program's file are refreshed, a choice:
+each is read by a process that takes seconds."""
+
 
 class VirtualDocuments:
     """Serves virtual documents by both requests, and notifies the client of changes.
@@ -53,6 +58,8 @@ class VirtualDocuments:
         self._linked: dict[VirtualDocument, tuple[tuple[int, ...], str, Sequence[Linked]]] = {}
         """Texts and links of documents, with the versions of the source that they are of."""
         self._folder: Path | None = None
+        self._resting: dict[str, asyncio.TimerHandle] = {}
+        """Refreshes of program files that wait for more edits."""
 
     def register(self) -> None:
         """Serve the requests."""
@@ -72,10 +79,13 @@ class VirtualDocuments:
         if not isinstance(uri, str):
             raise JsonRpcInvalidParams(f"{REQUEST} takes an object with a uri")
         context, document = self._context, _parsed(uri)
+        program = context.printed.text(document.path)
         content = await self._content(document)
         links = []
         for link in content.links:
             view = context.documents.window(document.path, link.range) if link.range else None
+            if program is not None and program == context.printed.text(document.path):
+                view = context.printed.window(document.path, context.documents.units)
             if view is not None and link.range is not None:
                 range = context.converter.unstructure(view.to_range(link.range))
                 links.append(
@@ -145,6 +155,14 @@ class VirtualDocuments:
                 self._context.start(self._refresh(document), f"refreshing {document.uri()}")
             elif self._context.client.knows_us:
                 self._context.notify(REFRESH, {"uri": document.uri()})
+
+    def edited(self, path: str) -> None:
+        """Notify the client of new answers about a program's file, once it is not edited."""
+        if (waiting := self._resting.pop(path, None)) is not None:
+            waiting.cancel()
+        if any(document.path == path for document in self._shown):
+            loop = asyncio.get_running_loop()
+            self._resting[path] = loop.call_later(_REST, self.refresh, path)
 
     async def _refresh(self, document: VirtualDocument) -> None:
         params = types.TextDocumentContentRefreshParams(uri=document.uri())

@@ -55,8 +55,8 @@ def _is_text(head: bytes) -> bool:
     return True
 
 
-def of_content(content: bytes) -> GivenProgram:
-    """Return the program that a file contains.
+def of_content(content: bytes, *, linked: bool = False) -> GivenProgram:
+    """Return the program that a file contains; with `linked`, with lines of StableHLO's text.
 
     Raises:
         UnreadableProgram: it contains none, or one that this version of JAX cannot read.
@@ -75,7 +75,7 @@ def of_content(content: bytes) -> GivenProgram:
         case Content.BYTECODE:
             return of_stablehlo(content)
         case Content.STABLEHLO:
-            return of_stablehlo(content.decode("utf-8", "replace"))
+            return of_stablehlo(content.decode("utf-8", "replace"), linked=linked)
 
 
 def deserialized(content: bytes) -> export.Exported:

@@ -75,9 +75,15 @@ def of_exported(exported: export.Exported) -> GivenProgram:
 
 
 def of_stablehlo(
-    artifact: str | bytes, *, is_exact: bool = True, names: Sequence[str] = ()
+    artifact: str | bytes,
+    *,
+    is_exact: bool = True,
+    names: Sequence[str] = (),
+    linked: bool = False,
 ) -> GivenProgram:
     """Return a StableHLO program, for every size if it has dynamic dimensions.
+
+    With `linked`, lines of a text are recorded in equations, unless it has such dimensions.
 
     JAX's assertions name them. Others are `n`, `n_1`, … if they can differ from each other,
     otherwise all of one axis, or all, are the same.
@@ -86,7 +92,7 @@ def of_stablehlo(
         UnreadableProgram: it is none, or has an operation that JAX lacks, or other sizes.
     """
     try:
-        return lowered.of_stablehlo(artifact, is_exact=is_exact, names=names)
+        return lowered.of_stablehlo(artifact, is_exact=is_exact, names=names, linked=linked)
     except DynamicShapes:
         known = refinement.inputs(artifact)
     failure: UnreadableProgram | None = None

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from jaxsight.sourcerizer.compat import mlir
+from jaxsight.sourcerizer.stablehlo.places import ALIAS, USE
 
-_ALIAS = re.compile(r"(?P<name>#loc\d*) = loc\((?P<place>.*)\)")
-_USE = re.compile(r" ?loc\((?P<place>(?:[^()\"]|\"[^\"]*\"|\((?:[^()\"]|\"[^\"]*\")*\))*)\)")
 _LINE = re.compile(r'"(?P<file>(?!-")[^"]+)":(?P<line>\d+):\d+')  # MLIR's own text is `-`
 _ANOTHER = re.compile(r"#loc\d*")
 
@@ -19,7 +18,7 @@ def printed(artifact: str | bytes) -> str:
     places: dict[str, str] = {}
     kept: list[str] = []
     for line in text.splitlines():
-        if alias := _ALIAS.fullmatch(line):
+        if alias := ALIAS.fullmatch(line):
             places[alias["name"]] = alias["place"]
         else:
             kept.append(line)
@@ -27,8 +26,8 @@ def printed(artifact: str | bytes) -> str:
 
 
 def _commented(line: str, places: dict[str, str]) -> str:
-    uses = [use["place"] for use in _USE.finditer(line)]
-    plain = _USE.sub("", line)
+    uses = [use["place"] for use in USE.finditer(line)]
+    plain = USE.sub("", line)
     if not uses or plain.lstrip().startswith(("func.func", "module", "}")):
         return plain
     where = _where(uses[-1], places)

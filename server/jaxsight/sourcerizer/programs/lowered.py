@@ -22,6 +22,7 @@ def of_stablehlo(
     is_exact: bool = True,
     readable: bool = False,
     names: Sequence[str] = (),
+    linked: bool = False,
 ) -> GivenProgram:
     """Return a StableHLO program, as text or bytecode, as a function of the arrays that it takes.
 
@@ -30,11 +31,12 @@ def of_stablehlo(
         is_exact: whether it is the program itself, and not converted from HLO.
         readable: whether to find calls of library functions.
         names: of its arguments; by default, those in the program.
+        linked: whether to record lines of a text in equations.
 
     Raises:
         UnreadableProgram: it is none, or has an operation that JAX lacks.
     """
-    program = _read(artifact, is_exact=is_exact, readable=readable)
+    program = _read(artifact, is_exact=is_exact, readable=readable, linked=linked)
     leaves = tuple(avals.leaf(aval) for aval in program.jaxpr.in_avals)
     is_exact = is_exact and not program.expanded
     origin = Stablehlo(artifact, program, tuple(range(len(leaves))), is_exact)
@@ -44,7 +46,9 @@ def of_stablehlo(
         leaves,
         names=names if len(names) == len(leaves) else program.names,
         origin=origin,
-        readable=lambda: of_stablehlo(artifact, is_exact=is_exact, readable=True, names=names),
+        readable=lambda: of_stablehlo(
+            artifact, is_exact=is_exact, readable=True, names=names, linked=linked
+        ),
     )
 
 
@@ -93,9 +97,11 @@ def of_exported(
 _PLACE = re.compile(r'"-":(\d+):\d+')
 
 
-def _read(artifact: str | bytes, *, is_exact: bool = True, readable: bool) -> StablehloProgram:
+def _read(
+    artifact: str | bytes, *, is_exact: bool = True, readable: bool, linked: bool = False
+) -> StablehloProgram:
     try:
-        return read(artifact, readable=readable)
+        return read(artifact, readable=readable, linked=linked)
     except UnreadableProgram as error:
         if (place := _PLACE.fullmatch(error.place)) is None:
             raise

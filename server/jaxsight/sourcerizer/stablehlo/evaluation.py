@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -24,6 +24,7 @@ from jaxsight.sourcerizer.stablehlo.lifting.matching import (
     absorbed,
     lift,
 )
+from jaxsight.sourcerizer.stablehlo.places import Lines, scope
 from jaxsight.sourcerizer.stablehlo.program import OpaqueCall, UnreadableProgram, plain_names
 
 Array: TypeAlias = Any
@@ -147,6 +148,8 @@ class Evaluation:
     """Whether to find calls of library functions, and leave broadcasts to JAX."""
     loops: Callable[[ir.Operation, Evaluation], Iterator[LoweredCandidate]]
     """Yields the scans that a loop may be."""
+    lines: Lines = field(default_factory=dict)
+    """Lines to record in equations."""
     inlined: AbstractSet[str] = frozenset()
     """The functions that are evaluated where they are called."""
     mesh: Mesh = field(default_factory=dict)
@@ -195,7 +198,8 @@ class Evaluation:
                 return values
             if operation.results and operation.results[0] in lifts:
                 call = lifts[operation.results[0]]
-                called = call.function(*(values[value] for value in call.inputs))
+                with self._of_lines(operation, *(value.owner for value in call.matched)):
+                    called = call.function(*(values[value] for value in call.inputs))
                 values.update(zip(call.results, called, strict=True))
             if operation.results and all(result in values for result in operation.results):
                 continue
@@ -238,13 +242,19 @@ class Evaluation:
             later.difference_update(anchor.results)
         return lifts
 
+    def _of_lines(self, *operations: ir.Operation | ir.Block) -> AbstractContextManager[None]:
+        """Return a context in which equations are of the lines of some operations."""
+        lines = {self.lines[one] for one in operations if one in self.lines}
+        return scope(lines) if lines else nullcontext()
+
     def evaluated(self, step: OperationStep) -> Sequence[Array]:
         name = step.operation.name
         reader = READERS.get(name)
         if reader is None:
             raise UnreadableProgram("JAX has no such operation", name, _place(step.operation))
         try:
-            results = reader(step)
+            with self._of_lines(step.operation):
+                results = reader(step)
         except UnreadableProgram as error:
             if error.operation:
                 raise

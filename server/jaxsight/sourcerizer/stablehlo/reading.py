@@ -14,6 +14,7 @@ from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo import attributes, operations
 from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
 from jaxsight.sourcerizer.stablehlo.evaluation import Evaluation
+from jaxsight.sourcerizer.stablehlo.places import Lines, lines_of
 from jaxsight.sourcerizer.stablehlo.program import (
     DynamicShapes,
     StablehloProgram,
@@ -28,7 +29,7 @@ _WIDE = {"int64", "uint64", "float64", "complex128"}
 _64_BITS = re.compile(r"x(?:ui64|i64|f64|complex<f64>)>|tensor<(?:ui64|i64|f64|complex<f64>)>")
 
 
-def read(program: str | bytes, *, readable: bool = False) -> StablehloProgram:
+def read(program: str | bytes, *, readable: bool = False, linked: bool = False) -> StablehloProgram:
     """Return the main function of a StableHLO module as a jaxpr.
 
     The program is MLIR's text, its bytecode, or a portable artifact, such as
@@ -38,6 +39,7 @@ def read(program: str | bytes, *, readable: bool = False) -> StablehloProgram:
         program: the module.
         readable: whether to find calls of library functions, such as `jax.nn.softmax`, and to leave
             broadcasts to JAX. It lowers candidates, which takes tens of milliseconds for each.
+        linked: whether to record lines of a text in equations, for `places.read_from`.
 
     Raises:
         UnreadableProgram: if it is not a StableHLO module, or has an operation that JAX lacks.
@@ -48,10 +50,11 @@ def read(program: str | bytes, *, readable: bool = False) -> StablehloProgram:
     except ValueError as error:
         raise UnreadableProgram(" ".join(str(error).split())) from None
     with module.context, room_for_nesting():
-        return _read(module, readable=readable)
+        lines = lines_of(module, program) if linked and isinstance(program, str) else {}
+        return _read(module, lines, readable=readable)
 
 
-def _read(module: ir.Module, *, readable: bool) -> StablehloProgram:
+def _read(module: ir.Module, lines: Lines, *, readable: bool) -> StablehloProgram:
     functions, meshes = mlir.functions(module), {}
     for each in module.body.operations:
         operation = each.operation
@@ -73,7 +76,7 @@ def _read(module: ir.Module, *, readable: bool) -> StablehloProgram:
     wide = bool(_64_BITS.search(mlir.print_without_locations(module)))
     # JAX lowers some functions to 64-bit types though they are disabled: these are recognized.
     for attempt in (False, True):
-        evaluation = Evaluation(functions, meshes, printed, attempt, readable, scans)
+        evaluation = Evaluation(functions, meshes, printed, attempt, readable, scans, lines)
         with jax.enable_x64(wide):
             jaxpr = jax.make_jaxpr(evaluation.function("main"))(*structs)
         if not wide or not _has_64_bits(opened(jaxpr)):
