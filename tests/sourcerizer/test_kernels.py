@@ -124,15 +124,24 @@ def test_references_stay_operands_if_they_are_used_in_another_order():
     assert "if_true, if_false, out_ref, x_ref)" in source
 
 
-def test_a_kernel_whose_grid_has_names_is_passed_by_the_caller():
-    def named(x):
-        return pl.pallas_call(
-            doubled, jax.ShapeDtypeStruct(x.shape, x.dtype), grid=(("i", 2),), interpret=True
-        )(x)
+def positions(x_ref, out_ref):
+    out_ref[...] = x_ref[...] + jax.lax.axis_index("rows") + 2 * jax.lax.axis_index("columns")
 
-    source = sourcerize(named)(X)
-    assert list(source.passed) == ["pallas_call"]
-    assert "the axes of its grid have names" in " ".join(source.split())
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_the_axes_of_a_grid_keep_their_names(mapped):
+    def run(x):
+        spec = pl.BlockSpec((2, 8), lambda i, j: (i, j))
+        grid = (("rows", 2), ("columns", 1))
+        out_shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        call = pl.pallas_call(positions, out_shape, grid=grid, in_specs=[spec], out_specs=spec)
+        return call(x)
+
+    function, x = (jax.vmap(run), X[None]) if mapped else (run, X)
+    source = sourcerize(function, style="pretty")(x)
+    assert not source.passed
+    assert 'grid=(("rows", 2), ("columns", 1)),' in source
+    assert "axis_index" in source
 
 
 @pytest.mark.filterwarnings("ignore")  # what libraries warn of is theirs

@@ -68,8 +68,6 @@ def _written(scope: Scope, equation: Equation, kernel: pallas.KernelCall) -> Pro
     params = equation.params
     if params.get("mesh") is not None:
         raise Unsourceable("pallas_call", "it runs over a mesh of cores")
-    if kernel.grid_names is not None:
-        raise Unsourceable("pallas_call", "the axes of its grid have names")
     mapped: list[list[int | None]] = []
     copies = 1
     while kernel.batched:
@@ -79,6 +77,11 @@ def _written(scope: Scope, equation: Equation, kernel: pallas.KernelCall) -> Pro
     operands = [scope.operand(atom) for atom in equation.invars]
     sizes = iter(operands)
     grid = [next(sizes) if size is None else value(size) for size in kernel.grid]
+    named: list[tuple[object, int]] = []
+    if kernel.grid_names is not None:
+        names = kernel.grid_names[len(mapped) :]  # `vmap` adds axes without names
+        grid = [tuple_((value(name), each)) for name, each in zip(names, grid, strict=True)]
+        named = [(name, size or 2) for name, size in zip(names, kernel.grid, strict=True)]
     laid_out = _layout(scope, kernel, grid)
     if kernel.prefetched:
         spec = call(
@@ -90,7 +93,7 @@ def _written(scope: Scope, equation: Equation, kernel: pallas.KernelCall) -> Pro
     structs = [_out_shape(aval, len(mapped)) for aval in params["out_avals"]]
     made = call(
         at_hand(PALLAS, "pallas_call"),
-        _kernel(scope, kernel),
+        _kernel(scope, kernel, named),
         sequence(structs),
         **laid_out,
         **_options(params, copies),
@@ -254,14 +257,26 @@ def _field(part: Any) -> Expr:
     return path if path is not None else value(part)
 
 
-def _kernel(scope: Scope, kernel: pallas.KernelCall) -> Expr:
-    """Return the name of the kernel, a function at the top of the module."""
+def _kernel(scope: Scope, kernel: pallas.KernelCall, axes: Sequence[tuple[object, int]]) -> Expr:
+    """Return the name of the kernel, a function at the top of the module.
+
+    Args:
+        scope: where it is called.
+        kernel: the kernel.
+        axes: the names of its grid's axes and their sizes, any for one that is an operand.
+    """
+    prover = scope.writer.proofs.prover
 
     def build(name: str) -> list[Statement]:
         inner = Scope.top(scope.writer)
         jaxpr = kernel.body.jaxpr
         names = inner.parameters(jaxpr.invars, _bases(kernel))
-        inner.program(kernel.body)
+        around = prover.axes
+        prover.axes = [*around, *axes]
+        try:
+            inner.program(kernel.body)
+        finally:
+            prover.axes = around
         return [Function(name, tuple(names), inner.body or [Effect(Atom("..."))])]
 
     base = identifier(kernel.name, "kernel")
