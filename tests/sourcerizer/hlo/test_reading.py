@@ -235,6 +235,31 @@ def test_a_size_below_a_bound_is_constant_or_refused():
         read(BOUNDED.replace("SIZE", "parameter(1)"))
 
 
+REDUCED = """HloModule m
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+ENTRY main {
+  p = f32[12]{0} parameter(0)
+  ROOT r = f32[12]{0} all-reduce(p), GROUPS, to_apply=add
+}
+"""
+"""As after SPMD in https://github.com/openxla/xla/issues/5655."""
+
+
+def test_a_sum_over_one_device_is_its_operand_and_one_over_all_partitions_is_refused():
+    x = np.arange(12, dtype=np.float32)
+    of_one = "replica_groups={{0}}"
+    for groups in (of_one, f"channel_id=37, {of_one}, use_global_device_ids=true"):
+        assert np.array_equal(run(REDUCED.replace("GROUPS", groups), x)[0], x)
+    with pytest.raises(UnreadableProgram, match=r"all_reduce .*: expected groups of devices"):
+        read(REDUCED.replace("GROUPS", f"channel_id=37, {of_one}"))
+
+
 ELIDED = """HloModule m
 
 ENTRY main {
@@ -263,6 +288,10 @@ def test_numbers_that_a_text_leaves_out_are_not_made_up():
         (
             "HloModule m\nENTRY main {\n p = f32[2] parameter(0)\n ROOT r = f32[3] negate(p)\n}\n",
             "requires compatible types for operands and results|all operands and results",
+        ),
+        (
+            "HloModule m\nENTRY main {\n ROOT r = u32[] partition-id()\n}\n",
+            "expected a mesh of the",
         ),
         (b"", "No program shape found in the proto"),
         (b"\x00\x01\x02", "neither an HLO text nor a proto of one"),

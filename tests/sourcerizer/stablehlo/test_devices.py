@@ -19,7 +19,9 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxsight.sourcerizer.api import write
-from jaxsight.sourcerizer.stablehlo import prove, read
+from jaxsight.sourcerizer.hlo import read as read_hlo
+from jaxsight.sourcerizer.hlo.reading import flattened
+from jaxsight.sourcerizer.stablehlo import UnreadableProgram, prove, read
 from jaxsight.sourcerizer.written import load
 
 mesh = jax.make_mesh((2, 2), ("i", "j"), axis_types=(AxisType.Auto,) * 2)
@@ -47,6 +49,15 @@ for artifact in (f.lower(x).as_text(), export.export(f)(x).mlir_module_serialize
     proof = prove(artifact, program, load(written))
     assert proof.difference == "", proof
     assert "psum_scatter" in written.text
+
+assert read(flattened(f.lower(x).as_text())).names == ("x",)
+summed = jax.shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
+try:
+    read_hlo(jax.jit(summed).lower(x).compile().as_text())  # of one device, without the mesh
+except UnreadableProgram as error:
+    assert "expected groups of devices along axes of a mesh" in str(error), error
+else:
+    raise AssertionError
 """
 
 

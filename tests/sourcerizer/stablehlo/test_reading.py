@@ -105,6 +105,12 @@ def test_jitted_functions_keep_their_names():
             return %0 : tensor<f32> }""",
             "cannot read stablehlo.einsum at ",
         ),
+        (
+            """func.func @main(%x: tensor<f32>) -> tensor<f32> {
+            %0 = call @main(%x) : (tensor<f32>) -> tensor<f32>
+            return %0 : tensor<f32> }""",
+            "cannot read func.call at .*: @main calls itself",
+        ),
     ],
 )
 def test_what_is_not_a_program_has_one_message(text, message):

@@ -178,7 +178,7 @@ class _Flattening:
         # Layouts of the elements are inside of a tuple.
         if layouts := attributes.get("result_layouts"):
             parts = list(ir.ArrayAttr(layouts))
-            if len(parts) == 1 and ir.ArrayAttr.isinstance(parts[0]):
+            if len(parts) == 1 and isinstance(parts[0], ir.ArrayAttr):
                 attributes["result_layouts"] = parts[0]
         made = _made(operation.name, types, operation, attributes)
         self._tuples[operation.results[0]] = list(made.results)
@@ -216,9 +216,18 @@ _OWN: dict[str, Callable[[_Flattening, Any], None]] = {
 
 
 def _is_of_one(operation: Any) -> bool:
-    """Return whether each group of devices that a collective works in has one device."""
-    groups = ir.DenseElementsAttr(operation.attributes["replica_groups"])
-    return bool(ir.RankedTensorType(groups.type).shape[1] == 1)
+    """Return whether each group of devices that a collective works in has one device.
+
+    With a channel, groups have all partitions of their replicas, unless they list devices
+    (`xla/hlo/ir/collective_op_group_mode.cc`): after SPMD, `{{0}}` stands for all devices.
+    """
+    attributes = operation.attributes
+    groups = attributes["replica_groups"]
+    if "channel_handle" in attributes and "use_global_device_ids" not in attributes:
+        return False
+    if not isinstance(groups, ir.DenseElementsAttr):  # axes of a mesh, which JAX 0.12 lowers to
+        return False
+    return bool(ir.RankedTensorType(ir.DenseElementsAttr(groups).type).shape[1] == 1)
 
 
 def _inlined(operation: Any) -> list[Any]:

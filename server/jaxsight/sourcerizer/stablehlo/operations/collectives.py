@@ -113,15 +113,18 @@ def _axes(step: OperationStep) -> tuple[str, ...]:
     mesh = step.evaluation.mesh
     told = str(step.attribute("replica_groups"))
     if "mesh_axes" in told:
-        return tuple(re.findall(r'axis_ref<name = "([^"]*)"', told))
+        axes = tuple(re.findall(r'axis_ref<name = "([^"]*)">', told))
+        if axes and len(axes) == told.count("axis_ref<") and mesh.keys() >= {*axes}:
+            return axes
+        raise UnreadableProgram("expected groups of devices along axes of a mesh")
     groups = np.array(step.attribute("replica_groups"))
     devices = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
     for count in range(1, len(mesh) + 1):
         for chosen in itertools.permutations(mesh, count):
-            axes = [list(mesh).index(name) for name in chosen]
-            rest = [axis for axis in range(len(mesh)) if axis not in axes]
-            size = math.prod(devices.shape[axis] for axis in axes)
-            if np.array_equal(devices.transpose(*rest, *axes).reshape(-1, size), groups):
+            along = [list(mesh).index(name) for name in chosen]
+            rest = [axis for axis in range(len(mesh)) if axis not in along]
+            size = math.prod(devices.shape[axis] for axis in along)
+            if np.array_equal(devices.transpose(*rest, *along).reshape(-1, size), groups):
                 return chosen
     raise UnreadableProgram("expected groups of devices along axes of a mesh")
 
@@ -187,7 +190,8 @@ class DeviceNumber:
 
 @reads("stablehlo.partition_id", "stablehlo.replica_id")
 def partition_id(step: OperationStep) -> Results:
-    del step
+    if not step.evaluation.mesh:
+        raise UnreadableProgram("expected a mesh of the devices that it numbers")
     return [DeviceNumber()]
 
 

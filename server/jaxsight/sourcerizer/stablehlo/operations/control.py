@@ -11,6 +11,7 @@ from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo.canonical import known_branch
 from jaxsight.sourcerizer.stablehlo.evaluation import ABSORBED, Array, OperationStep, Results, reads
 from jaxsight.sourcerizer.stablehlo.operations.regions import constant_of, owner_of
+from jaxsight.sourcerizer.stablehlo.program import UnreadableProgram
 
 
 def symbol(attribute: ir.Attribute) -> str:
@@ -22,7 +23,10 @@ def call(step: OperationStep) -> Results:
     name = symbol(step.attribute("callee"))
     if name in step.evaluation.inlined:
         return step.evaluation.function(name)(*step.operands)
-    return step.evaluation.jitted(name)(*step.operands)
+    try:
+        return step.evaluation.jitted(name)(*step.operands)
+    except RecursionError:
+        raise UnreadableProgram(f"@{name} calls itself") from None
 
 
 @reads("stablehlo.if")
