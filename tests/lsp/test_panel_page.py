@@ -144,6 +144,21 @@ async def test_without_notifications_the_cursor_is_where_the_editor_asks(client:
         ]
 
 
+async def test_hovers_stay_the_cursors_after_actions_that_the_user_asked_for(
+    client: Client,
+) -> None:
+    await introduce(client, "helix_25.01.1")
+    page = await browser(client, URI, "f")
+    async with page.events() as events:
+        await page.say(type="ready")
+        await events.shown("f")
+        context = {"diagnostics": [], "triggerKind": 1}
+        asked = {"textDocument": {"uri": URI}, "range": span(0, 4, 4), "context": context}
+        await client.request("textDocument/codeAction", asked)
+        await client.request("textDocument/hover", on(URI, 3, 4))
+        await events.shown("g")
+
+
 async def test_places_are_shown_in_the_editor(client: Client) -> None:
     client.answers["window/showDocument"] = lambda params: {"success": True}
     await introduce(client, window={"showDocument": {"support": True}})

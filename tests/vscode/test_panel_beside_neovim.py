@@ -74,6 +74,7 @@ def test_the_page_follows_the_cursor(editor: Neovim, page: Page) -> None:
     page.locator("h1", has_text="normalized").wait_for()
     move(editor, "jnp.ta|nh")
     page.locator("h1", has_text="scaled").wait_for()
+    assert page.title() == "scaled – jaxsight"
     move(editor, "jnp.so|rt")
     page.locator("h1", has_text="normalized").wait_for()
     page.locator(".node.lit", has_text="sort").wait_for()

@@ -2,7 +2,12 @@
 
 Clients that know us send `jaxsight/cursor` when it moves. Of others, it is known from what
 they send anyway: code actions are requested for the cursor, text is edited there, and hovers are
-requested for it by editors without a mouse.
+requested for it by editors without a mouse. Which those are, the first code actions show that
+nobody asked for: an editor that requests them wherever the cursor rests has a mouse.
+
+Sublime Text requests them so with `triggerKind` 2 (`_on_selection_modified_debounced_async` in
+sublimelsp/LSP, plugin/documents.py), Zed with none (`refresh_code_actions_for_selection` in
+crates/editor/src/code_actions.rs, 250 ms after the cursor moved). Helix only with 1, from its menu.
 """
 
 from __future__ import annotations
@@ -56,9 +61,12 @@ class Cursors:
         if not self._is_told:
             self._move(Cursor(uri, place.line, place.character))
 
-    def selected(self, uri: str, range: types.Range) -> None:
+    def selected(
+        self, uri: str, range: types.Range, trigger: types.CodeActionTriggerKind | None
+    ) -> None:
         """Note that code actions were requested for a selection."""
-        self._has_actions = True
+        if trigger != types.CodeActionTriggerKind.Invoked:
+            self._has_actions = True
         self.edited(uri, range.start)
 
     def hovered(self, uri: str, place: types.Position) -> None:

@@ -3,6 +3,8 @@
  * both are relative to the page's own address, which has the server's secret in it.
  */
 
+import { write } from "./dom";
+import { oneLine } from "./inert";
 import { EDITOR, type FromPanel, type Host, type ToPanel } from "./messages";
 import { copied, saved } from "./outside";
 
@@ -38,6 +40,11 @@ export function servedHost(open: (host: Host) => (message: ToPanel) => void): vo
     hear({ type: "lost", lost: true });
   });
   events.addEventListener("message", (event: MessageEvent<string>) => {
-    hear(JSON.parse(event.data) as ToPanel);
+    const message = JSON.parse(event.data) as ToPanel;
+    const title = document.querySelector("title");
+    if (message.type === "show" && title !== null) {
+      write(title, message.shown === null ? "jaxsight" : `${oneLine(message.shown.function)} – jaxsight`);
+    }
+    hear(message);
   });
 }

@@ -37,7 +37,7 @@ async def actions(
     view = context.documents.view(uri)
     if view is None or not context.client.takes_actions:
         return None
-    context.cursors.selected(uri, params.range)
+    context.cursors.selected(uri, params.range, params.context.trigger_kind)
     engine_actions = await context.session.actions(view.path, view.range(params.range))
     view = context.documents.view(uri)
     if view is None:
