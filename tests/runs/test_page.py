@@ -104,6 +104,21 @@ def test_stages_are_shown_apart() -> None:
     assert "read from the cache 10.0 ms saved by the cache 1.50 s" in cached
 
 
+def test_a_recompilation_of_several_processes_is_shown_once() -> None:
+    longer = replace(PROGRAM, arguments=(("x", "f32[9]"),), at=2.0)
+    processes = [
+        RunProcess(1, 0, ("python",), 0.0, {}, "0.12.0", "3.12.1", 9.0, 0, [PROGRAM, longer]),
+        RunProcess(2, 0, ("python",), 0.0, {}, "0.12.0", "3.12.1", 9.0, 1, [PROGRAM, longer]),
+    ]
+    shown = words(document(RunSummary(("python",), 0, 0.0, 9.0, "0.1"), processes))
+    (listed,) = re.findall("f compiled .*? help:", shown.replace("train.py:3 compiled", "compiled"))
+    assert listed == (
+        "f compiled 2 more times (5.50 s) (x: f32[9]) → f32[8] "
+        "called at train.py:20, in processes 0, 1 x changed shape: f32[8] → f32[9] help:"
+    )
+    assert "jax.process_index()=1" in shown
+
+
 def test_texts_are_in_the_page_as_compressed_data() -> None:
     (data,) = re.findall(r'id="texts">(.*?)</script>', page(PROGRAM, PROGRAM))
     unpacked = [zlib.decompress(base64.b64decode(each), -15).decode() for each in json.loads(data)]

@@ -91,6 +91,8 @@ class RunProcess:
     python: str
     ended: float | None = None
     """When Python ended it; `None` for processes that were killed, crashed or left at once."""
+    index: int | None = None
+    """`jax.process_index()`, once a program was compiled."""
     programs: list[RunProgram] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Errors of ours."""
@@ -109,6 +111,8 @@ def read(folder: Path) -> list[RunProcess]:
                 continue
             elif isinstance(program := line.get("program"), Mapping):
                 process.programs.append(_program(program))
+                if "rank" in program:
+                    process.index = int(_number(program, "rank"))
             elif "end" in line:
                 process.ended = _number(line, "end")
             elif "error" in line:

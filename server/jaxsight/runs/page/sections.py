@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProcess, RunProgram
-from jaxsight.runs.merging import CompiledFunction
+from jaxsight.runs.merging import CompiledFunction, MergedProgram, TimedCompile
 from jaxsight.runs.page.markup import Markup, element, joined
 from jaxsight.runs.page.program import definitions, place, placed, program_part, signature, why
 from jaxsight.runs.page.texts import KeptTexts
+from jaxsight.runs.reasons import Recompilation
 from jaxsight.text.units import count, size, time
 
 _RECOMPILATIONS = 10
 """Recompilations of a function that are listed, a choice; its programs have all."""
+_PROCESSES = 8
+"""Processes that are named, a choice."""
 _OPERATIONS = 60
 """Operations that are listed, a choice."""
 
@@ -83,6 +87,7 @@ def process_table(processes: Sequence[RunProcess]) -> Markup | None:
     """Return the processes of the run, if there are several or one did not end by itself."""
     if len(processes) == 1 and processes[0].ended is not None:
         return None
+    is_distributed = any(process.index for process in processes)
     rows = []
     for number, process in enumerate(processes):
         programs = process.programs
@@ -93,7 +98,7 @@ def process_table(processes: Sequence[RunProcess]) -> Markup | None:
                 "tr",
                 element("td", str(number), class_="number"),
                 element("td", str(process.pid), class_="number"),
-                element("td", " ".join(f"{k}={v}" for k, v in process.ranks.items())),
+                element("td", " ".join(f"{k}={v}" for k, v in _ranks(process, is_distributed))),
                 element("td", element("code", _command(process.command))),
                 element("td", f"{process.jax}, {process.python}"),
                 element("td", str(len(programs)), class_="number"),
@@ -111,6 +116,12 @@ def process_table(processes: Sequence[RunProcess]) -> Markup | None:
     )
 
 
+def _ranks(process: RunProcess, is_distributed: bool) -> Iterator[tuple[str, str]]:
+    yield from process.ranks.items()
+    if is_distributed and process.index is not None:
+        yield "jax.process_index()", str(process.index)
+
+
 def _command(command: Sequence[str]) -> str:
     text = shlex.join(command)
     return text if len(text) <= 120 else f"{text[:119]}…"
@@ -122,22 +133,31 @@ def recompilations(functions: Sequence[CompiledFunction]) -> Markup | None:
     cost = {
         id(each): sum(one.program.seconds for _, one in each.recompilations) for each in functions
     }
+    in_several = (
+        len({one.process for each in functions for p in each.programs for one in p.compilations})
+        > 1
+    )
     for function in sorted(functions, key=lambda each: -cost[id(each)]):
         if not (found := function.recompilations):
             continue
+        alike: dict[tuple[str, CodePlace | None, Recompilation | None], list[TimedCompile]] = {}
+        firsts: dict[str, MergedProgram] = {}
+        for program, each in found:
+            called = each.program.called[0] if each.program.called else None
+            alike.setdefault((program.key, called, each.reason), []).append(each)
+            firsts[program.key] = program
+        shown = list(alike.items())[:_RECOMPILATIONS]
         items = [
             element(
                 "li",
-                element("a", signature(program.first), href=f"#{program.key}"),
+                element("a", signature(firsts[key].first), href=f"#{key}"),
                 " ",
-                element("span", f"called at {place(each.program.called[0])}", class_="facts")
-                if each.program.called
-                else None,
-                why(each.reason) if each.reason is not None else None,
+                element("span", _when(called, times, in_several), class_="facts"),
+                why(reason) if reason is not None else None,
             )
-            for program, each in found[:_RECOMPILATIONS]
+            for (key, called, reason), times in shown
         ]
-        if more := len(found) - len(items):
+        if more := len(found) - sum(len(times) for _, times in shown):
             items.append(element("li", f"and {count(more, 'more recompilation')}"))
         times = f"compiled {count(len(found), 'more time')} ({time(cost[id(function)])})"
         parts.append(
@@ -153,6 +173,20 @@ def recompilations(functions: Sequence[CompiledFunction]) -> Markup | None:
     if not parts:
         return None
     return element("section", element("h2", "Recompilations"), *parts, id="recompilations")
+
+
+def _when(called: CodePlace | None, compilations: Sequence[TimedCompile], in_several: bool) -> str:
+    """Return where a program was compiled again, how often, and in which processes."""
+    parts = [f"called at {place(called)}"] if called is not None else []
+    processes = sorted({each.process for each in compilations})
+    if len(compilations) > len(processes):
+        parts.append(count(len(compilations), "time"))
+    if in_several:
+        named = ", ".join(map(str, processes[:_PROCESSES]))
+        more = len(processes) - _PROCESSES
+        noun = "process" if len(processes) == 1 else "processes"
+        parts.append(f"in {noun} {named}{f' and {more} more' if more > 0 else ''}")
+    return ", ".join(parts)
 
 
 def function_list(
