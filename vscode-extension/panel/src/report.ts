@@ -331,7 +331,11 @@ export class Report {
       return [h("h2", {}, named(entry)), h("p", {}, drawn.headline), h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows))];
     });
     const sources = this.report.sources.flatMap((source) => {
-      const lines = source.text.split("\n").map((line, at) => `${String(source.numbers[at] ?? "").padStart(5)}  ${line}`);
+      const lines = source.text.split("\n").flatMap((line, at) => {
+        const [before, number] = [source.numbers[at - 1], source.numbers[at]];
+        const text = `${String(number ?? "").padStart(5)}  ${line}`;
+        return before !== undefined && number !== undefined && number !== before + 1 ? ["    …", text] : [text];
+      });
       return [h("h2", {}, source.name), h("pre", {}, lines.join("\n"))];
     });
     return [...tables, ...sources];

@@ -1,6 +1,6 @@
 /** A text of many lines, of which only those that are seen are elements; lines that stand for something of the source can be chosen. */
 
-import { tokens } from "./colours";
+import { goesOn, type Quotes, tokens } from "./colours";
 import { h, on } from "./dom";
 import type { Content } from "./messages";
 
@@ -17,6 +17,8 @@ export class TextView {
   private readonly spacer = h("div", { class: "spacer" });
   private lines: readonly string[] = [];
   private numbers: readonly number[] | undefined;
+  /** The string that goes on from the line before, for each line of a Python file. */
+  private opened: readonly (Quotes | "")[] = [];
   private subject = "";
   private linked: ReadonlySet<number> = new Set();
   private lit: ReadonlySet<number> = new Set();
@@ -56,12 +58,18 @@ export class TextView {
   }
 
   /**
-   * @param numbers those of the lines, where they are not from 1 on.
+   * @param numbers those of the lines in their Python file, where not all are shown.
    * @param subject what the text is about: HLO of another one is seen from its entry computation on, which comes last.
    */
   show(content: Pick<Content, "text" | "links"> | undefined, subject = "", numbers?: readonly number[]): void {
     this.numbers = numbers;
     this.lines = content === undefined ? [] : content.text.replace(/\n$/, "").split("\n");
+    let open: Quotes | "" = "";
+    this.opened = (numbers ?? []).map((_, at) => {
+      const here = this.isAfterGap(at) ? "" : open;
+      open = goesOn(this.lines[at] ?? "", here);
+      return here;
+    });
     this.linked = new Set(content?.links.map((link) => link.line));
     this.active = Math.min(this.active, Math.max(0, this.lines.length - 1));
     const widest = this.lines.reduce((most, line) => Math.max(most, line.length), 0);
@@ -166,11 +174,17 @@ export class TextView {
     element.setAttribute("aria-selected", String(this.chosen.has(number)));
   }
 
+  /** Whether lines of the file before this one are not shown. */
+  private isAfterGap(at: number): boolean {
+    const [before, here] = [this.numbers?.[at - 1], this.numbers?.[at]];
+    return before !== undefined && here !== undefined && here !== before + 1;
+  }
+
   private line(number: number, text: string): HTMLElement {
     const digits = String(this.numbers?.at(-1) ?? this.lines.length).length;
     const shownNumber = this.numbers?.[number] ?? number + 1;
     const attributes = {
-      class: this.linked.has(number) ? "line linked" : "line",
+      class: `line${this.linked.has(number) ? " linked" : ""}${this.isAfterGap(number) ? " after-gap" : ""}`,
       id: `${this.ids}line-${number}`,
       role: "option",
       "data-line": number,
@@ -180,7 +194,7 @@ export class TextView {
       "div",
       attributes,
       h("span", { class: "number", "aria-hidden": "true" }, String(shownNumber).padStart(digits)),
-      ...tokens(text).map((token) => (token.kind === "" ? token.text : h("span", { class: `token-${token.kind}` }, token.text))),
+      ...tokens(text, this.opened[number]).map((token) => (token.kind === "" ? token.text : h("span", { class: `token-${token.kind}` }, token.text))),
     );
     line.style.top = `${number * this.height}px`;
     this.markOne(line, number);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { tokens } from "../src/colours";
+import { goesOn, tokens } from "../src/colours";
 import { difference } from "../src/diff";
 import { listed } from "../src/listed";
 import type { Launches } from "../src/messages";
@@ -68,6 +68,25 @@ test("a line is coloured without losing a character", () => {
   }
   const kinds = Object.fromEntries(tokens('%a = f32[8] add(%b), x="s" # 7').map(({ text, kind }) => [text, kind]));
   assert.deepEqual([kinds["%a"], kinds.f32, kinds['"s"'], kinds["# 7"]], ["name", "type", "string", "comment"]);
+});
+
+test("a docstring is coloured over its lines, and what is beside it as code", () => {
+  const text = String.raw`
+def f():  # not """
+    r"""One "quoted" \""" word,
+    return 7 # '''
+    """ + x // 2
+    y = '''one''' + '"""'
+    return y`;
+  let open: Parameters<typeof goesOn>[1] = "";
+  const strings = text.split("\n").flatMap((line) => {
+    const found = tokens(line, open);
+    open = goesOn(line, open);
+    assert.equal(found.map((token) => token.text).join(""), line);
+    return found.filter(({ kind }) => kind === "string").map((token) => token.text);
+  });
+  assert.deepEqual(strings, [String.raw`"""One "quoted" \""" word,`, "    return 7 # '''", '    """', "'''one'''", `'"""'`]);
+  assert.ok(!tokens("n // 2").some(({ kind }) => kind === "comment"));
 });
 
 test("a saved picture has the colours themselves, the nearest that is set", () => {
