@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import inspect
 import json
+import linecache
 import re
 import zlib
 from base64 import b64decode
@@ -63,6 +64,64 @@ def test_lines_of_jaxpr_and_hlo_lead_to_the_source(shown) -> None:
     texts = {each["text"] for each in entry["shown"]["drawn"]["equations"]}
     assert {"jnp.mean(x, axis=0)", "centred * 2", "jnp.sort(centred * 2, axis=1)"} <= texts
     assert "metadata" not in entry["contents"]["hlo"]["text"]
+
+
+def attend(x):
+    return jnp.sort(x, axis=0) * 2
+
+
+def layers(x):
+    for _ in range(3):
+        x = attend(x)
+    with jax.named_scope("head"):
+        return jnp.sum(jnp.sort(x, axis=1))
+
+
+def test_kernels_are_in_groups_as_in_editors() -> None:
+    def loss(x):
+        return layers(x) ** 2
+
+    drawn = shown_data(jaxsight.show(jax.jit(loss), X, target="cpu"))["shown"]["drawn"]
+    titles = [each["title"] for each in drawn["groups"]]
+    assert titles == ["layers", "attend 1/3", "attend 2/3", "attend 3/3", "head"]
+    sorts = [k for k in drawn["kernels"] if "sort" in k["name"]]
+    assert [titles[kernel["group"]] for kernel in sorts] == [*titles[1:4], "head"]
+    place = drawn["groups"][0]["place"]
+    line = Path(__file__).read_text(encoding="utf-8").splitlines()[place["range"]["start"]["line"]]
+    assert "return layers(x) ** 2" in line
+
+    drawn = shown_data(jaxsight.show(jax.value_and_grad(loss), X, target="cpu"))["shown"]["drawn"]
+    assert {"forward pass", "backward pass"} <= {
+        each["title"].partition(" › ")[0] for each in drawn["groups"] if each["parent"] < 0
+    }
+
+
+SHIFTED = """\
+if True:
+    def shifted(x):
+        y = (
+            x
+            .sum(axis=0)
+        )
+        return jnp.sin(y)+jnp.cos(y)+jnp.sin(y)
+"""
+
+
+@pytest.mark.parametrize("lost", [0, 4])
+def test_source_is_shown_only_where_it_is_what_was_compiled(lost: int, tmp_path: Path) -> None:
+    file = str(tmp_path / "cell.py")
+    lines = SHIFTED.splitlines(keepends=True)
+    text = "".join(lines if not lost else ["\n", *(line[lost:] for line in lines[1:])])
+    names = {"jnp": jnp}
+    exec(compile(text, file, "exec"), names)
+    linecache.cache[file] = len(SHIFTED), None, lines, file
+    found = jaxsight.kernels(names["shifted"], target="cpu")(X)
+    texts = sorted(filter(None, found.expressions.values()))
+    whole = "jnp.sin(y)+jnp.cos(y)"
+    assert lost or {"sum(axis=0)", "jnp.sin(y)", "jnp.cos(y)", whole, f"{whole}+jnp.sin(y)"} == set(
+        texts
+    )
+    assert not lost or texts == []
 
 
 def test_the_frame_has_scripts_and_nothing_else(shown) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-import functools
 import linecache
 import sys
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+from jaxsight.lru import Recent
+from jaxsight.text.parsing import module_in, nodes_around
 
 if TYPE_CHECKING:
     from jaxsight.interpreters.compat.locations import Location
@@ -17,28 +19,55 @@ def expression(at: Location) -> str:
     """Return the text at a location on one line; empty if it is not known.
 
     As in tracebacks, it is that of the file as `linecache` has it. IPython and Python's prompt put
-    their cells there.
+    their cells there. A file may have changed since, and marimo compiles the text of a cell without
+    its indentation: what is not exactly an expression or a statement of the file is not shown.
     """
     if at.end_line < at.line or not at.line:
         return ""
-    lines = linecache.getlines(at.file)[at.line - 1 : at.end_line]
-    if len(lines) != at.end_line - at.line + 1:
+    lines = linecache.getlines(at.file)
+    written = lines[at.line - 1 : at.end_line]
+    if len(written) != at.end_line - at.line + 1 or not _is_written(at, lines):
         return ""
-    bytes_of = [line.encode() for line in lines]
+    bytes_of = [line.encode() for line in written]
     bytes_of[-1] = bytes_of[-1][: at.end_column]  # before the beginning: they may be one line
     bytes_of[0] = bytes_of[0][at.column :]
-    text = " ".join(b"".join(bytes_of).decode(errors="replace").split())
-    return text if _is_code(text) else ""
+    return " ".join(b"".join(bytes_of).decode(errors="replace").split())
 
 
-@functools.lru_cache(maxsize=1024)
-def _is_code(text: str) -> bool:
-    """Return whether a text is whole: marimo indents cells in another way than their file."""
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+_FILES = 64
+"""Syntax trees that are kept, a choice: more files than one function is usually written in."""
+_trees: Recent[str, tuple[list[str], ast.Module]] = Recent(_FILES)
+"""By file, with the lines that were parsed."""
+
+
+def _is_written(at: Location, lines: list[str]) -> bool:
+    """Return whether a location is exactly that of a node of its file, or of a method's call.
+
+    That of a call of a method begins at the method's name if it is on a line of its own
+    (`update_start_location_to_match_attr` in CPython's compiler).
+    """
+    known = _trees.get(at.file)
+    if known is None or known[0] is not lines:  # `linecache` keeps the list until it reads again
+        tree = module_in("".join(lines))
+        if tree is None:
+            return False
+        known = lines, tree
+        _trees.put(at.file, known)
+    begin, end = (at.line, at.column), (at.end_line, at.end_column)
+    for node in nodes_around(known[1], begin):
+        if _end(node) != end:
+            continue
+        if (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)) == begin:
+            return True
+        if isinstance(node, ast.Call) and isinstance(called := node.func, ast.Attribute):
+            line, column = _end(called)
+            if begin == (line, column - len(called.attr.encode())):
+                return True
+    return False
+
+
+def _end(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
 
 
 def file_title(file: str) -> str:

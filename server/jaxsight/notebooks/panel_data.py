@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+import linecache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from jaxsight.figures.call_chains import Trees
 from jaxsight.figures.drawn import Drawn, PanelEquation, PanelTimes
 from jaxsight.figures.drawn_record import Json, drawn_record
+from jaxsight.figures.groups import GroupedSource, grouped
 from jaxsight.figures.hlo_text import lines_of_equations, without_metadata
 from jaxsight.figures.summary import headline, origin
 from jaxsight.library.kernels import Kernels
 from jaxsight.library.measuring import Timings
-from jaxsight.library.written import editor_range
+from jaxsight.library.written import editor_range, expression
 from jaxsight.targets.roofline import estimate
 from jaxsight.targets.target import parse, recognized
 from jaxsight.text import units
 from jaxsight.text.layout import cut
+from jaxsight.text.parsing import module_in
+from jaxsight.wire.messages.replies import Call, Equation
+from jaxsight.wire.spans import Span
 
 if TYPE_CHECKING:
     from jaxsight.interpreters.compat.locations import Location
@@ -39,16 +46,21 @@ def entry(kernels: Kernels, timings: Timings | None) -> Json:
     target = recognized(parse(kernels.target), kernels.device_kind)
     graph = kernels.graph
     compiled = kernels.compiled
+    equations, calls = _described(kernels)
+    groups, group_of = grouped(
+        graph.kernels, GroupedSource(equations, calls, _trees(), _location, expression)
+    )
     drawn = Drawn(
         compiled,
         headline(compiled, target),
         "; ".join((origin(compiled, target), *target.facts)),
         tuple(kernel.ends_because for kernel in graph.kernels),
         tuple(estimate(kernel, target) for kernel in graph.kernels),
-        tuple(_equations(kernels, places)),
+        tuple(_equations(kernels, equations, places)),
         mesh="; ".join(dict.fromkeys(mesh.text for mesh in kernels.meshes if mesh.axes)),
         notes=tuple(map(str, kernels.donations)),
-        group_of=(-1,) * len(graph.kernels),
+        groups=groups,
+        group_of=group_of,
         inputs=kernels.parameters if len(kernels.parameters) == len(graph.parameters) else (),
         measured=None if timings is None else _times(kernels, timings),
     )
@@ -70,17 +82,36 @@ def entry(kernels: Kernels, timings: Timings | None) -> Json:
     return {"shown": shown, "contents": texts, "swept": None}
 
 
+def _described(kernels: Kernels) -> tuple[Mapping[str, Equation], Sequence[Call]]:
+    """Return the equations by path, and the calls that created them; nothing if not known."""
+    from jaxsight.tracer.handlers.lower import live_equations
+
+    if kernels.traced is None:
+        return {}, ()
+    equations, calls = live_equations(kernels.traced.jaxpr)
+    return {each.path: each for each in equations}, calls
+
+
+def _trees() -> Trees:
+    """Return what parses files and cells as they are now, each once."""
+    return functools.cache(lambda file: module_in("".join(linecache.getlines(file))))
+
+
+def _location(span: Span) -> Location:
+    from jaxsight.interpreters.compat.locations import Location
+
+    return Location(span.chunk, span.line, span.column, span.end_line, span.end_column)
+
+
 def _equations(
-    kernels: Kernels, places: Mapping[str, Location]
+    kernels: Kernels, equations: Mapping[str, Equation], places: Mapping[str, Location]
 ) -> Iterator[PanelEquation[Location]]:
     """Yield the equations of the program with their source."""
-    from jaxsight.tracer.handlers.lower import equations
-
     if kernels.traced is None:
         for path, text in kernels.expressions.items():
             yield PanelEquation(path, kernels.operations[path], (), text, places.get(path))
         return
-    for each in equations(kernels.traced.jaxpr):
+    for each in equations.values():
         text = cut(kernels.expressions.get(each.path, ""), _LONGEST)
         yield PanelEquation(
             each.path,

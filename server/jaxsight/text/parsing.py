@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
 _lock = threading.RLock()
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
@@ -83,3 +85,30 @@ def literal_in(text: str) -> object:
     except (ValueError, TypeError, RecursionError):  # a name, or a set of lists
         pass
     raise ValueError(f"not a literal: {text}")
+
+
+def nodes_around(tree: ast.AST, at: tuple[int, int]) -> list[ast.AST]:
+    """Return the nodes around a place, from the innermost function on, outermost first.
+
+    Args:
+        tree: a syntax tree.
+        at: a line (from 1) and a column in bytes, as nodes have them.
+    """
+    around: list[ast.AST] = []
+    node: ast.AST | None = tree
+    while node is not None:
+        node = next((each for each in ast.iter_child_nodes(node) if _holds(each, at)), None)
+        if isinstance(node, FUNCTIONS):
+            around.clear()
+        if node is not None:
+            around.append(node)
+    return around
+
+
+def _holds(node: ast.AST, at: tuple[int, int]) -> bool:
+    line = getattr(node, "lineno", None)
+    if line is None:
+        # Some nodes have no position: `comprehension`, `arguments`, `match_case`.
+        return any(_holds(child, at) for child in ast.iter_child_nodes(node))
+    end = (getattr(node, "end_lineno", None) or line, getattr(node, "end_col_offset", None) or 0)
+    return (line, getattr(node, "col_offset", 0)) <= at < end

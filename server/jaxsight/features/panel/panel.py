@@ -7,8 +7,11 @@ documents of their own.
 
 from __future__ import annotations
 
+import ast
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from jaxsight.features.distributed import chosen_shardings
 from jaxsight.features.distributed.collectives import described
@@ -19,9 +22,9 @@ from jaxsight.features.kernels.summary import change, memory_lines, meshes
 from jaxsight.features.measuring.shown import ShownTimes, shown_times
 from jaxsight.features.model import Panel
 from jaxsight.features.named_function import compiled_function
-from jaxsight.features.panel.groups import grouped
 from jaxsight.features.proposals.assumptions import figures, header
 from jaxsight.figures.drawn import DividedResult, Drawn, PanelEquation, PanelTimes
+from jaxsight.figures.groups import GroupedSource, grouped
 from jaxsight.figures.summary import headline, origin
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
@@ -29,6 +32,7 @@ from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
+from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Position, Range
 from jaxsight.targets.roofline import estimate
 from jaxsight.text.layout import cut
@@ -124,7 +128,16 @@ def drawn(view: View, result: CompileResult, before: Compiled | None) -> Drawn[R
     if before is not None and before.target != compiled.target:
         before = None
     divided = _divided(kernels)
-    groups, group_of = grouped(kernels)
+    groups, group_of = grouped(
+        graph.kernels,
+        GroupedSource(
+            kernels.equations,
+            kernels.lowered.calls,
+            partial(_tree, view.answer.texts),
+            view.range_of,
+            view.module.slice_text,
+        ),
+    )
     inputs = kernels.lowered.parameters
     return Drawn(
         compiled,
@@ -159,6 +172,14 @@ def drawn(view: View, result: CompileResult, before: Compiled | None) -> Drawn[R
         group_of,
         inputs if len(inputs) == len(graph.parameters) else (),
     )
+
+
+def _tree(texts: Mapping[str, tuple[str, str]], chunk: str) -> ast.Module | None:
+    """Return the syntax tree of a traced chunk."""
+    try:
+        return tree_of(texts[chunk][1]) if chunk in texts else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _divided(kernels: Kernels) -> dict[str, DividedResult]:

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
+from jaxsight.text.parsing import nodes_around
 from jaxsight.wire.spans import Span
-
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 class Places:
@@ -61,30 +60,3 @@ class Places:
         line = place.start.line - chunk.first_line + 1
         column = len(self._view.module.line(place.start.line)[: place.start.column].encode())
         return nodes_around(tree_of(chunk.text), (line, column))[::-1]
-
-
-def nodes_around(tree: ast.AST, at: tuple[int, int]) -> list[ast.AST]:
-    """Return the nodes around a place, from the innermost function on, outermost first.
-
-    Args:
-        tree: a syntax tree.
-        at: a line (from 1) and a column in bytes, as nodes have them.
-    """
-    around: list[ast.AST] = []
-    node: ast.AST | None = tree
-    while node is not None:
-        node = next((each for each in ast.iter_child_nodes(node) if _holds(each, at)), None)
-        if isinstance(node, FUNCTIONS):
-            around.clear()
-        if node is not None:
-            around.append(node)
-    return around
-
-
-def _holds(node: ast.AST, at: tuple[int, int]) -> bool:
-    line = getattr(node, "lineno", None)
-    if line is None:
-        # Some nodes have no position: `comprehension`, `arguments`, `match_case`.
-        return any(_holds(child, at) for child in ast.iter_child_nodes(node))
-    end = (getattr(node, "end_lineno", None) or line, getattr(node, "end_col_offset", None) or 0)
-    return (line, getattr(node, "col_offset", 0)) <= at < end

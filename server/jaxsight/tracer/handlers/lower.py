@@ -22,16 +22,17 @@ from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
 from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.distributed import communicates
+from jaxsight.recording.programs.compat.compiling import definition
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
-from jaxsight.tracer.failures import UserError, clean, failure, refusal
+from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace, under
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
-from jaxsight.tracer.programs.call_tree import Around, CallTree
+from jaxsight.tracer.programs.call_tree import Around, CallTree, FrameFiles
 from jaxsight.wire.chunks import equation_path
-from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
+from jaxsight.wire.messages.replies import Call, Equation, Link, Lowered, Shown
 from jaxsight.wire.messages.requests import Lower, Show
 from jaxsight.wire.spans import Span
 
@@ -171,6 +172,27 @@ def equations(jaxpr: object) -> Iterator[Equation]:
     yield from _equations(opened, CallTree.of(opened.eqns))
 
 
+def live_equations(jaxpr: object) -> tuple[list[Equation], list[Call]]:
+    """Return the same, and the calls that created them, with the files of this process as chunks.
+
+    Args:
+        jaxpr: that of a function that is no tracer's.
+    """
+    opened = open_jaxpr(jaxpr)
+    defined = definition(jaxpr)
+    tree = CallTree.of(opened.eqns, _LIVE_FILES, (defined.name, defined.file))
+    return list(_equations(opened, tree)), tree.calls
+
+
+def _live_span(file: str, line: int, column: int, end_line: int, end_column: int) -> Span | None:
+    if is_library(file):
+        return None
+    return Span(file, line, max(column, 0), max(end_line, line), max(end_column, 0))
+
+
+_LIVE_FILES = FrameFiles(lambda file: not is_library(file), _live_span)
+
+
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _COMPUTATION = re.compile(r"(?P<entry>ENTRY )?%?(?P<name>[\w.-]+) .*\{$|(?P<bare>[\w.-]+) \{$")
@@ -222,15 +244,19 @@ def _refuse(trace: KeptTrace) -> None:
     if trace.axes:
         named = " and ".join(f"`{axis}`" for axis in trace.axes)
         raise refusal("lower", f"the program around it binds {named}, and is compiled with it")
-    captured = sum(avals.size(avals.of(constant)) for constant in _constants(trace.stage.jaxpr))
-    if captured > LARGEST:
-        size = units.size(captured)
-        raise refusal(
-            "lower",
-            f"it captures {size} of constants, which would be embedded in the program: pass "
-            "them as arguments",
-            type="CapturedConstants",
-        )
+    if problem := captured_too_much(trace.stage.jaxpr, LARGEST):
+        raise refusal("lower", f"it {problem}", type="CapturedConstants")
+
+
+def captured_too_much(jaxpr: object, limit: int) -> str:
+    """Return what is wrong with a function that captures arrays of more bytes; else nothing."""
+    captured = sum(avals.size(avals.of(constant)) for constant in _constants(jaxpr))
+    if captured <= limit:
+        return ""
+    return (
+        f"captures {units.size(captured)} of constants, which would be embedded in the program: "
+        "pass them as arguments"
+    )
 
 
 def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
@@ -262,7 +288,7 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
             described = Equation(
                 f"{prefix}{index}",
                 equation.primitive.name,
-                jaxpr_text.span(equation),
+                jaxpr_text.span(equation, tree.files.span),
                 tuple(avals.text(var.aval) for var in equation.outvars[:4]),
                 scopes.scope(equation, outer.scope if outer is not None else None),
                 (outer is not None and outer.backward) or locations.is_backward(equation),

@@ -8,7 +8,7 @@ the first call: the calls around the outer equation are around the inner ones to
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
@@ -19,6 +19,18 @@ from jaxsight.wire.spans import Span
 
 _DEEPEST = 24
 """Calls around an equation that are kept, the outermost ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFiles:
+    """Which files of frames are the user's, and the spans of places in them."""
+
+    is_own: Callable[[str], bool]
+    span: Callable[[str, int, int, int, int], Span | None]
+
+
+TRACED_FILES = FrameFiles(is_own, span_of)
+"""Those of a tracer, whose chunks are files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +51,22 @@ class CallTree:
 
     root: tuple[str, str]
     """The name and the file of the traced function."""
+    files: FrameFiles = TRACED_FILES
+    begin: tuple[str, str] = ("", "")
+    """The name (`__name__`) and the file of the traced function, if frames around it are the user's
+    too: before JAX 0.10, tracebacks of a notebook's functions begin at the cell that called."""
     calls: list[Call] = field(default_factory=list)
     _known: dict[Call, int] = field(default_factory=dict)
     _frames: dict[int, tuple[object, tuple[tuple[Caller, ...], bool]]] = field(default_factory=dict)
 
     @staticmethod
-    def of(equations: Iterable[Equation]) -> CallTree:
+    def of(
+        equations: Iterable[Equation],
+        files: FrameFiles = TRACED_FILES,
+        begin: tuple[str, str] = ("", ""),
+    ) -> CallTree:
         """Return an empty tree for a program with these outermost equations."""
-        tree = CallTree(("", ""))
+        tree = CallTree(("", ""), files, begin)
         begins = Counter(
             frames[0][:2] for each in equations if (frames := tree._own_frames(each)[0])
         )
@@ -70,9 +90,9 @@ class CallTree:
         call = outer.call
         for at in range(max(base, 1) if is_whole else 0, min(len(frames), _DEEPEST)):
             caller = callers_of[at]
-            call = self._add(Call(frames[at][0], call, _place(caller)))
+            call = self._add(Call(frames[at][0], call, self._place(caller)))
         if is_whole and len(frames) == 1 and base == 0 and in_library:
-            call = self._add(Call("", call, _place(frames[0])))
+            call = self._add(Call("", call, self._place(frames[0])))
         depth = len(frames) if is_whole else outer.depth + len(frames)
         return Around(call, max(depth, outer.depth), frames[-1])
 
@@ -82,7 +102,9 @@ class CallTree:
         kept = self._frames.get(id(traceback))
         if kept is None:
             frames = callers(equation)
-            own = tuple(frame for frame in frames if is_own(frame[1]))
+            own = tuple(frame for frame in frames if self.files.is_own(frame[1]))
+            names = [(frame[0].rpartition(".")[2], frame[1]) for frame in own]
+            own = own[names.index(self.begin) :] if self.begin in names else own
             below = frames[-1] if frames else None
             kept = traceback, (own, below is not None and is_library(below[1]))
             self._frames[id(traceback)] = kept
@@ -95,7 +117,6 @@ class CallTree:
             self.calls.append(call)
         return number
 
-
-def _place(frame: Caller | None) -> Span | None:
-    """Return the place that a frame has come to."""
-    return span_of(frame[1], *frame[2]) if frame is not None else None
+    def _place(self, frame: Caller | None) -> Span | None:
+        """Return the place that a frame has come to."""
+        return self.files.span(frame[1], *frame[2]) if frame is not None else None

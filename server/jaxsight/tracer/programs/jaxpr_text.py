@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jax.sharding import NamedSharding
@@ -179,9 +180,16 @@ class _Whole:
         return self.document(part.jaxpr, f"{path}/")
 
 
-def span(equation: Equation) -> Span | None:
-    """Return the place of an equation: that of the innermost frame in a chunk, if any."""
-    spans = (span_of(file, *place) for file, place in places(equation))
+def span(
+    equation: Equation, span_in: Callable[[str, int, int, int, int], Span | None] = span_of
+) -> Span | None:
+    """Return the place of an equation: that of the innermost frame in a chunk, if any.
+
+    Args:
+        equation: the equation.
+        span_in: returns the span of a place in a file, `None` if it is in no chunk.
+    """
+    spans = (span_in(file, *place) for file, place in places(equation))
     return next((place_span for place_span in spans if place_span is not None), None)
 
 

@@ -10,15 +10,16 @@ the forward pass. No call is numbered unless all of them compute much the same.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.queries.traces.equation_ranges import FUNCTIONS, nodes_around
-from jaxsight.source.statements import tree_of
+from jaxsight.text.parsing import FUNCTIONS, nodes_around
 from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.messages.replies import Call, Equation
 from jaxsight.wire.spans import Span
 
+Trees = Callable[[str], ast.AST | None]
+"""Returns the syntax tree of a chunk, in which lines count from 1; `None` if it is not known."""
 Step = tuple[int, int]
 """An index of a call, and which one of its loop it is: from 1; 0 without a loop or if unknown."""
 Chain = tuple[Step, ...]
@@ -67,19 +68,17 @@ class Chains:
     """How many calls there are from a place in a loop, by the chain of calls around it."""
 
 
-def chains(
-    equations: Sequence[Equation], calls: Sequence[Call], texts: Mapping[str, tuple[str, str]]
-) -> Chains:
+def chains(equations: Sequence[Equation], calls: Sequence[Call], trees: Trees) -> Chains:
     """Return the chains of all equations.
 
     Args:
         equations: of the program.
         calls: that created them.
-        texts: the traced texts by chunk, as `Answer.texts` has them.
+        trees: returns the syntax trees of what was traced.
     """
     around = [_around(calls, index) for index in range(len(calls))]
     ordered = sorted(equations, key=lambda equation: equation_order(equation.path))
-    loops = _Loops(texts)
+    loops = _Loops(trees)
     forward = [each for each in ordered if not each.backward]
     counted, times = _counted(forward, calls, around, loops, is_backward=False)
     known = Chains(times=times)
@@ -145,7 +144,7 @@ def _counted(
 class _Loops:
     """Where the traced functions have loops."""
 
-    texts: Mapping[str, tuple[str, str]]
+    trees: Trees
     _countable: dict[tuple[Span | None, Span | None], bool] = field(default_factory=dict)
 
     def are_countable(self, call: Span | None, inside: Span | None) -> bool:
@@ -168,13 +167,10 @@ class _Loops:
 
         Empty outside of functions. Lines count from the start of the chunk.
         """
-        _, text = self.texts.get(span.chunk, ("", "")) if span is not None else ("", "")
-        if span is None or not text:
+        tree = self.trees(span.chunk) if span is not None else None
+        if span is None or tree is None:
             return []
-        try:
-            around = nodes_around(tree_of(text), (span.line, span.column))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return []
+        around = nodes_around(tree, (span.line, span.column))
         return around if isinstance(next(iter(around), None), FUNCTIONS) else []
 
 
