@@ -160,6 +160,17 @@ def test_a_loop_s_body_without_a_place_of_its_own_has_the_loop_s() -> None:
     assert str(found).startswith("<lambda> on cpu (device): ")
 
 
+def test_arrays_too_large_for_a_compiler_process_are_refused_at_once() -> None:
+    captured = np.broadcast_to(np.float32(0), (65 * 1024 * 1024,))
+    message = "f captures 260 MiB of constants, .*: pass them as arguments"
+
+    def f(x):
+        return x + captured
+
+    with pytest.raises(jaxsight.CannotCompile, match=message):
+        jaxsight.kernels(f, target="tpu:v5e")(jax.ShapeDtypeStruct((), "float32"))
+
+
 def test_what_would_be_folded_for_minutes_is_compiled_without_folding() -> None:
     table = np.random.default_rng(0).random(1_000_000).astype(np.float32)
     found = jaxsight.kernels(lambda x: x + jnp.sort(table), target="cpu")(table)

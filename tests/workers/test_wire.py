@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from jaxsight.wire import frames as wire
 from jaxsight.wire.kernel_graph import Edge, End, Value
+from jaxsight.wire.messages.compiling import Compile
 from jaxsight.wire.messages.inputs import ArraySpec, KeySpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import FromTracer, Shown, Stage, Traced
 from jaxsight.wire.messages.requests import Cancel, ToTracer
@@ -106,6 +107,14 @@ def test_a_field_left_out_has_its_default() -> None:
 def test_a_message_over_the_limit_is_not_sent() -> None:
     with pytest.raises(wire.WireError, match="exceeds"):
         wire.encode(Shown(1, "x" * wire.FRAME_LIMIT))
+
+
+def test_a_program_with_large_constants_is_sent_to_a_compiler() -> None:
+    sent = Compile(1, "cuda:h100", "A" * wire.FRAME_LIMIT)
+    frame = wire.encode(sent)
+    assert wire.FrameReader(wire.PROGRAM_LIMIT).feed(frame) == [sent]
+    with pytest.raises(wire.WireError, match="exceeds"):
+        wire.FrameReader().feed(frame)
 
 
 def test_a_value_that_json_lacks_is_not_sent() -> None:

@@ -91,7 +91,7 @@ class _Inbox:
 
         Over ssh, nobody else ends this process.
         """
-        frames = wire.FrameReader()
+        frames = wire.FrameReader(wire.PROGRAM_LIMIT)
         try:
             while data := os.read(incoming, wire.READ_AT_ONCE):
                 for message in frames.feed(data):

@@ -46,6 +46,10 @@ _OWN = str(Path(__file__).parents[1]) + os.sep
 _LINES = 4
 """Lines of source of a kernel in a table, a choice: a fused kernel may have hundreds."""
 
+_MOST_CAPTURED = 256 * 1024 * 1024
+"""Bytes of captured arrays that a compiler process is sent, a choice (`frames.PROGRAM_LIMIT`):
+with 128 MiB it took 3.6 s and 2 GiB of memory to compile for an H100 (JAX 0.12.0.1)."""
+
 
 @dataclass(frozen=True)
 class Kernels:
@@ -356,12 +360,16 @@ def _request(name: str, traced: Traced, target: Target) -> tuple[Compile, tuple[
     """Return what the compiler of a target is asked for, and the inputs that the program has.
 
     Raises:
-        CannotCompile: JAX cannot lower the function for the target, or it needs more devices.
+        CannotCompile: JAX cannot lower the function for the target, it needs more devices, or it
+            captures arrays that are too large to be sent to a compiler process.
     """
     from jaxsight.tracer.compat import lowering
     from jaxsight.tracer.handlers import lower as lowered
     from jaxsight.tracer.programs import folding_costs
 
+    problem = "" if target.is_here else lowered.captured_too_much(traced.jaxpr, _MOST_CAPTURED)
+    if problem:
+        raise CannotCompile(f"{name} {problem}")
     try:
         artifact = lowering.artifact(traced, target.platform, target.capability)
     except Exception as error:

@@ -38,7 +38,13 @@ from typing import (
 )
 
 from jaxsight.timeline import mark
-from jaxsight.wire.messages.compiling import Folding, FromCompiler, SlowCompile, ToCompiler
+from jaxsight.wire.messages.compiling import (
+    Compile,
+    Folding,
+    FromCompiler,
+    SlowCompile,
+    ToCompiler,
+)
 from jaxsight.wire.messages.replies import FromTracer
 from jaxsight.wire.messages.requests import Request, ToTracer
 
@@ -48,6 +54,9 @@ BROKEN_PROTOCOL = 3
 """The exit code of a tracer or compiler that received invalid data; Python itself has 0 to 2."""
 FRAME_LIMIT = 64 * 1024 * 1024
 """Limit of the body in bytes, an error on either side: both keep it in memory, with its text."""
+PROGRAM_LIMIT = 384 * 1024 * 1024
+"""The same for a program to compile, which comes from a process of ours. Arrays that the program
+captures are part of it: in base64, 256 MiB have 342 MiB."""
 
 HEADER = struct.Struct(">I")
 
@@ -87,8 +96,9 @@ def encode(message: Message | Request[object]) -> bytes:
         data = _dump(body).encode("utf-8", "surrogatepass")
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise WireError(f"{kind.__name__} cannot be sent: {error}") from error
-    if len(data) > FRAME_LIMIT:
-        raise WireError(f"{kind.__name__} of {len(data)} bytes exceeds the limit of {FRAME_LIMIT}")
+    limit = PROGRAM_LIMIT if kind is Compile else FRAME_LIMIT
+    if len(data) > limit:
+        raise WireError(f"{kind.__name__} of {len(data)} bytes exceeds the limit of {limit}")
     return HEADER.pack(len(data)) + data
 
 
@@ -161,8 +171,10 @@ def write(out: int | BinaryIO, message: Message) -> None:
 class FrameReader:
     """Collects bytes and returns the messages that are complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = FRAME_LIMIT) -> None:
+        """Return a reader of frames whose body has at most `limit` bytes."""
         self._buffer = bytearray()
+        self._limit = limit
 
     def feed(self, data: bytes) -> list[Message]:
         """Return the messages that `data` completes.
@@ -212,8 +224,8 @@ class FrameReader:
         if len(self._buffer) - start < HEADER.size:
             return None
         (length,) = HEADER.unpack_from(self._buffer, start)
-        if length > FRAME_LIMIT:
-            raise WireError(f"a frame of {length} bytes exceeds the limit of {FRAME_LIMIT}")
+        if length > self._limit:
+            raise WireError(f"a frame of {length} bytes exceeds the limit of {self._limit}")
         start += HEADER.size
         return self._buffer[start : start + length] if len(self._buffer) >= start + length else None
 

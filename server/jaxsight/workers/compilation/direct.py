@@ -52,7 +52,10 @@ class DirectCompiler:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
-        frames.write(process.stdin.fileno(), request)
+        try:
+            frames.write(process.stdin.fileno(), request)
+        except frames.WireError as error:
+            raise NoCompiler(str(error)) from error
         while data := os.read(process.stdout.fileno(), 1 << 20):
             for message in self._frames.feed(data):
                 if isinstance(message, Compiled | NotCompiled):
