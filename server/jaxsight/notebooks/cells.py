@@ -1,11 +1,17 @@
-"""Which compiled functions a cell calls, for `%%kernels`."""
+"""Which compiled functions a cell calls, and which it has compiled, for `%%kernels`."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from jaxsight.profiles.places import library_of
+from jaxsight.recording import programs
+from jaxsight.recording.programs.compat import compiling
 
 SEEN = "_jaxsight_seen_"
 """The name in a cell's code of what looks at the functions that it calls."""
@@ -26,11 +32,17 @@ class WrapCalls(ast.NodeTransformer):
 
 @dataclass(slots=True)
 class SeenCalls:
-    """Collects the calls of jitted and compiled functions, each once for its types."""
+    """Collects what is called and compiled, each function once for its types.
+
+    The calls in the cell's own text are seen whether or not they compile; in functions that it
+    calls, only what is compiled is.
+    """
 
     found: dict[object, tuple[object, tuple[object, ...], dict[str, object]]] = field(
         default_factory=dict
     )
+    _lowered: dict[int, tuple[object, Any]] = field(default_factory=dict)
+    """Modules of StableHLO by their `id`, with the jaxpr of each."""
 
     def seen(self, function: object) -> object:
         """Return a function that does the same, and notes what it is called with."""
@@ -42,15 +54,66 @@ class SeenCalls:
         call: Callable[..., object] = function  # type: ignore[assignment]
 
         def noted(*args: object, **kwargs: object) -> object:
-            leaves, structure = jax.tree.flatten((args, kwargs))
-            if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-                types = list(map(_abstract, leaves))
-                key = (id(function), structure, tuple(map(repr, types)))
-                again, keywords = jax.tree.unflatten(structure, types)
-                self.found.setdefault(key, (function, again, keywords))
+            self._note(function, args, kwargs)
             return call(*args, **kwargs)
 
         return noted
+
+    def _note(self, function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+        """Note a call, and return whether its arguments are values."""
+        import jax
+
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            return False
+        types = list(map(_abstract, leaves))
+        own = inspect.unwrap(function) if callable(function) else function
+        if isinstance(function, jax.stages.Compiled):  # instead of what it was compiled from
+            self.found.pop(id(function.runtime_executable()), None)
+        key = (id(own), structure, tuple(map(repr, types)))
+        again, keywords = jax.tree.unflatten(structure, types)
+        self.found.setdefault(key, (function, again, keywords))
+        return True
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note what JAX compiles for the user's functions in this block."""
+        end = compiling.watch(self, programs.__path__[0])
+        try:
+            yield
+        finally:
+            end()
+
+    def lowered(self, module: object, lowered: compiling.LoweredJaxpr) -> None:
+        """Remember what a module was lowered from."""
+        self._lowered[id(module)] = module, lowered.jaxpr
+
+    def compiling(self) -> object:
+        """Return nothing: times are not needed."""
+        return None
+
+    def compiled(self, before: object, module: object, backend: object, outcome: object) -> None:
+        """Note the call that compiled a module, or the program if there was no such call."""
+        _, jaxpr = self._lowered.pop(id(module), (None, None))
+        if jaxpr is None or isinstance(outcome, Exception):
+            return
+        defined = compiling.definition(jaxpr)
+        if not defined.file or library_of(defined.file):
+            return
+        frame = compiling.caller()
+        stage = compiling.stage(frame)
+        call = compiling.call(frame) if stage is None else None
+        if (
+            call is not None
+            and getattr(call.function, "__name__", "") == defined.name
+            and self._note(call.jitted(), call.arguments, call.keywords)
+        ):
+            return
+        # Keys of executables: their programs are shown as those that are called, if they are.
+        self.found.setdefault(id(outcome), (stage if stage is not None else jaxpr, (), {}))
+
+    def failed(self, error: Exception) -> None:
+        """Show nothing of what cannot be described: the cell's own calls are."""
 
 
 def _abstract(leaf: object) -> object:

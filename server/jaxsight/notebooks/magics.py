@@ -55,7 +55,8 @@ def _kernels(shell: InteractiveShell) -> Magic:
         The call is compiled, not made. Instead of a call, a traced, lowered or compiled function
         may be given.
 
-        `%%kernels` runs the cell and shows the jitted and compiled functions that it calls.
+        `%%kernels` runs the cell and shows the jitted and compiled functions that it calls, and
+        those that are compiled in functions that it calls.
 
         Options:
             -t, --target: a name listed by `jaxsight targets`; by default this machine's GPU or TPU.
@@ -86,14 +87,15 @@ def _show(call: WrittenCall, options: dict[str, Any]) -> None:
 
 
 def _run_and_show(shell: InteractiveShell, cell: str, options: dict[str, Any]) -> None:
-    """Run a cell as it is, then show what it called; after an error only that is shown."""
+    """Run a cell as it is, then show what it called and compiled; after an error only that."""
     from jaxsight.notebooks.cells import SEEN, SeenCalls, WrapCalls
 
     calls, wrap = SeenCalls(), WrapCalls()
     shell.ast_transformers.append(wrap)
     shell.user_ns[SEEN] = calls.seen
     try:
-        result = shell.run_cell(cell)
+        with calls.watching():
+            result = shell.run_cell(cell)
     finally:
         shell.ast_transformers.remove(wrap)
         shell.user_ns.pop(SEEN, None)
@@ -102,7 +104,7 @@ def _run_and_show(shell: InteractiveShell, cell: str, options: dict[str, Any]) -
     found = list(calls.found.values())
     with _usage_errors():
         if not found:
-            raise BadLine("the cell calls no jitted function")
+            raise BadLine("the cell calls no jitted function, and compiles none")
         for function, args, kwargs in found[:_MOST]:
             _show(WrittenCall(function, args, kwargs), options)
     if len(found) > _MOST:

@@ -28,17 +28,17 @@ def call(fn: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Cal
     """
     import jax
 
-    from jaxsight.sourcerizer.programs.objects import given_program
-
     if isinstance(fn, jax.stages.Traced):
         return fn, (), {}  # `kernels_on` takes it as it is
-    given = None if callable(fn) and not hasattr(fn, "eqns") else given_program(fn)
-    if given is not None:
-        bound = given.call()
-        return bound.function, bound.bound.args, bound.bound.kwargs
-    if not callable(fn):
+    if callable(fn) and not hasattr(fn, "eqns"):
+        return fn, args, kwargs
+    from jaxsight.sourcerizer.programs.objects import given_program
+
+    given = given_program(fn)
+    if given is None:
         raise CannotShow(f"expected a function, got {clause(repr(fn), 60)}")
-    return fn, args, kwargs
+    bound = given.call()
+    return bound.function, bound.bound.args, bound.bound.kwargs
 
 
 def of_compiled(fn: object, target: str | None) -> Kernels | None:

@@ -65,6 +65,48 @@ def test_a_cell_is_run_and_what_it_calls_is_shown(shell: InteractiveShell) -> No
     assert shell.user_ns["z"].shape == (8, 32)
 
 
+def test_what_other_functions_compile_is_shown(shell: InteractiveShell) -> None:
+    run(
+        shell,
+        """\
+inner = jax.jit(lambda x: jnp.sort(x) * 3, keep_unused=True)
+@jax.jit
+def scaled(x, n=1):
+    return jnp.cumsum(x) * n
+def helper(x):
+    jnp.flip(jnp.ones(3))                    # the library's
+    return inner(x) + scaled(x, n=2), jax.vmap(scaled)(jnp.ones((4, 16)))
+def staged(x):
+    return jax.jit(f).lower(x).compile()(x)
+""",
+    )
+    names = shell.user_ns
+    text, shown = run(shell, "%%kernels --still -t cpu\nhelper(jnp.ones(16))\nstaged(x)")
+    assert "Error" not in text
+    tables = [each["text/plain"] for each in shown]
+    assert [table.split(" ", 1)[0] for table in tables] == ["<lambda>", "scaled", "scaled", "f"]
+    x16 = names["jnp"].ones(16)
+    for table, function, arguments in [
+        (tables[0], names["inner"], {"x": x16}),
+        (tables[1], names["scaled"], {"x": x16, "n": 2}),
+    ]:
+        assert table == str(jaxsight.kernels(function, target="cpu")(**arguments))
+    batched = jaxsight.kernels(names["jax"].vmap(names["scaled"]), target="cpu")
+    assert f": {batched(names['jnp'].ones((4, 16))).kernel_count} kernel" in tables[2]
+
+    _, shown = run(shell, "%%kernels --still -t cpu\nhelper(jnp.ones(16))")
+    assert shown == []  # all of it was compiled before
+
+
+def test_after_the_cell_jax_is_as_before(shell: InteractiveShell) -> None:
+    from jax._src import compiler
+    from jax._src.interpreters import pxla
+
+    before = pxla.lower_sharding_computation, compiler.compile_or_get_cached
+    run(shell, "%%kernels --still -t cpu\njitted(x[:3])\n1 / 0")
+    assert (pxla.lower_sharding_computation, compiler.compile_or_get_cached) == before
+
+
 def test_an_error_in_a_cell_is_the_cells(shell: InteractiveShell) -> None:
     text, shown = run(shell, "%%kernels -t cpu\njitted(x)\n1 / 0")
     assert "ZeroDivisionError" in text

@@ -12,13 +12,16 @@ Private API used:
   module, and which returns the executable, compiled or from the persistent cache;
 * an executable's `hlo_modules` and `get_compiled_memory_stats`;
 * `cache_miss` of `jax._src.pjit`, the function that a call runs which is not in the cache of `jit`:
-  its variables `fun`, `jit_info`, `args` and `kwargs`;
+  its variables `fun`, `jit_info`, `args` and `kwargs`; `_cpp_pjit`, which makes the jitted function
+  of the first two;
+* `self` of `jax.stages.Lowered.compile`;
 * `debug_info` of a jaxpr, and `register_exclusion` of `jax._src.traceback_util`: the user's
   tracebacks do not have our frames.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -52,6 +55,16 @@ class JitCall:
     static_names: tuple[str, ...]
     arguments: tuple[object, ...]
     keywords: dict[str, object] = field(default_factory=dict)
+    info: object = field(default=None, repr=False)
+    """JAX's own description of the `jit`."""
+
+    def jitted(self) -> Callable[..., object]:
+        """Return the jitted function that was called, or one that is the same."""
+        from jax._src import pjit
+
+        make: Any = pjit._cpp_pjit
+        jitted: Callable[..., object] = make(self.function, self.info)
+        return jitted
 
 
 class CompileListener(Protocol):
@@ -79,12 +92,16 @@ class LoweredJaxpr:
     """The shardings of its arguments, empty texts for those that are left open."""
 
 
-def watch(listener: CompileListener, own_folder: str) -> None:
-    """Report to a listener from now on; tracebacks leave out the files of our own folder."""
-    from jax._src import compiler, traceback_util
+def watch(listener: CompileListener, own_folder: str) -> Callable[[], None]:
+    """Report to a listener from now on; tracebacks leave out the files of our own folder.
+
+    Returns:
+        What ends it, if nobody else has replaced the same functions of JAX since.
+    """
+    from jax._src import compiler
     from jax._src.interpreters import pxla
 
-    traceback_util.register_exclusion(own_folder)
+    _exclude(own_folder)
     lower, compile_ = pxla.lower_sharding_computation, compiler.compile_or_get_cached
 
     def lower_sharding_computation(*args: Any, **kwargs: Any) -> Any:
@@ -109,6 +126,22 @@ def watch(listener: CompileListener, own_folder: str) -> None:
         own.__wrapped__ = of  # type: ignore[attr-defined]
     pxla.lower_sharding_computation = lower_sharding_computation
     compiler.compile_or_get_cached = compile_or_get_cached
+
+    def end() -> None:
+        if pxla.lower_sharding_computation is lower_sharding_computation:
+            pxla.lower_sharding_computation = lower
+        if compiler.compile_or_get_cached is compile_or_get_cached:
+            compiler.compile_or_get_cached = compile_
+
+    return end
+
+
+@functools.cache
+def _exclude(folder: str) -> None:
+    """Have tracebacks leave out the files of a folder."""
+    from jax._src import traceback_util
+
+    traceback_util.register_exclusion(folder)
 
 
 def _quietly(
@@ -223,7 +256,18 @@ def call(frame: FrameType | None) -> JitCall | None:
                 tuple(info.static_argnames),
                 known["args"],
                 known["kwargs"],
+                info,
             )
+    return None
+
+
+def stage(frame: FrameType | None) -> jax.stages.Lowered | None:
+    """Return the lowered function whose `compile` a frame belongs to; `None` if there is none."""
+    for each in _outwards(frame):
+        if each.f_code.co_name == "compile":
+            lowered = each.f_locals.get("self")
+            if isinstance(lowered, jax.stages.Lowered):
+                return lowered
     return None
 
 
