@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,6 +42,8 @@ class SeenCalls:
     )
     _lowered: dict[int, tuple[object, Any]] = field(default_factory=dict)
     """Modules of StableHLO by their `id`, with the jaxpr of each."""
+    _executables: list[object] = field(default_factory=list)
+    """Kept, as their `id`s are keys of `found`."""
 
     def seen(self, function: object) -> object:
         """Return a function that does the same, and notes what it is called with."""
@@ -67,7 +68,8 @@ class SeenCalls:
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             return False
         types = list(map(_abstract, leaves))
-        own = inspect.unwrap(function) if callable(function) else function
+        # A jitted function is known by what it was made of: `JitCall` has another one like it.
+        own = getattr(function, "__wrapped__", function)
         if isinstance(function, jax.stages.Compiled):  # instead of what it was compiled from
             self.found.pop(id(function.runtime_executable()), None)
         key = (id(own), structure, tuple(map(repr, types)))
@@ -109,7 +111,7 @@ class SeenCalls:
             and self._note(call.jitted(), call.arguments, call.keywords)
         ):
             return
-        # Keys of executables: their programs are shown as those that are called, if they are.
+        self._executables.append(outcome)
         self.found.setdefault(id(outcome), (stage if stage is not None else jaxpr, (), {}))
 
     def failed(self, error: Exception) -> None:

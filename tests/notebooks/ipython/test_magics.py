@@ -97,6 +97,10 @@ def staged(x):
     _, shown = run(shell, "%%kernels --still -t cpu\nhelper(jnp.ones(16))")
     assert shown == []  # all of it was compiled before
 
+    cell = "jax.jit(total)(x), jax.jit(jax.grad(total))(x), jax.jit(f).lower(x).compile()(x)"
+    _, shown = run(shell, f"%%kernels --still -t cpu\ntotal = lambda x: jnp.sum(x**2)\n{cell}")
+    assert len({each["text/plain"] for each in shown}) == len(shown) == 3
+
 
 def test_after_the_cell_jax_is_as_before(shell: InteractiveShell) -> None:
     from jax._src import compiler
