@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxsight.interpreters.compat.locations import definition
 from jaxsight.profiles.places import library_of
 from jaxsight.recording import programs
 from jaxsight.recording.programs.compat import compiling
@@ -99,7 +100,7 @@ class SeenCalls:
         _, jaxpr = self._lowered.pop(id(module), (None, None))
         if jaxpr is None or isinstance(outcome, Exception):
             return
-        defined = compiling.definition(jaxpr)
+        defined = definition(jaxpr)
         if not defined.file or library_of(defined.file):
             return
         frame = compiling.caller()

@@ -76,15 +76,17 @@ def scaled(x, n=1):
 def helper(x):
     jnp.flip(jnp.ones(3))                    # the library's
     return inner(x) + scaled(x, n=2), jax.vmap(scaled)(jnp.ones((4, 16)))
+def late(x):
+    return jnp.cos(x) / 2
 def staged(x):
-    return jax.jit(f).lower(x).compile()(x)
+    return jax.jit(late).lower(x).compile()(x)
 """,
     )
     names = shell.user_ns
     text, shown = run(shell, "%%kernels --still -t cpu\nhelper(jnp.ones(16))\nstaged(x)")
     assert "Error" not in text
     tables = [each["text/plain"] for each in shown]
-    assert [table.split(" ", 1)[0] for table in tables] == ["<lambda>", "scaled", "scaled", "f"]
+    assert [table.split(" ", 1)[0] for table in tables] == ["<lambda>", "scaled", "scaled", "late"]
     x16 = names["jnp"].ones(16)
     for table, function, arguments in [
         (tables[0], names["inner"], {"x": x16}),

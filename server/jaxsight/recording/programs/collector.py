@@ -19,6 +19,7 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.locations import definition
 from jaxsight.profiles.places import library_of
 from jaxsight.recording.programs.compat import compiling
 from jaxsight.recording.programs.log import ProgramLog
@@ -154,7 +155,7 @@ class Collector:
         jaxpr = lowered.jaxpr() if lowered is not None else None
         function = name.removeprefix("jit_")
         if lowered is not None and jaxpr is not None:
-            defined = compiling.definition(jaxpr)
+            defined = definition(jaxpr)
             function = defined.name
             program |= {
                 "file": defined.file,

@@ -19,10 +19,10 @@ from typing import TypedDict, TypeVar
 from jaxsight.interpreters.compat import avals, locations
 from jaxsight.interpreters.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
+from jaxsight.interpreters.compat.locations import definition
 from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.distributed import communicates
-from jaxsight.recording.programs.compat.compiling import definition
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal

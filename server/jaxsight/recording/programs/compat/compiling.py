@@ -15,14 +15,12 @@ Private API used:
   its variables `fun`, `jit_info`, `args` and `kwargs`; `_cpp_pjit`, which makes the jitted function
   of the first two;
 * `self` of `jax.stages.Lowered.compile`;
-* `debug_info` of a jaxpr, and `register_exclusion` of `jax._src.traceback_util`: the user's
-  tracebacks do not have our frames.
+* `register_exclusion` of `jax._src.traceback_util`: the user's tracebacks do not have our frames.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +29,6 @@ from typing import Any, Protocol
 
 import jax
 
-_DEFINED = re.compile(r"(?P<name>.*?) at (?P<file>.*):(?P<line>\d+)", re.DOTALL)
 _TRANSFORMED = ("jax._src.interpreters.ad", "jax._src.interpreters.batching")
 """Modules that evaluate a function's derivative or batch outside of `jit`."""
 
@@ -162,47 +159,6 @@ def _shardings(shardings: Sequence[object]) -> tuple[str, ...]:
 def name_of(module: Any) -> str:
     """Return the name of a module of StableHLO."""
     return str(module.operation.attributes["sym_name"]).strip('"')
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """Where the function of a jaxpr is defined, and what it takes and returns."""
-
-    name: str
-    file: str = ""
-    line: int = 0
-    arguments: tuple[tuple[str, str], ...] = ()
-    """Names and types of its arguments."""
-    results: tuple[str, ...] = ()
-
-
-def definition(jaxpr: Any) -> Definition:
-    """Return what a jaxpr says of its function."""
-    opened = getattr(jaxpr, "jaxpr", jaxpr)
-    info = opened.debug_info
-    match = _DEFINED.fullmatch(info.func_src_info or "")
-    arguments = [variable.aval for variable in opened.invars]
-    names = info.arg_names or ()
-    if len(names) != len(arguments):
-        names = [""] * len(arguments)
-    results = tuple(_type(getattr(each, "aval", None)) for each in opened.outvars)
-    types = map(_type, arguments)
-    return Definition(
-        match["name"] if match else str(info.func_src_info or ""),
-        match["file"] if match else "",
-        int(match["line"]) if match else 0,
-        tuple((str(name or ""), type_) for name, type_ in zip(names, types, strict=True)),
-        results,
-    )
-
-
-def _type(aval: Any) -> str:
-    """Return a type as JAX writes it, `f32[8]`, with a mark if it is weak: `f32[]*`."""
-    try:
-        text = str(aval.str_short(short_dtypes=True))
-    except (AttributeError, TypeError):
-        return str(aval)
-    return f"{text}*" if getattr(aval, "weak_type", False) else text
 
 
 def equations(jaxpr: Any) -> int:
