@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import jax
@@ -258,6 +259,13 @@ def test_a_sum_over_one_device_is_its_operand_and_one_over_all_partitions_is_ref
         assert np.array_equal(run(REDUCED.replace("GROUPS", groups), x)[0], x)
     with pytest.raises(UnreadableProgram, match=r"all_reduce .*: expected groups of devices"):
         read(REDUCED.replace("GROUPS", f"channel_id=37, {of_one}"))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2)])
+def test_an_algorithm_of_a_product_is_kept(shape):
+    product = functools.partial(jnp.matmul, precision=jax.lax.DotAlgorithmPreset.F32_F32_F32)
+    text = jax.jit(product).lower(jnp.ones(shape), jnp.ones(shape)).as_text("hlo")
+    assert "allow_imprecise_accumulation=False" in str(read(text).jaxpr)
 
 
 ELIDED = """HloModule m

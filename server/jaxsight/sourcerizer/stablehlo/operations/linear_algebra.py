@@ -63,7 +63,7 @@ def dot(step: OperationStep) -> Array:
         lhs,
         rhs,
         (contracting, ((), ())),
-        precision=_precision(step),
+        precision=_algorithm(step) if step.has("algorithm") else _precision(step),
         preferred_element_type=step.dtype,
     )
 
