@@ -31,6 +31,7 @@ WRITING_CALLS = ("arguments", "expressions", "notation", "reachable")
 IN_THE_USERS_INTERPRETER = [
     PACKAGE / "__init__.py",
     PACKAGE / "files" / "__init__.py",
+    PACKAGE / "files" / "appended.py",
     PACKAGE / "files" / "bytecode.py",
     PACKAGE / "files" / "locks.py",
     PACKAGE / "files" / "reading.py",
@@ -65,6 +66,7 @@ TREES = {
 ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 """Besides the standard library. JAX itself depends on all of them."""
 OWN = (
+    "jaxsight.files.appended",
     "jaxsight.files.bytecode",
     "jaxsight.files.locks",
     "jaxsight.files.private",

@@ -13,9 +13,10 @@ from html.parser import HTMLParser
 import pytest
 
 from jaxsight.profiles.places import CodePlace
-from jaxsight.runs.collected import RunMemory, RunProcess, RunProgram
+from jaxsight.runs.collected import RunProcess, RunProgram
 from jaxsight.runs.page.document import LARGEST, document
 from jaxsight.runs.page.sections import RunSummary
+from jaxsight.wire.messages.compiling import Memory
 from tests import hostile
 
 HLO = """\
@@ -64,7 +65,7 @@ PROGRAM = RunProgram(
     compile=2.0,
     is_cached=False,
     saved=0.0,
-    memory=RunMemory(0, 32, 32, 0, 0, 64),
+    memory=Memory(0, 32, 32, 0, 0, 64),
     platform="cpu",
     device="cpu",
     devices=1,

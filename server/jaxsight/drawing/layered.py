@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _SWEEPS = 12
@@ -267,23 +267,24 @@ def _attach(layers: Iterable[Iterable[_Cell]]) -> None:
     """Say where lines leave and enter each cell: in the order of their other ends."""
     for layer in layers:
         for cell in layer:
-            box = cell.box
-            leaving = sorted(cell.below, key=lambda link: link.lower.at)
-            entering = sorted(cell.above, key=lambda link: link.upper.at)
-            for index, link in enumerate(leaving):
-                link.leaves = cell.through
-                if box is not None:
-                    there = box.entries if link.points_up else box.exits
-                    link.leaves = there.get(
-                        link.flow.key, cell.width * (index + 1) / (len(leaving) + 1)
-                    )
-            for index, link in enumerate(entering):
-                link.enters = cell.through
-                if box is not None:
-                    there = box.exits if link.points_up else box.entries
-                    link.enters = there.get(
-                        link.flow.key, cell.width * (index + 1) / (len(entering) + 1)
-                    )
+            for link, x in _ends(cell, sorted(cell.below, key=lambda link: link.lower.at)):
+                link.leaves = x
+            for link, x in _ends(
+                cell, sorted(cell.above, key=lambda link: link.upper.at), top=True
+            ):
+                link.enters = x
+
+
+def _ends(
+    cell: _Cell, links: Sequence[_Link], *, top: bool = False
+) -> Iterator[tuple[_Link, float]]:
+    """Yield where each line meets a side of a cell: at its port, or spread evenly."""
+    for index, link in enumerate(links):
+        x = cell.through
+        if cell.box is not None:
+            ports = cell.box.entries if link.points_up != top else cell.box.exits
+            x = ports.get(link.flow.key, cell.width * (index + 1) / (len(links) + 1))
+        yield link, x
 
 
 def _spread(layers: Sequence[Sequence[_Cell]]) -> None:

@@ -8,20 +8,9 @@ from pathlib import Path
 
 from jaxsight.profiles.places import CodePlace, library_of
 from jaxsight.recording.programs.log import logged
+from jaxsight.wire.messages.compiling import Memory
 
 Record = Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class RunMemory:
-    """XLA's memory analysis of a program, in bytes; -1 for what is unknown."""
-
-    temporaries: int = -1
-    arguments: int = -1
-    outputs: int = -1
-    aliased: int = -1
-    code: int = -1
-    peak: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +45,7 @@ class RunProgram:
     """Whether it is from the persistent compilation cache."""
     saved: float
     """Seconds that the cache saved, by JAX's account."""
-    memory: RunMemory
+    memory: Memory
     platform: str
     device: str
     devices: int
@@ -167,9 +156,18 @@ def _program(record: Record) -> RunProgram:
     )
 
 
-def _memory(record: Record) -> RunMemory:
-    names = RunMemory.__dataclass_fields__
-    return RunMemory(**{name: int(_number(record, name)) for name in names if name in record})
+def _memory(record: Record) -> Memory:
+    def figure(name: str) -> int:
+        return int(_number(record, name)) if name in record else -1
+
+    return Memory(
+        temporaries=figure("temporaries"),
+        arguments=figure("arguments"),
+        outputs=figure("outputs"),
+        aliased=figure("aliased"),
+        code=figure("code"),
+        peak=figure("peak"),
+    )
 
 
 def _places(sequence: Sequence[object]) -> list[CodePlace]:

@@ -1,10 +1,9 @@
-"""What a process observed, as lines of a file that only grows: a crash loses nothing.
+"""What a process observed, as lines of its file.
 
 A line is a JSON list: `[0, file, function, text, is_traced, unwritten]` for a new call,
 `[1, number]` for one that is the same as an earlier one of the file, counted from 0, `[2, message]`
 for an error of ours, `[3, file, function]` for the first call of a function without arrays, and
-`[4, module]` for one that is not found, if the program ends because of that. The file is opened for
-each line, because a program may close any descriptor.
+`[4, module]` for one that is not found, if the program ends because of that.
 
 This module uses only the standard library.
 """
@@ -12,13 +11,13 @@ This module uses only the standard library.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jaxsight.files import reading
+from jaxsight.files.appended import AppendedFile
 from jaxsight.recording.observing.functions import ProjectFunction
 
 NEW, AGAIN, FAILED, PLAIN, MISSING = 0, 1, 2, 3, 4
@@ -57,14 +56,13 @@ class Log:
     """The file of one process. A child that was forked begins one of its own."""
 
     def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self.forked()
+        self._file = AppendedFile(folder, _ENDING, LARGEST)
+        self._count = 0
 
     def forked(self) -> None:
         """Begin a new file with the next line."""
-        self._path = os.path.join(self._folder, f"{os.getpid()}-{os.urandom(4).hex()}{_ENDING}")  # noqa: PTH118
+        self._file.begin()
         self._count = 0
-        self._size = 0
 
     def add(
         self,
@@ -98,22 +96,7 @@ class Log:
         self._append([FAILED, message[:_LONGEST]])
 
     def _append(self, line: list[object]) -> bool:
-        data = (json.dumps(line) + "\n").encode()
-        if self._size + len(data) > LARGEST:
-            return False
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
-            flags |= getattr(os, name, 0)
-        try:
-            descriptor = os.open(self._path, flags, 0o600)
-            try:
-                os.write(descriptor, data)
-            finally:
-                os.close(descriptor)
-        except OSError:
-            return False
-        self._size += len(data)
-        return True
+        return self._file.append((json.dumps(line) + "\n").encode())
 
 
 def read(folder: Path) -> Logged:

@@ -1,8 +1,7 @@
-"""What a process compiled, as lines of a file that only grows: a crash loses nothing.
+"""What a process compiled, as lines of its file.
 
 A line is a JSON object, compressed and in base64: first the process (`process`), then each program
-(`program`), errors of ours (`error`) and the end (`end`). The file is opened for each line, because
-a program may close any descriptor.
+(`program`), errors of ours (`error`) and the end (`end`).
 
 This module uses only the standard library.
 """
@@ -11,13 +10,13 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from jaxsight.files import reading
+from jaxsight.files.appended import AppendedFile
 
 LARGEST = 256 << 20
 """Maximum size of a file, in bytes, a choice: tens of thousands of programs."""
@@ -33,34 +32,20 @@ class ProgramLog:
     """The file of one process. A child that was forked begins one of its own."""
 
     def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self.begin()
+        self._file = AppendedFile(folder, _ENDING, LARGEST)
+        self._lock = threading.Lock()
 
     def begin(self) -> None:
         """Begin a new file with the next line."""
-        self._path = os.path.join(self._folder, f"{os.getpid()}-{os.urandom(4).hex()}{_ENDING}")  # noqa: PTH118
-        self._size = 0
+        self._file.begin()
         self._lock = threading.Lock()
 
     def append(self, record: Mapping[str, object]) -> None:
         """Append a line, unless the file is full or cannot be written."""
         data = json.dumps(record, default=str).encode()
         line = base64.b64encode(zlib.compress(data, _FAST)) + b"\n"
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
-            flags |= getattr(os, name, 0)
         with self._lock:
-            if self._size + len(line) > LARGEST:
-                return
-            try:
-                descriptor = os.open(self._path, flags, 0o600)
-                try:
-                    os.write(descriptor, line)
-                finally:
-                    os.close(descriptor)
-            except OSError:
-                return
-            self._size += len(line)
+            self._file.append(line)
 
 
 def logged(folder: Path) -> Iterator[Iterator[Mapping[str, object]]]:
