@@ -143,6 +143,61 @@ def test_a_version_that_does_not_exist_is_told_and_leaves_nothing_that_is_used(h
     assert environments.installed("cuda") == []
 
 
+WITHOUT_ENSUREPIP = """\
+#!/bin/sh
+shift
+case "$*" in
+-c*) echo py3.14 ;;
+*" --without-pip")
+    mkdir -p "$3/bin"
+    printf '#!/bin/sh\\necho 0.12.0\\n' > "$3/bin/python"
+    chmod +x "$3/bin/python" ;;
+*venv*) printf 'not created successfully because ensurepip is not\\navailable.  On Debian' && exit 1 ;;
+*pip*) [ -f {log} ] && echo "$*" >> {log} || {{ echo "No module named pip"; exit 1; }} ;;
+esac
+"""
+"""A Python of Debian without `python3-venv`; it has a pip where there is a log."""
+
+
+def without_ensurepip(home: Path) -> tuple[Path, Path]:
+    log, python = home / "pip.log", home / "python3.14"
+    python.write_text(WITHOUT_ENSUREPIP.format(log=log))
+    python.chmod(0o755)
+    return python, log
+
+
+def test_without_ensurepip_a_pip_outside_of_the_environment_installs(home: Path) -> None:
+    python, log = without_ensurepip(home)
+    log.touch()
+    made = installation.install("cuda", "0.12.0", str(python), lambda *_: None)
+    assert made == CompilerEnvironment(
+        "cuda",
+        str(home / "cuda-0.12.0-py3.14" / "bin" / "python"),
+        "0.12.0",
+        str(home / "cuda-0.12.0-py3.14"),
+        "jax-cuda13-plugin 0.12.0",
+    )
+    calls = log.read_text().splitlines()
+    assert all(call.startswith(f"-m pip --python {made.python} ") for call in calls)
+    assert [call.split()[-1] for call in calls] == [
+        "--version", "jax==0.12.0", "jax-cuda13-plugin==0.12.0",
+    ]  # fmt: skip
+
+
+def test_a_python_that_cannot_create_environments_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, _ = without_ensurepip(home)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(InstallError) as told:
+        installation.install("cuda", "0.12.0", str(python), lambda *_: None)
+    assert str(told.value) == (
+        "failed to create the environment: this Python has no `venv` or `pip` "
+        "(Debian: python3-venv); choose another interpreter"
+    )
+    assert sorted(each.name for each in home.iterdir()) == ["cuda-0.12.0-py3.14.lock", "python3.14"]
+
+
 def test_an_index_that_is_not_reached_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")

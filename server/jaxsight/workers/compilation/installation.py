@@ -63,6 +63,9 @@ Progress = Callable[[str, int], None]
 It is called about twice in a second. An exception that it raises ends the installation.
 """
 
+Pip = tuple[str, ...]
+"""A Python with the arguments that run pip."""
+
 
 class InstallError(Exception):
     """An environment could not be created; the message has the reason, and a remedy if known."""
@@ -109,22 +112,44 @@ def _create(
     """Create an environment in a folder that does not exist."""
     step = f"creating an environment in {folder}"
     progress(step, 0)
-    _run(
-        isolated(python, "-m", "venv", str(folder)),
-        "failed to create the environment",
-        lambda: progress(step, 0),
-    )
+    pip = _empty(folder, python, lambda: progress(step, 0))
     program = str(folder / PYTHON_PATH)
     step = f"installing jax{requirement} (downloads about {MEGABYTES[platform]} MB in total)"
-    _pip(program, [f"jax{requirement}"], folder, step, progress)
+    _pip(pip, [f"jax{requirement}"], folder, step, progress)
     version = _run(isolated(program, "-c", _VERSION_OF_JAX), "JAX is not installed").strip()
-    plugin = _plugin(platform, program, version, folder, progress)
+    plugin = _plugin(platform, pip, version, folder, progress)
     environment = CompilerEnvironment(platform, program, version, str(folder), plugin)
     try:
         private.write(folder / MARKER, json.dumps(asdict(environment)).encode())
     except OSError as error:
         raise InstallError(f"cannot use the environment in {folder}: {error}") from error
     return environment
+
+
+def _empty(folder: Path, python: str, tick: Callable[[], None]) -> Pip:
+    """Create an environment without packages, and return the pip that installs into it.
+
+    It is the environment's own, or where Python has no `ensurepip`, as on Debian without
+    `python3-venv`, that of the user's Python or of this one.
+    """
+    program, create = str(folder / PYTHON_PATH), ("-m", "venv", str(folder))
+    problem = "failed to create the environment"
+    try:
+        _run(isolated(python, *create), problem, tick)
+    except InstallError:
+        for other in _with_pip(python):
+            pip = (other, "-m", "pip", "--python", program)
+            with contextlib.suppress(InstallError):
+                _run(isolated(python, *create, "--clear", "--without-pip"), problem, tick)
+                _run(isolated(*pip, "--version"), f"{other} has no pip", tick)
+                return pip
+        raise
+    return program, "-m", "pip"
+
+
+def _with_pip(python: str) -> tuple[str, ...]:
+    """Return the Pythons whose pip may be used: the user's own first."""
+    return tuple(dict.fromkeys((python, sys.executable)))
 
 
 def installed_jax(python: str) -> tuple[str, tuple[str, ...]]:
@@ -146,10 +171,11 @@ def origin(python: str) -> str:
     Args:
         python: the Python executable whose pip has the configuration.
     """
-    try:
-        listed = _run(with_packages(python, "-m", "pip", "config", "list"), "no pip")
-    except InstallError:
-        listed = ""
+    listed = ""
+    for each in _with_pip(python):
+        with contextlib.suppress(InstallError):
+            listed = _run(with_packages(each, "-m", "pip", "config", "list"), "no pip")
+            break
     values = dict(re.findall(r"^(\S+)='(.*)'$", listed, re.MULTILINE))
     values.setdefault(":env:.index-url", os.environ.get("PIP_INDEX_URL", ""))
     # In this order, as pip's documentation of its configuration says.
@@ -167,20 +193,20 @@ def remove(environment: CompilerEnvironment) -> None:
         shutil.rmtree(environment.folder, ignore_errors=True)
 
 
-def _plugin(platform: str, python: str, jax: str, folder: Path, progress: Progress) -> str:
+def _plugin(platform: str, pip: Pip, jax: str, folder: Path, progress: Progress) -> str:
     """Install the compiler plugin without dependencies, and return its name and version.
 
     NVIDIA's libraries are only needed to run programs.
     """
     step = f"installing the {platform} compiler"
     if platform == "tpu":
-        _pip(python, ["--no-deps", f"libtpu=={LIBTPU}"], folder, step, progress)
+        _pip(pip, ["--no-deps", f"libtpu=={LIBTPU}"], folder, step, progress)
         return f"libtpu {LIBTPU}"
     problem: InstallError | None = None
     for cuda in ("cuda13", "cuda12"):  # older versions support only CUDA 12
         requirements = [f"jax-{cuda}-pjrt=={jax}", f"jax-{cuda}-plugin=={jax}"]
         try:
-            _pip(python, ["--no-deps", *requirements], folder, step, progress)
+            _pip(pip, ["--no-deps", *requirements], folder, step, progress)
         except InstallError as error:
             problem = problem or error
         else:
@@ -189,13 +215,13 @@ def _plugin(platform: str, python: str, jax: str, folder: Path, progress: Progre
     raise problem
 
 
-def _pip(python: str, requirements: list[str], folder: Path, step: str, progress: Progress) -> None:
+def _pip(pip: Pip, requirements: list[str], folder: Path, step: str, progress: Progress) -> None:
     """Install packages with the index and the proxy that pip is configured with."""
     progress(step, 0)
     options = ("--disable-pip-version-check", "--quiet", "--no-input")
     names = [argument for argument in requirements if not argument.startswith("-")]
     _run(
-        isolated(python, "-m", "pip", *options, "install", *requirements),
+        isolated(*pip, *options, "install", *requirements),
         f"failed to install {' '.join(names)}",
         lambda: progress(step, megabytes(folder)),
     )
@@ -218,7 +244,7 @@ _REASONS = (
         "no space is left on the disk",
     ),
     (
-        re.compile(r"No module named '?(venv|ensurepip|pip)\b|ensurepip is not available"),
+        re.compile(r"No module named '?(venv|ensurepip|pip)\b|ensurepip\s+is\s+not\s+available"),
         "this Python has no `venv` or `pip` (Debian: python3-venv); choose another interpreter",
     ),
 )
