@@ -104,4 +104,9 @@ def _name(arguments: Sequence[str]) -> str:
     if command != "dataset":
         return command
     made = dict.fromkeys(("generate", "mine", "rewrites"), "dataset_made")
-    return {**made, "verify": "dataset_verified", "stats": "dataset_statistics"}.get(rest[0], "")
+    others = {
+        "eval": "dataset_evaluated",
+        "stats": "dataset_statistics",
+        "verify": "dataset_verified",
+    }
+    return {**made, **others}.get(rest[0], "")

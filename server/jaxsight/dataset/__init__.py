@@ -5,7 +5,8 @@ The folders, in the order of the work:
 * `generating` writes programs: pure functions of a specification and a number, without JAX;
 * `mining` finds functions of installed packages that have example inputs;
 * `rows` traces, compiles and runs programs, and describes each as a row;
-* `tables` stores rows as Parquet and JSON Lines, with a card. Only this folder needs pyarrow.
+* `tables` stores rows as Parquet and JSON Lines, with a card. Only this folder needs pyarrow;
+* `tasks` asks questions about rows, and scores what models answer.
 
 A dataset is made shard by shard. What a shard contains depends on the specification, the seed and
 the shard's number alone: not on how many processes make them, in which order, or how often one of
@@ -15,9 +16,14 @@ them was killed.
 from __future__ import annotations
 
 _LAZY = {
+    "EvaluationRecord": "jaxsight.dataset.tasks.evaluation",
     "Program": "jaxsight.dataset.program",
+    "QuestionSet": "jaxsight.dataset.tasks.selection",
     "Spec": "jaxsight.dataset.spec",
+    "baseline": "jaxsight.dataset.tasks.evaluation",
+    "evaluate": "jaxsight.dataset.tasks.evaluation",
     "generate": "jaxsight.dataset.generating",
+    "questions": "jaxsight.dataset.tasks.evaluation",
     "read_rows": "jaxsight.dataset.reading",
 }
 """The functions and classes for users, imported on first use: workers have no pyarrow."""

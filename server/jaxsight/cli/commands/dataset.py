@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
@@ -17,7 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from jaxsight import __version__
-from jaxsight.cli.datasets import mined_sources, rewriting
+from jaxsight.cli.datasets import mined_sources, rewriting, tasks
+from jaxsight.cli.datasets.around import explained, interruptible, say_what_runs
 from jaxsight.cli.datasets.printing import print_pair, print_row, print_statistics, print_verified
 from jaxsight.cli.datasets.progress import RowProgress
 from jaxsight.cli.errors import FOUND, CommandError
@@ -26,13 +25,12 @@ from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.dataset.making import engines, make, shards
-from jaxsight.dataset.making.make import CannotMake, MadeDataset, Store
+from jaxsight.dataset.making.make import MadeDataset, Store
 from jaxsight.dataset.schema import VERSION
-from jaxsight.dataset.spec import GENERATOR, InvalidSpec, Spec, read
+from jaxsight.dataset.spec import GENERATOR, Spec, read
 from jaxsight.dataset.tables import again, arrow, building, manifest, statistics, verification
-from jaxsight.dataset.tables.arrow import MissingLibrary
-from jaxsight.dataset.tables.files import TableFormat, UnreadableFile
-from jaxsight.dataset.tables.manifest import Manifest, NoDataset
+from jaxsight.dataset.tables.files import TableFormat
+from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.workers.own_python import with_packages
@@ -74,8 +72,11 @@ app = typer.Typer(
         jaxsight dataset rewrites fixed --samples 200
         jaxsight dataset verify pairs
         jaxsight dataset show pairs 42
+        jaxsight dataset questions kernels pairs -o questions.jsonl
+        jaxsight dataset eval kernels predictions.jsonl pairs
     """,
 )
+app.add_typer(tasks.app)
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the dataset.")]
 
@@ -150,7 +151,7 @@ def generate(
         "categories": _names(categories),
         "targets": _names(targets),
     }
-    with _explained():
+    with explained():
         spec = _spec(spec_file, given)
         interpreter = user_interpreter(python)
         versions, _ = _versions(interpreter)
@@ -183,14 +184,14 @@ def mine(
     which JAX tests its primitives are mined, too. Each row has the package, its version, the path
     and the licence.
     """
-    with _explained():
+    with explained():
         paths = [Path(each) for each in packages if mined_sources.is_path(each)]
         installed = [each for each in packages if not mined_sources.is_path(each)]
         project = mined_sources.in_project(paths)
         interpreter = user_interpreter(python, paths[0] if paths else None)
         versions, known = _versions(interpreter, installed)
         known |= {str(path): mined_sources.digest([path]) for path in paths}
-        _say_what_runs(f"the code and doctests of {one_line(', '.join(packages))}")
+        say_what_runs(f"the code and doctests of {one_line(', '.join(packages))}")
         read = partial(mined_sources.in_module, place=mined_sources.SourcePlace.of(Path.cwd()))
         names = _names(targets) or ["cpu"]
         contents = {"packages": known, "targets": names}
@@ -227,7 +228,7 @@ def rewrites(
     Programs that a rule finds something in are generated, checked and fixed. A pair becomes a row
     if its fix is proved, and if both programs, compiled and run once more, have the same results.
     """
-    with _explained():
+    with explained():
         interpreter = user_interpreter(python)
         versions, _ = _versions(interpreter)
         contents = {"rewrites": samples, "seed": seed, "generator": GENERATOR}
@@ -257,7 +258,7 @@ def verify(
     source of these rows runs as your user, in processes that may not write files, start processes
     or use the network; this is no sandbox for code that exploits Python.
     """
-    with _explained(), _interruptible(), RowProgress() as progress:
+    with explained(), interruptible(), RowProgress() as progress:
         described = manifest.read(out)
         rows = sum(file.rows for file in described.files.values())
         progress.report("rows", 0, rows)
@@ -265,7 +266,7 @@ def verify(
         if sample:
             interpreter = user_interpreter(python)
             chosen = again.sample(out, described, sample)
-            _say_what_runs(f"the source of {units.count(len(chosen), 'row')}")
+            say_what_runs(f"the source of {units.count(len(chosen), 'row')}")
             progress.report("rows made again", 0, len(chosen))
             again.make_again(chosen, interpreter, verified, progress.step)
     if as_json:
@@ -279,7 +280,7 @@ def verify(
 @command
 def stats(out: Out, as_json: AsJson = False) -> int:
     """Print statistics: rows by category, split and dtype, primitives, kernels, uniqueness."""
-    with _explained():
+    with explained():
         computed = statistics.compute(out, manifest.read(out))
     if as_json:
         print_json(asdict(computed))
@@ -296,7 +297,7 @@ def show(
     as_json: AsJson = False,
 ) -> int:
     """Print a row: its source, its jaxpr and its kernels; of a rewrite pair, its diff."""
-    with _explained():
+    with explained():
         described = manifest.read(out)
         row = _row(out, described, number)
     if row is None:
@@ -316,36 +317,10 @@ def show(
 @command
 def card(out: Out) -> int:
     """Write the card again: README.md for Hugging Face, its pictures, and croissant.json."""
-    with _explained():
+    with explained():
         building.write_card(out, manifest.read(out))
     Printer().print(one_line(str(out / "README.md")))
     return 0
-
-
-def _say_what_runs(code: str) -> None:
-    """Say what is executed, before it is."""
-    Printer(stderr=True).print(f"note: running {code} as your user")
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Report what goes wrong with a dataset as an error of the command."""
-    try:
-        yield
-    except (CannotMake, InvalidSpec, MissingLibrary, NoDataset, UnreadableFile) as error:
-        raise CommandError(str(error)) from error
-    except OSError as error:
-        raise CommandError(f"cannot write the dataset: {error}") from error
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C interrupt this thread at once, and not the event loop around it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -415,7 +390,7 @@ class _Run:
             raise CommandError(f"{self.out} is not empty; choose a new folder")
         title = {**contents, "schema_version": VERSION, "versions": self.versions}
         store = Store(self.out, title)
-        with _interruptible(), RowProgress() as progress:
+        with interruptible(), RowProgress() as progress:
             making = _engine(self, progress.step)
             try:
                 return work(store, making, progress.report)

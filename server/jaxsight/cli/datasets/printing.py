@@ -8,6 +8,7 @@ from jaxsight.cli.output.printing import Printer, Table, cells, code, styled
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.tables.statistics import Statistics
 from jaxsight.dataset.tables.verification import Verified
+from jaxsight.dataset.tasks.evaluation import EvaluationRecord
 from jaxsight.text import units
 
 _MOST = 12
@@ -142,6 +143,32 @@ def _print_counts(printer: Printer, title: str, counts: dict[str, int]) -> None:
     printer.print(table)
     if len(counts) > _MOST:
         printer.print(styled((f"and {len(counts) - _MOST} more", "dim")))
+
+
+def print_evaluation(evaluation: EvaluationRecord) -> None:
+    """Print the scores of predictions, and what lowered them."""
+    printer = Printer()
+    asked = units.count(evaluation.questions, "question")
+    facts = [evaluation.target, f"{asked} of {evaluation.split}"]
+    printer.print(styled((evaluation.task, "bold"), f" · {' · '.join(facts)}"))
+    table = _table("score")
+    table.add_column("", justify="right")
+    table.add_column("standard error", justify="right", style="dim")
+    for name, score in evaluation.scores.items():
+        margin = f"± {100 * evaluation.standard_errors[name]:.1f}"
+        table.add_row(*cells(name, f"{100 * score:.1f} %", margin))
+    for name, error in evaluation.errors.items():
+        table.add_row(*cells(name, f"{error:,.3g}", ""))
+    printer.print(table)
+    for text, count in (
+        ("without a prediction", evaluation.missing),
+        ("with an invalid prediction", evaluation.invalid),
+        ("that copy a program of train", evaluation.copies or 0),
+        *((f"leaks of train: {name}", count) for name, count in evaluation.leaks.items()),
+    ):
+        if count:
+            printer.print(styled((f"{count:,} ", "yellow"), text.replace("_", " ")))
+    _print_counts(printer, "why", evaluation.reasons)
 
 
 def print_verified(verified: Verified) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
 from pathlib import Path
 
 from jaxsight.dataset.program import Record
@@ -14,7 +15,16 @@ from jaxsight.files import reading
 
 NAME = "manifest.json"
 
-SPLITS = ("train", "validation", "test")
+
+class SplitName(StrEnum):
+    """The parts of a dataset, which share no structure."""
+
+    train = "train"
+    validation = "validation"
+    test = "test"
+
+
+SPLITS = tuple(map(str, SplitName))
 
 
 class NoDataset(Exception):

@@ -49,14 +49,18 @@ class Verified:
             self.problems[kind].append(text)
 
 
-class _Splits:
+class Splits:
     """Finds what is in two splits, and programs that are there twice."""
 
+    COLUMNS = ("canonical_digest", "structure_digest", "template")
+
     def __init__(self) -> None:
+        """Know no row yet."""
         self._programs: dict[str, int] = {}
         self._split_of: dict[str, dict[str, str]] = {"structure_digest": {}, "template": {}}
 
     def add(self, row: Record, verified: Verified) -> None:
+        """Note a row, which has `number`, `split` and `COLUMNS`, and what is wrong with it."""
         number, split = row["number"], row["split"]
         first = self._programs.setdefault(row["canonical_digest"], number)
         if first != number:
@@ -77,7 +81,7 @@ def verify(out: Path, manifest: Manifest, on_row: Callable[[], None] = lambda: N
     """
     verified = Verified()
     readable = _files(out, manifest, verified)
-    splits_of = {table: _Splits() for table in ("rows", "rewrites")}
+    splits_of = {table: Splits() for table in ("rows", "rewrites")}
     numbers_of: dict[str, set[int]] = {table: set() for table in splits_of}
     for path in readable:
         table, rows = manifest.files[path].table, 0

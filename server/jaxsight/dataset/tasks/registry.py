@@ -1,0 +1,37 @@
+"""The tasks by their names."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from enum import StrEnum
+
+from jaxsight.dataset.tasks.kernel_line import KernelLineTask
+from jaxsight.dataset.tasks.kernels import KernelsTask
+from jaxsight.dataset.tasks.selection import QuestionSet
+from jaxsight.dataset.tasks.task import DatasetTask
+from jaxsight.dataset.tasks.temporaries import TemporariesTask
+
+
+class TaskName(StrEnum):
+    """What is to be predicted."""
+
+    kernels = "kernels"
+    kernel_line = "kernel-line"
+    temporaries = "temporaries"
+
+
+RUN_PROGRAMS: frozenset[TaskName] = frozenset()
+"""Tasks that run programs, of the dataset or of a model."""
+
+
+@contextlib.contextmanager
+def task_of(asked: QuestionSet) -> Iterator[DatasetTask]:
+    """Provide the task of questions; the processes that it needs end with the block."""
+    match TaskName(asked.task):
+        case TaskName.kernels:
+            yield KernelsTask(asked.target)
+        case TaskName.kernel_line:
+            yield KernelLineTask(asked.target)
+        case TaskName.temporaries:
+            yield TemporariesTask(asked.target)
