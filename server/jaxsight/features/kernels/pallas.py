@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.equation_ranges import Places
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.targets.chips.tpus import Tpu
+from jaxsight.targets.kernel_memory import memory_limits
 from jaxsight.targets.target import Target
 from jaxsight.text.units import size
-from jaxsight.wire.pallas import ELSEWHERE, SMEM, VMEM, KernelArray, PallasKernel
+from jaxsight.wire.pallas import SHARED, SMEM, VMEM, KernelArray, PallasKernel
 from jaxsight.wire.program import Body, Step
 
 COLUMNS = ("array", "block", "of", "buffers", "memory", "bytes")
+
+_KEYS = {VMEM: "vmem", SMEM: "smem", SHARED: "shared"}
+"""How the names of sizes in JSON begin, by memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ def title(kernel: PallasKernel, target: Target) -> str:
     named = f"Pallas kernel {kernel.name}" + (f", grid {grid}" if grid else "")
     parts = [
         f"{memory} {size(kernel.used(memory))} of {size(limit)}{_excess(kernel, memory, limit)}"
-        for memory, limit in _limits(kernel, target).items()
+        for memory, limit in memory_limits(kernel, target).items()
     ]
     return f"{named}: {', '.join(parts)}" if parts else named
 
@@ -75,38 +78,30 @@ def _excess(kernel: PallasKernel, memory: str, limit: int) -> str:
     return " (too much)" if kernel.used_by_itself(memory) > limit else " (estimated to be too much)"
 
 
-def _limits(kernel: PallasKernel, target: Target) -> dict[str, int]:
-    """Return how many bytes of VMEM and SMEM a kernel may take; nothing if it is not for a TPU."""
-    chip = target.chip
-    if not isinstance(chip, Tpu):
-        return {}
-    return {VMEM: kernel.vmem_may_be(chip.kernel_vmem, chip.vmem), SMEM: chip.smem}
-
-
 def record(called: CalledKernels) -> list[dict[str, object]]:
-    """Return the kernels as JSON: sizes in bytes, null for a target that is not a TPU."""
+    """Return the kernels as JSON: sizes in bytes, null for memories that the target lacks."""
     return [
         {
             "name": kernel.name,
             "source": line,
             "grid": [size if size >= 0 else None for size in kernel.grid],
             **{
-                f"{memory.lower()}_{word}": number if limits else None
-                for memory in (VMEM, SMEM)
+                f"{key}_{word}": number if memory in limits else None
+                for memory, key in _KEYS.items()
                 for word, number in (
                     ("bytes", kernel.used(memory)),
                     ("limit_bytes", limits.get(memory)),
                 )
             },
-            "arrays": [_array(array, is_tpu=bool(limits)) for array in kernel.arrays],
+            "arrays": [_array(array, limits) for array in kernel.arrays],
         }
         for kernel, line in zip(called.kernels, called.lines, strict=True)
-        for limits in (_limits(kernel, called.target),)
+        for limits in (memory_limits(kernel, called.target),)
     ]
 
 
-def _array(array: KernelArray, *, is_tpu: bool) -> dict[str, object]:
-    known = is_tpu and array.memory != ELSEWHERE
+def _array(array: KernelArray, limits: Mapping[str, int]) -> dict[str, object]:
+    known = array.memory in limits
     outside = array.outside
     return {
         "name": array.name,
@@ -122,16 +117,16 @@ def _array(array: KernelArray, *, is_tpu: bool) -> dict[str, object]:
 
 
 def rows(kernel: PallasKernel, target: Target) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each array of a kernel; its memory is that on a TPU."""
-    is_tpu = isinstance(target.chip, Tpu)
+    """Yield a row for each array of a kernel; its memory is that on the target."""
+    limits = memory_limits(kernel, target)
     for array in kernel.arrays:
-        known = is_tpu and array.memory != ELSEWHERE
+        known = array.memory in limits
         yield (
             array.name,
             f"{array.dtype}{list(array.shape)}",
             _whole(array),
             str(array.buffers) if known and array.array else "",
-            (array.memory if known else "HBM" if array.array else "") if is_tpu else "",
+            array.memory if known else "HBM" if VMEM in limits and array.array else "",
             size(array.bytes) if known else "",
         )
 

@@ -1,4 +1,4 @@
-"""JX457: blocks of a Pallas kernel that do not fit a TPU's memory, or lie outside of an array."""
+"""JX457: blocks of a Pallas kernel that do not fit a device's memory, or lie outside of arrays."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.targets.chips.gpus import Gpu
 from jaxsight.targets.chips.tpus import Tpu
+from jaxsight.targets.kernel_memory import memory_limits
 from jaxsight.text.units import size
-from jaxsight.wire.pallas import SMEM, VMEM, KernelArray, Outside, PallasKernel
+from jaxsight.wire.pallas import SHARED, SMEM, KernelArray, Outside, PallasKernel
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -26,7 +28,7 @@ _NAMED = 3
 
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
-    """Yield blocks outside of arrays, and on a TPU, what takes more memory than a kernel may."""
+    """Yield blocks outside of arrays, and what takes more memory than a kernel may."""
     for step in view.flow.steps.values():
         if step.kernel is not None:
             found = [*_outside(step, step.kernel), *_too_large(view, step, step.kernel)]
@@ -66,11 +68,9 @@ def _position(kernel: PallasKernel, array: KernelArray, outside: Outside) -> str
 
 
 def _too_large(view: ProgramView, step: Step, kernel: PallasKernel) -> Iterator[Violation]:
-    chip = view.target.chip if view.target is not None else None
-    if not isinstance(chip, Tpu):
+    if view.target is None or (chip := view.target.chip) is None:
         return
-    limits = ((VMEM, kernel.vmem_may_be(chip.kernel_vmem, chip.vmem)), (SMEM, chip.smem))
-    for memory, limit in limits:
+    for memory, limit in memory_limits(kernel, view.target).items():
         if (used := kernel.used(memory)) <= limit:
             continue
         is_certain = kernel.used_by_itself(memory) > limit
@@ -79,16 +79,18 @@ def _too_large(view: ProgramView, step: Step, kernel: PallasKernel) -> Iterator[
             f"`{kernel.name}` {needs} {size(used)} of {memory}; the limit on {chip.name} is "
             f"{size(limit)}",
             step.path,
-            help=_help(memory, limit, chip.vmem),
+            help=_help(memory, limit, chip),
             notes=tuple(_notes(kernel, memory, is_certain=is_certain)),
             severity="" if is_certain else "warning",
         )
 
 
-def _help(memory: str, limit: int, all_of_it: int) -> str:
-    if memory == VMEM and limit < all_of_it:
+def _help(memory: str, limit: int, chip: Tpu | Gpu) -> str:
+    if memory == SMEM:
+        return "leave the array in HBM (`pl.ANY`)"
+    if isinstance(chip, Tpu) and limit < chip.vmem:
         return "choose smaller blocks, or raise `vmem_limit_bytes` of `pltpu.CompilerParams`"
-    return "choose smaller blocks" if memory == VMEM else "leave the array in HBM (`pl.ANY`)"
+    return "choose smaller blocks"
 
 
 def _notes(kernel: PallasKernel, memory: str, *, is_certain: bool) -> Iterator[str]:
@@ -96,7 +98,8 @@ def _notes(kernel: PallasKernel, memory: str, *, is_certain: bool) -> Iterator[s
     arrays.sort(key=lambda array: -array.bytes)
     named = [_described(array) for array in arrays[:_NAMED]]
     rest = f", and {len(arrays) - _NAMED} more" if len(arrays) > _NAMED else ""
-    yield f"{', '.join(named)}{rest}, padded to tiles"
+    padding = "rounded up to 1,024 bytes" if memory == SHARED else "padded to tiles"
+    yield f"{', '.join(named)}{rest}, {padding}"
     if not is_certain:
         yield "estimated from blocks and scratch; XLA may keep whole arrays in VMEM instead"
 

@@ -24,6 +24,7 @@ from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree
+from jaxsight.tracer.programs.mesh_kernels import mesh_kernel_facts
 from jaxsight.tracer.programs.pallas_kernels import kernel_facts
 from jaxsight.wire.messages.replies import Outlined, Runtime
 from jaxsight.wire.messages.requests import Outline
@@ -38,6 +39,12 @@ _LARGEST_MEASURED = 4 << 20
 """Maximum size in bytes of captured arrays whose least and greatest elements are computed."""
 _SEARCHED_SIZES = range(1 << 10, 64 << 20)
 """Sizes in bytes of captured arrays whose generating expression is searched (JX104, JX101)."""
+_KERNELS = {
+    "pallas_call": kernel_facts,
+    "core_map": mesh_kernel_facts,  # before JAX 0.10
+    "mpmd_map": mesh_kernel_facts,
+}
+"""What is known of a Pallas kernel, by the primitive that calls it."""
 
 
 def outline(job: Job[Outline]) -> Outlined:
@@ -110,8 +117,7 @@ class ProgramOutliner:
         return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
 
     def _body(self, opened: Jaxpr, name: str, prefix: str) -> Body:
-        for var in opened.constvars:
-            self._number(var, CONSTANT)
+        # Constants without a value are operands: those of `run_scoped`, for example.
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
         steps = []
         base = self._traced_at.setdefault(id(opened), self._calls.depth)
@@ -164,7 +170,7 @@ class ProgramOutliner:
             "vmap(" in scope,
             within,
             around.call,
-            kernel_facts(equation) if equation.primitive.name == "pallas_call" else None,
+            facts(equation) if (facts := _KERNELS.get(equation.primitive.name)) else None,
         )
 
     def _inner(self, part: Inner, prefix: str) -> Body:

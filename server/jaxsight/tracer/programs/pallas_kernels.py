@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import pallas
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Jaxpr
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal
 from jaxsight.wire.pallas import ELSEWHERE, SMEM, VMEM, KernelArray, Outside, PallasKernel
 
@@ -37,10 +37,10 @@ ones, the corners are."""
 def kernel_facts(equation: Equation) -> PallasKernel:
     """Return the grid, arrays and memory of a `pallas_call`."""
     call = pallas.kernel_call(equation)
-    names = _names(call)
+    names = parameter_names(call.body.jaxpr)
     references = call.body.jaxpr.invars
     prefetched = [
-        _array(name, var.aval, SMEM, 1)
+        on_tpu(name, var.aval, SMEM, 1)
         for name, var in zip(names, references[: call.prefetched], strict=False)
     ]
     start = call.prefetched
@@ -49,40 +49,40 @@ def kernel_facts(equation: Equation) -> PallasKernel:
     ]
     start += len(blocks)
     scratch = [
-        _array(name, aval, _memory(aval), 1)
+        on_tpu(name, aval, memory_on_tpu(aval), 1)
         for name, aval in zip(names[start:], call.scratch, strict=False)
     ]
     return PallasKernel(
         call.name,
         tuple(-1 if size is None else size for size in call.grid),
         (*prefetched, *blocks, *scratch),
-        _vmem_limit(equation.params.get("compiler_params")),
+        vmem_limit(equation.params.get("compiler_params")),
     )
 
 
-def _names(call: pallas.KernelCall) -> list[str]:
-    """Return the names of the kernel's parameters."""
-    info = getattr(call.body.jaxpr, "debug_info", None)
+def parameter_names(jaxpr: Jaxpr) -> list[str]:
+    """Return the names of the parameters of a kernel, or of a part of one."""
+    info = getattr(jaxpr, "debug_info", None)
     names = list(getattr(info, "arg_names", None) or ())
-    count = len(call.body.jaxpr.invars)
+    count = len(jaxpr.invars)
     if len(names) != count:
         names = [""] * count
     return [name or f"argument {index}" for index, name in enumerate(names)]
 
 
-def _vmem_limit(compiler_params: Any) -> int:
+def vmem_limit(compiler_params: Any) -> int:
     if isinstance(compiler_params, dict) or hasattr(compiler_params, "values"):  # before JAX 0.9
         compiler_params = next(iter(compiler_params.values()), None)
     return int(getattr(compiler_params, "vmem_limit_bytes", None) or 0)
 
 
 def _block(name: str, call: pallas.KernelCall, block: pallas.KernelBlock) -> KernelArray:
-    memory = _memory(block.reference)
+    memory = memory_on_tpu(block.reference)
     depth = getattr(block.pipeline_mode, "buffer_count", None)
     buffers = 1 if _is_constant(call, block.index_map) else 2
     if isinstance(depth, int):
         buffers = depth
-    sized = _array(name, block.reference, memory, buffers if memory != ELSEWHERE else 1)
+    sized = on_tpu(name, block.reference, memory, buffers if memory != ELSEWHERE else 1)
     return KernelArray(
         name,
         block.sizes,
@@ -95,13 +95,13 @@ def _block(name: str, call: pallas.KernelCall, block: pallas.KernelBlock) -> Ker
     )
 
 
-def _array(name: str, aval: Aval, memory: str, buffers: int) -> KernelArray:
+def on_tpu(name: str, aval: Aval, memory: str, buffers: int) -> KernelArray:
     shape = tuple(aval.shape)
     size = _padded(shape, aval.dtype) * buffers if memory != ELSEWHERE else 0
     return KernelArray(name, shape, str(aval.dtype), memory, buffers, size)
 
 
-def _memory(aval: Aval) -> str:
+def memory_on_tpu(aval: Aval) -> str:
     """Return the memory of a reference on a TPU; blocks are in VMEM by default."""
     if pallas.semaphore(aval) is not None:
         return ELSEWHERE

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-VMEM, SMEM, ELSEWHERE = "VMEM", "SMEM", "elsewhere"
-"""The memories of a TPU's core in which arrays of a kernel are; `elsewhere` for its HBM, for
-semaphores, and for memories of GPUs."""
+VMEM, SMEM, SHARED, ELSEWHERE = "VMEM", "SMEM", "shared memory", "elsewhere"
+"""The memories of a TPU's core, and of a GPU's multiprocessor, in which arrays of a kernel are;
+`elsewhere` for main memory, and for semaphores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class KernelArray:
     """The shape of the block; an axis that the kernel does not see has size 1."""
     dtype: str
     memory: str
-    """One of the three above, on a TPU."""
+    """One of the above: for a `pallas_call`, that on a TPU."""
     buffers: int
     """How many blocks are in memory at once: two where the next one is copied meanwhile."""
     bytes: int
-    """The size of all buffers, with the padding of TPUs."""
+    """The size of all buffers, with their padding."""
     array: tuple[int, ...] = ()
     """The shape of the whole array; empty for scratch memory and prefetched scalars."""
     outside: Outside | None = None
