@@ -117,7 +117,6 @@ class ProgramOutliner:
         return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
 
     def _body(self, opened: Jaxpr, name: str, prefix: str) -> Body:
-        # Constants without a value are operands: those of `run_scoped`, for example.
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
         steps = []
         base = self._traced_at.setdefault(id(opened), self._calls.depth)
@@ -177,7 +176,9 @@ class ProgramOutliner:
         outer, self._numbers = self._numbers, {}
         try:
             for var, constant in zip(part.jaxpr.constvars, part.program.consts, strict=False):
-                self._number(var, CONSTANT, constant=constant)
+                # The "constants" of `run_scoped` are the operands that its jaxpr closes over.
+                if not isinstance(constant, jax.core.Tracer):
+                    self._number(var, CONSTANT, constant=constant)
             return self._body(part.jaxpr, part.name, prefix)
         finally:
             self._numbers = outer
