@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from jaxsight.interpreters.compat.locations import definition
 from jaxsight.profiles.places import library_of
 from jaxsight.recording import programs
-from jaxsight.recording.programs.compat import compiling
+from jaxsight.recording.programs.compat import calls, compiling
 
 SEEN = "_jaxsight_seen_"
 """The name in a cell's code of what looks at the functions that it calls."""
@@ -34,8 +35,8 @@ class WrapCalls(ast.NodeTransformer):
 class SeenCalls:
     """Collects what is called and compiled, each function once for its types.
 
-    The calls in the cell's own text are seen whether or not they compile; in functions that it
-    calls, only what is compiled is.
+    The calls in the cell's own text are seen, and in functions that it calls, what is compiled and
+    calls of jitted functions.
     """
 
     found: dict[object, tuple[object, tuple[object, ...], dict[str, object]]] = field(
@@ -80,12 +81,19 @@ class SeenCalls:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Note what JAX compiles for the user's functions in this block."""
-        end = compiling.watch(self, programs.__path__[0])
-        try:
+        """Note what JAX calls and compiles of the user's functions in this block."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(compiling.watch(self, programs.__path__[0]))
+            stack.callback(calls.watch(self._called, self.failed))
             yield
-        finally:
-            end()
+
+    def _called(
+        self, function: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
+        """Note a call whose program JAX has, if the function is the user's."""
+        code = getattr(inspect.unwrap(function), "__code__", None)  # type: ignore[arg-type]
+        if code is not None and not library_of(code.co_filename):
+            self._note(function, args, kwargs)
 
     def lowered(self, module: object, lowered: compiling.LoweredJaxpr) -> None:
         """Remember what a module was lowered from."""

@@ -56,7 +56,7 @@ def _kernels(shell: InteractiveShell) -> Magic:
         may be given.
 
         `%%kernels` runs the cell and shows the jitted and compiled functions that it calls, and
-        those that are compiled in functions that it calls.
+        those that are called or compiled in functions that it calls.
 
         Options:
             -t, --target: a name listed by `jaxsight targets`; by default this machine's GPU or TPU.
