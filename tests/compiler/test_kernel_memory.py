@@ -102,6 +102,13 @@ def test_blocks_outside_of_an_array_are_found(spec, outside) -> None:
     assert {array.outside for array in kernel_facts(equation).arrays} == {outside}
 
 
+@pytest.mark.parametrize("grid", [(), (1,), (2, 1, 2)])
+def test_kernels_without_blocks_take_their_arrays(grid: tuple[int, ...]) -> None:
+    facts = _facts((64, 128), pl.BlockSpec(), grid)
+    assert (facts.grid, facts.used(VMEM)) == (grid, 2 * 64 * 128 * 4)
+    assert [array.outside for array in facts.arrays] == [None, None]
+
+
 def test_corners_of_large_grids_are_looked_at() -> None:
     def copy(x_ref, out_ref):
         out_ref[...] = x_ref[...]

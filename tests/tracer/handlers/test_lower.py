@@ -243,3 +243,16 @@ def test_a_function_is_compiled_with_the_program_that_binds_its_axes() -> None:
         file.ask(Lower(0, traced.id, "cpu"))
     with pytest.raises(UserError, match=reason):
         file.ask(Show(0, traced.id, STABLEHLO, "cpu"))
+
+
+def test_an_error_without_words_says_what_was_asserted() -> None:
+    source = (
+        "from jax.experimental import pallas as pl\n"
+        "from jax.experimental.pallas import tpu as pltpu\n"
+        "def double(x, out):\n    out[...] = x[...] * 2\n"
+        "def f(x):\n"
+        "    return pl.pallas_call(double, x, compiler_params=pltpu.CompilerParams())(x)\n"
+    )
+    with pytest.raises(UserError) as caught:
+        lower(source, "cuda", x="f32[8,128]")
+    assert caught.value.failure.message

@@ -13,7 +13,9 @@ import itertools
 import math
 import re
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypedDict, TypeVar
 
 from jaxsight.interpreters.compat import avals, locations
@@ -266,7 +268,11 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
         if _UNKNOWN_GPU in str(error):
             which = "Pallas kernels need a target that names the GPU, such as `cuda:h100`"
             raise refusal("lower", which, type="UnknownGpu") from error
-        raise UserError(failure(error, "lower")) from error
+        described = failure(error, "lower")
+        if not described.message:  # such as an assertion of a lowering rule
+            raised = traceback.extract_tb(error.__traceback__)[-1]
+            described = replace(described, message=f"`{raised.line}` in {raised.name}")
+        raise UserError(described) from error
 
 
 def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:

@@ -154,7 +154,8 @@ def _outside(call: pallas.KernelCall, block: pallas.KernelBlock) -> Outside | No
     kinds = [type(dimension).__name__ for dimension in block.dimensions]
     if not {"Blocked", "Squeezed", "Element"}.issuperset(kinds):
         return None
-    positions = np.array(list(_positions(sizes)), np.int32).reshape(-1, len(sizes))
+    listed = list(_positions(sizes))
+    positions = np.array(listed, np.int32).reshape(len(listed), len(sizes))
     try:
         indices = _indices(block.index_map, positions, call.prefetched)
     except Exception:  # noqa: BLE001 - whatever the index map does, nothing is known of it
