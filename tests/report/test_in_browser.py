@@ -129,22 +129,57 @@ def test_nothing_is_asked_of_a_network(browser: Browser, tmp_path: Path) -> None
     assert title == NASTY
 
 
-def test_a_thousand_kernels_are_a_small_file_that_can_be_moved(
-    browser: Browser, tmp_path: Path
-) -> None:
+@pytest.fixture
+def large(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """A report of a thousand kernels, whose boxes are open."""
     file = tmp_path / "large.html"
     file.write_text(sample.page(1000), encoding="utf-8")
     assert file.stat().st_size <= sample.LARGEST
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     go(page, file)
-    before = page.locator(".graph > g").first.get_attribute("transform")
-    page.locator(".graph-area").first.hover()
-    page.mouse.wheel(0, 200)
-    page.wait_for_function(
-        "before => document.querySelector('.graph > g').getAttribute('transform') !== before",
+    page.get_by_role("button", name="Expand all boxes").click()
+    page.wait_for_function("document.querySelectorAll('.node.kernel').length === 1000")
+    yield page
+    page.close()
+
+
+def test_a_large_graph_is_moved_without_new_elements(large: Page) -> None:
+    node = large.locator(".node.kernel").first
+    large.evaluate(
+        """() => {
+          window.changes = 0;
+          const graph = document.querySelector('.graph');
+          const all = { subtree: true, childList: true, attributes: true, characterData: true };
+          new MutationObserver((seen) => { window.changes += seen.length; }).observe(graph, all);
+        }"""
+    )
+    area = large.locator(".graph-area")
+    area.hover()
+    before = node.bounding_box()
+    assert before is not None
+    for _ in range(5):
+        large.mouse.wheel(-4, 20)
+    large.wait_for_function(
+        """before => {
+          const { x, y } = document.querySelector('.node.kernel').getBoundingClientRect();
+          return Math.abs(x - before.x - 20) < 1 && Math.abs(y - before.y + 100) < 1;
+        }""",
         arg=before,
     )
-    page.close()
+    assert large.evaluate("window.changes") == 0
+    area.press("PageDown")
+    large.wait_for_function(
+        "y => document.querySelector('.node.kernel').getBoundingClientRect().y < y - 200",
+        arg=before["y"],
+    )
+
+
+def test_of_a_large_graph_only_what_can_be_read_has_elements(large: Page) -> None:
+    assert large.locator(".node text").count() == 0
+    for _ in range(16):
+        large.locator(".graph-area").press("+")
+    large.locator(".node text").first.wait_for()
+    assert large.locator(".node.kernel").count() < 200
 
 
 def test_on_paper_are_all_kernels_and_the_source(opened: Page) -> None:

@@ -12,17 +12,14 @@ const SPARE = 0.9;
 const INSIDE = 60;
 
 export class Camera {
-  private x = 0;
-  private y = 0;
+  /** Where the drawing begins in the view. */
+  x = 0;
+  y = 0;
   scale = 1;
   /** Farther away there is nothing more to see. */
   private least = FARTHEST;
   width = 1;
   height = 1;
-
-  get transform(): string {
-    return `translate(${this.x},${this.y}) scale(${this.scale})`;
-  }
 
   /** What is seen of the drawing, and a margin around it. */
   seen(margin = 0): Rect {

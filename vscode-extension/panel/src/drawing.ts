@@ -20,7 +20,8 @@ export function defs(): SVGDefsElement {
   );
 }
 
-export function nodeElement({ node, x, y, width, height }: PlacedNode, line: number): SVGGElement {
+/** @param line the height of its lines; `undefined`: its texts are not drawn. */
+export function nodeElement({ node, x, y, width, height }: PlacedNode, line: number | undefined): SVGGElement {
   const tone = node.tone.replace(/\W+/g, "-");
   const group = s("g", {
     class: `node ${node.kind} tone-${tone}`,
@@ -32,6 +33,9 @@ export function nodeElement({ node, x, y, width, height }: PlacedNode, line: num
   if (node.kind === "kernel") {
     group.append(s("rect", { class: "stripe", x: 1, y: ROUND, width: STRIPE, height: height - 2 * ROUND }));
   }
+  if (line === undefined) {
+    return group;
+  }
   const left = PADDING + STRIPE;
   const texts = linesOf(node);
   texts.forEach((text, index) => {
@@ -41,13 +45,13 @@ export function nodeElement({ node, x, y, width, height }: PlacedNode, line: num
   return group;
 }
 
-export function edgeElement({ edge, points, label }: PlacedEdge, heavy: boolean): SVGGElement {
+export function edgeElement({ edge, points, label }: PlacedEdge, heavy: boolean, isLabelled = true): SVGGElement {
   const group = s("g", { class: heavy ? "edge heavy" : "edge", "data-id": edge.id });
   group.append(
     s("title", {}, `${edge.values.join("\n")}\n${edge.label}`),
     s("path", { d: pathOf(points), "marker-end": "url(#arrow)" }),
   );
-  if (label !== undefined) {
+  if (label !== undefined && isLabelled) {
     group.append(s("text", { x: label.x, y: label.y + 4 }, edge.label));
   }
   return group;

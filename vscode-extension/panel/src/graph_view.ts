@@ -1,4 +1,9 @@
-/** The graph on the screen: of a large one only what is seen has elements. Moved by pointer, wheel and keys. */
+/**
+ * The graph on the screen: of a large one only what is seen has elements. Moved by pointer, wheel and keys.
+ *
+ * The drawing is larger than the view by a margin on each side, and within it a movement only scrolls, for which browsers paint nothing and
+ * (other than for a transform) build no layers. Beyond it the elements of what is seen are put in, and the drawing begins from there.
+ */
 
 import { Camera, overlap, suffices } from "./camera";
 import { h, on, s, set } from "./dom";
@@ -20,7 +25,7 @@ export interface GraphEvents {
   busy(busy: boolean): void;
 }
 
-/** Elements that are made before they are seen, so that moving shows no gaps. */
+/** Pixels of the drawing beyond the view on each side: it is painted again after so much movement. `.graph` of the style has them too. */
 const MARGIN = 300;
 /** Pixels that a pointer may move in a click. */
 const STILL = 4;
@@ -49,6 +54,10 @@ export class GraphView {
   private labelled = 0;
   /** The part of the drawing that has its elements. */
   private filled: Rect | undefined;
+  /** Where the drawing was painted. */
+  private painted: Point & { readonly scale: number } = { x: NaN, y: NaN, scale: NaN };
+  /** Where the view was scrolled to. */
+  private scrolled: Point = { x: 0, y: 0 };
   private lit: ReadonlySet<number> = new Set();
   private chosen: ReadonlySet<number> = new Set();
   private added: ReadonlySet<number> = new Set();
@@ -205,6 +214,11 @@ export class GraphView {
     return saved(this.layout, this.line, this.heavy, (name) => style.getPropertyValue(name));
   }
 
+  /** Whether texts cannot be read as they are drawn. */
+  private get isSmall(): boolean {
+    return this.camera.scale < SMALL;
+  }
+
   /** How many elements there are just now. */
   get elements(): number {
     return this.drawn.size;
@@ -245,17 +259,26 @@ export class GraphView {
   }
 
   private drawNow(): void {
-    const { scale } = this.camera;
-    this.world.setAttribute("transform", this.camera.transform);
-    this.svg.classList.toggle("small", scale < SMALL);
+    const { x, y, scale } = this.camera;
+    if (this.svg.classList.toggle("small", this.isSmall) !== this.painted.scale < SMALL) {
+      // Nodes seen from afar have no elements of their texts.
+      this.clear();
+    }
     this.svg.classList.toggle("packed", this.layout?.isPacked === true);
     const enough = this.filled !== undefined && suffices(this.filled, this.camera.seen());
     if (!enough) {
       this.fill();
     }
+    const isNear = (here: number, there: number): boolean => Math.abs(here - there) <= MARGIN;
+    if (!enough || scale !== this.painted.scale || !isNear(x, this.painted.x) || !isNear(y, this.painted.y)) {
+      this.painted = { x, y, scale };
+      this.world.setAttribute("transform", `translate(${x + MARGIN},${y + MARGIN}) scale(${scale})`);
+    }
+    this.element.scrollTo(MARGIN + this.painted.x - x, MARGIN + this.painted.y - y);
+    this.scrolled = { x: this.element.scrollLeft, y: this.element.scrollTop };
     if (!enough || scale !== this.labelled) {
       this.labelled = scale;
-      const nodes = scale < SMALL ? (this.layout?.nodes ?? []) : [];
+      const nodes = this.isSmall ? (this.layout?.nodes ?? []) : [];
       this.labels.replaceChildren(...labels(nodes, { isDrawn: (id) => this.drawn.has(id), marks: (kernels) => this.marksOf(kernels) }, scale));
     }
   }
@@ -289,7 +312,7 @@ export class GraphView {
   }
 
   private made(placed: PlacedNode): SVGGElement {
-    const element = nodeElement(placed, this.line);
+    const element = nodeElement(placed, this.isSmall ? undefined : this.line);
     const { id, title, sources, foot } = placed.node;
     element.setAttribute("id", `${this.ids}node-${id}`);
     element.setAttribute("role", "option");
@@ -299,7 +322,7 @@ export class GraphView {
   }
 
   private madeEdge(placed: PlacedEdge): SVGGElement {
-    const element = edgeElement(placed, placed.edge.bytes >= this.heavy);
+    const element = edgeElement(placed, placed.edge.bytes >= this.heavy, !this.isSmall);
     this.markEdge(element, placed);
     return element;
   }
@@ -452,6 +475,14 @@ export class GraphView {
       },
       { passive: false },
     );
+    // By the browser's own keys and gestures.
+    on(this.element, "scroll", () => {
+      const { scrollLeft, scrollTop } = this.element;
+      if (!this.awaited && (scrollLeft !== this.scrolled.x || scrollTop !== this.scrolled.y)) {
+        this.camera.pan(this.scrolled.x - scrollLeft, this.scrolled.y - scrollTop);
+        this.draw();
+      }
+    });
     on(this.element, "keydown", (event) => {
       if (!event.ctrlKey && !event.metaKey && !event.altKey && this.key(event.key)) {
         event.preventDefault();
