@@ -14,6 +14,7 @@ import pytest
 
 from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProcess, RunProgram
+from jaxsight.runs.merging import merged
 from jaxsight.runs.page.document import LARGEST, document
 from jaxsight.runs.page.sections import RunSummary
 from jaxsight.wire.messages.compiling import Memory
@@ -79,7 +80,8 @@ PROGRAM = RunProgram(
 def page(*programs: RunProgram, command: str = "train.py") -> str:
     process = RunProcess(1, 0, ("python", command), 0.0, {}, "0.12.0", "3.12.1", 9.0)
     process.programs += programs
-    return document(RunSummary(("python", command), 0, 0.0, 9.0, "0.1"), [process])
+    summary = RunSummary(("python", command), 0, 0.0, 9.0, "0.1")
+    return document(summary, [process], merged([process]))
 
 
 def words(page: str) -> str:
@@ -111,7 +113,8 @@ def test_a_recompilation_of_several_processes_is_shown_once() -> None:
         RunProcess(1, 0, ("python",), 0.0, {}, "0.12.0", "3.12.1", 9.0, 0, [PROGRAM, longer]),
         RunProcess(2, 0, ("python",), 0.0, {}, "0.12.0", "3.12.1", 9.0, 1, [PROGRAM, longer]),
     ]
-    shown = words(document(RunSummary(("python",), 0, 0.0, 9.0, "0.1"), processes))
+    summary = RunSummary(("python",), 0, 0.0, 9.0, "0.1")
+    shown = words(document(summary, processes, merged(processes)))
     (listed,) = re.findall("f compiled .*? help:", shown.replace("train.py:3 compiled", "compiled"))
     assert listed == (
         "f compiled 2 more times (5.50 s) (x: f32[9]) → f32[8] "

@@ -10,11 +10,15 @@ import getpass
 import platform
 import re
 from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TypeVar
 
 _PATH = re.compile(r"(?<![\w.:/\\<-])(?:~|[A-Za-z]:)?(?:[/\\][\w.+@~-]+){2,}[/\\]?")
 """An absolute path with at least two parts; `a/b` is a quotient or a relative path."""
+_LIBRARY = re.compile(r"[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3[\d.]*t?)[/\\].*")
+"""The part of a library's path that is the same on all machines."""
+_FOLDERS = re.compile(r"[^\s=,'\"]*[/\\](?=[^/\\])")
 _HOST = re.compile(r"ssh://[^\s/'\"]+")
 _WORD = re.compile(r"[^\W\d]\w*")
 _SHORTEST = 3
@@ -35,14 +39,14 @@ def own_names() -> list[tuple[str, str]]:
 
 
 def anonymous(data: Data, programs: Iterable[str], names: Iterable[tuple[str, str]]) -> Data:
-    """Return a copy of JSON data that names no path, user or host.
+    """Return a copy of data that names no path, user or host; of libraries, paths begin there.
 
     Args:
-        data: what JSON can say.
+        data: what JSON can say, and dataclasses of it.
         programs: texts whose words are no names of persons: jaxprs and HLO.
         names: those to replace, each with what stands for it.
     """
-    words = {word for text in programs for word in _WORD.findall(text)}
+    words = {word for text in programs for word in _WORD.findall(_PATH.sub("", text))}
     replaced = {name: other for name, other in names if name not in words}
     any_name = re.compile(
         "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in sorted(replaced, key=len)[::-1])
@@ -51,7 +55,7 @@ def anonymous(data: Data, programs: Iterable[str], names: Iterable[tuple[str, st
 
     def plain(text: str) -> str:
         text = _HOST.sub("ssh://host", text)
-        text = _PATH.sub(lambda found: re.split(r"[/\\]", found[0].rstrip("/\\"))[-1], text)
+        text = _PATH.sub(lambda found: _shortened(found[0]), text)
         return any_name.sub(lambda found: replaced[found[0]], text)
 
     def copied(value: object) -> object:
@@ -61,8 +65,23 @@ def anonymous(data: Data, programs: Iterable[str], names: Iterable[tuple[str, st
             case dict():
                 return {key: copied(each) for key, each in value.items()}
             case list() | tuple():
-                return [copied(each) for each in value]
+                return type(value)(map(copied, value))
+            case _ if is_dataclass(value) and not isinstance(value, type):
+                own = {each.name: copied(getattr(value, each.name)) for each in fields(value)}
+                return type(value)(**own)
             case _:
                 return value
 
     return copied(data)  # type: ignore[return-value]
+
+
+def without_folders(command: Iterable[str]) -> tuple[str, ...]:
+    """Return a command of whose paths and addresses only the last parts are left."""
+    return tuple(_FOLDERS.sub("", argument) for argument in command)
+
+
+def _shortened(path: str) -> str:
+    """Return the name of a file; of a library's, the path from the library on."""
+    if library := _LIBRARY.search(path):
+        return f"…{library[0]}"
+    return re.split(r"[/\\]", path.rstrip("/\\"))[-1]

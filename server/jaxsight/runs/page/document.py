@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jaxsight.files import reading
 from jaxsight.runs.collected import RunProcess
-from jaxsight.runs.merging import CompiledFunction, merged
+from jaxsight.runs.merging import CompiledFunction
 from jaxsight.runs.page import sections
 from jaxsight.runs.page.markup import Markup, element, joined
 from jaxsight.runs.page.sections import RunSummary
@@ -25,12 +25,18 @@ _FOR_PROGRAMS = 700_000
 _HERE = Path(__file__).parent
 
 
-def document(run: RunSummary, processes: Sequence[RunProcess]) -> str:
+def document(
+    run: RunSummary, processes: Sequence[RunProcess], functions: Sequence[CompiledFunction]
+) -> str:
     """Return a run as a page of HTML, of at most `LARGEST` bytes.
 
     The programs that took longest come first; what is left out, is said.
+
+    Args:
+        run: the run.
+        processes: those that imported JAX.
+        functions: what they compiled (`merged`).
     """
-    functions = merged(processes)
     own = [each for each in functions if not _is_operation(each)]
     texts = KeptTexts(_FOR_TEXTS)
     listed = sections.function_list(own, texts, len(processes), _FOR_PROGRAMS)

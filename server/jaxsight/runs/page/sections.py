@@ -24,7 +24,7 @@ _OPERATIONS = 60
 """Operations that are listed, a choice."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunSummary:
     """The run itself."""
 

@@ -99,11 +99,11 @@ async def report(
         jaxsight report --run -o run.html -- python train.py --epochs 1
     """
     if ran:
-        if targets or against or sweep or measured or anonymize or set_name or allow:
-            raise CommandError("`--run` takes no options but `--output` and `--python`")
+        if targets or against or sweep or measured or set_name or allow:
+            raise CommandError("`--run` takes only `--output`, `--python` and `--anonymize`")
         from jaxsight.cli.recording.compiled import report_run  # others do not wait for it
 
-        return report_run(functions, output, python)
+        return report_run(functions, output, python, anonymize=anonymize)
     with failing_on(NoPage):
         template()
     errors = Printer(stderr=True)
