@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from jaxsight.page import framed
 from tests.report import sample
 
 NASTY = '</script><img src="https://example.org/x.png" onerror="document.title=1"><b>'
@@ -189,3 +190,24 @@ def test_on_paper_are_all_kernels_and_the_source(opened: Page) -> None:
     assert "line_10 = 10" in opened.locator(".printed pre").inner_text()
     assert opened.locator(".rows").first.is_hidden()
     assert opened.evaluate("document.documentElement.getAttribute('data-theme')") == "light"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dark"),
+    [('data-jp-theme-light="false"', True), ('class="vscode-light"', False)],
+)
+def test_a_frame_in_a_notebook_has_its_theme(
+    browser: Browser, tmp_path: Path, attributes: str, dark: bool
+) -> None:
+    file = tmp_path / "notebook.html"
+    output = framed(sample.page(), "kernels of f", "<b>a table</b>", 700, 480)
+    file.write_text(f"<!DOCTYPE html><body {attributes}>{output}", encoding="utf-8")
+    context = browser.new_context(color_scheme="null")  # the system's: light
+    page = context.new_page()
+    page.goto(file.as_uri())
+    panel = page.frame_locator("iframe[title='kernels of f']")
+    panel.locator(".node").first.wait_for()
+    theme = panel.locator("html[data-theme=dark]" if dark else "html[data-theme=light]")
+    theme.wait_for(state="attached")
+    assert page.get_by_text("a table").is_hidden()
+    context.close()

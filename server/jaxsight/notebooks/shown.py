@@ -8,6 +8,7 @@ and `nbconvert` has it as SVG.
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import sys
 from collections.abc import Callable
@@ -26,10 +27,6 @@ _HEIGHT = 480
 """Pixels of the panel, a choice: a graph of ten kernels, and the list below it."""
 _MOST_DRAWN = 300
 """Kernels that are drawn without scripts: larger pictures are no longer read, and take seconds."""
-_STYLE = (
-    ".jaxsight-frame{width:100%;border:1px solid #8884;border-radius:4px}"
-    ".jaxsight-frame~.jaxsight-still{display:none}"
-)
 
 
 @dataclass(frozen=True)
@@ -66,31 +63,20 @@ class ShownKernels:
         return page.embedded(data, f"jaxsight: {self.kernels.function}")
 
     def _repr_html_(self) -> str:
-        text = self.kernels.table_html()
+        name = f"kernels of {self.kernels.function}"
+        still = self.kernels.table_html()
         if self.timings is not None:
-            text += f"<pre>{html.escape(str(self.timings))}</pre>"
+            still += f"<pre>{html.escape(str(self.timings))}</pre>"
         if len(self.kernels.graph.kernels) <= _MOST_DRAWN:
             drawn = base64.b64encode(self.svg().encode()).decode("ascii")
-            name = html.escape(f"kernels of {self.kernels.function}", quote=True)
-            text += f'<img alt="{name}" src="data:image/svg+xml;base64,{drawn}">'
-        still = f'<div class="jaxsight-still">{text}</div>'
-        frame = self._frame() if self.interactive else ""
-        return f"<div><style>{_STYLE}</style>{frame}{still}</div>"
+            still += f'<img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{drawn}">'
+        return page.framed(self._inside(), name, still, self.width, self.height or _HEIGHT)
 
-    def _frame(self) -> str:
-        """Return the panel in a frame; nothing where the page was not built."""
-        try:
-            inside = html.escape(self.page(), quote=True)
-        except page.NoPage:
-            return ""
-        style = f"height:{self.height or _HEIGHT:.0f}px"
-        if self.width:
-            style += f";max-width:{self.width:.0f}px"
-        title = html.escape(f"kernels of {self.kernels.function}", quote=True)
-        return (
-            f'<iframe class="jaxsight-frame" sandbox="allow-scripts" title="{title}" '
-            f'style="{style}" srcdoc="{inside}"></iframe>'
-        )
+    def _inside(self) -> str:
+        """Return the page of the frame; nothing where there is to be none, or it was not built."""
+        with contextlib.suppress(page.NoPage):
+            return self.page() if self.interactive else ""
+        return ""
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None

@@ -62,5 +62,42 @@ def served() -> str:
     return _titled("jaxsight").replace("connect-src 'none'", "connect-src 'self'", 1)
 
 
+_DARK = (
+    "[data-jp-theme-light=false],.vscode-dark,.vscode-high-contrast:not(.vscode-high-contrast-light)"
+    ",html[theme=dark],.dark-theme"
+)
+_LIGHT = "[data-jp-theme-light=true],.vscode-light,.vscode-high-contrast-light,.light-theme"
+"""What JupyterLab and nbconvert, VS Code, Colab and marimo write on a page that has a theme of its
+own. The scheme of a frame or a picture is that of the system for what is inside (CSS Color
+Adjustment Module Level 1, `color-scheme`)."""
+_STYLE = (
+    ".jaxsight-frame{width:100%;border:1px solid #8884;border-radius:4px}"
+    ".jaxsight-frame~.jaxsight-still{display:none}"
+    f":is({_DARK}) :is(.jaxsight-frame,.jaxsight-still img){{color-scheme:dark}}"
+    f":is({_LIGHT}) :is(.jaxsight-frame,.jaxsight-still img){{color-scheme:light}}"
+)
+
+
+def framed(page: str, title: str, still: str, width: float | None, height: float) -> str:
+    """Return HTML for the output of a notebook's cell, in the notebook's theme.
+
+    Args:
+        page: what `embedded` returns, for a frame that has scripts and nothing else; it may be
+            empty.
+        title: of the frame.
+        still: HTML for where frames are removed.
+        width: pixels that it may take.
+        height: pixels of the frame.
+    """
+    frame = ""
+    if page:
+        style = f"height:{height:.0f}px" + (f";max-width:{width:.0f}px" if width else "")
+        frame = (
+            f'<iframe class="jaxsight-frame" sandbox="allow-scripts" title="{html.escape(title)}" '
+            f'style="{style}" srcdoc="{html.escape(page)}"></iframe>'
+        )
+    return f'<div><style>{_STYLE}</style>{frame}<div class="jaxsight-still">{still}</div></div>'
+
+
 def _titled(title: str) -> str:
     return template().replace("<title>jaxsight</title>", f"<title>{html.escape(title)}</title>", 1)

@@ -11,7 +11,7 @@ reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 Noted = Callable[[object, tuple[object, ...], dict[str, object]], None]
@@ -28,7 +28,9 @@ def watch(note: Noted, failed: Callable[[Exception], None]) -> Callable[[], None
 
     state: Any = api._post_hook_state
 
-    def called(function: object, args: Any, kwargs: Any, results: object) -> None:
+    def called(
+        function: object, args: Iterable[object], kwargs: Mapping[str, object], results: object
+    ) -> None:
         try:
             note(function, tuple(args), dict(kwargs))
         except Exception as error:  # noqa: BLE001 - nothing here may disturb the program
