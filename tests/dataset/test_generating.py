@@ -29,7 +29,7 @@ from tests.searches import part
 ROOT = Path(__file__).parents[2]
 RUFF = ROOT / ".venvs" / "lint" / "bin" / "ruff"
 RULES = "E,F,W,I,N,B,C4,PIE,SIM,UP,D2,D3,D401,D403,D415"
-SAMPLE = [generate(Spec(), number) for number in range(340)]
+SAMPLE = [generate(Spec(), number) for number in range(20 * len(CATEGORIES))]
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_another_process_writes_the_same_programs(hash_seed: str) -> None:
 
 def test_another_seed_writes_other_programs() -> None:
     texts = {program.text for program in SAMPLE}
-    assert not texts & {generate(Spec(seed=1), number).text for number in range(340)}
+    assert not texts & {generate(Spec(seed=1), number).text for number in range(len(SAMPLE))}
 
 
 def test_categories_have_equal_parts_and_there_are_many_templates() -> None:
@@ -75,7 +75,7 @@ def test_categories_have_equal_parts_and_there_are_many_templates() -> None:
 def test_all_dtypes_and_ranks_occur() -> None:
     arrays = [
         leaf
-        for program in [*SAMPLE, *(generate(Spec(), number) for number in range(340, 1000))]
+        for program in [*SAMPLE, *(generate(Spec(), number) for number in range(len(SAMPLE), 1000))]
         for item in program.arguments.values()
         for leaf in leaves(item)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-VERSION = 1
+VERSION = 2
 """Another version has other columns, or columns with another meaning."""
 
 PASSED = "passed"
@@ -156,12 +156,14 @@ ROWS = (
     Column("equation_count", "int64", "Equations of the jaxpr, inner ones included."),
     Column("jaxpr", "string", "The jaxpr."),
     Column("stablehlo", "string", "The StableHLO."),
+    Column("unoptimized_hlo", "string", "The HLO with which XLA begins, before its passes."),
     Column("hlo", "string", "The optimized HLO for this machine's CPU."),
     Column("normal_form", "string", "The program as `jaxsight sourcerize` writes it.", True),
     Column("targets", List(_TARGET), "Kernels, memory and estimates for each target."),
     Column("alignment", List(_ALIGNMENT), "Expression, equation and HLO instructions."),
     Column("backward_jaxpr", "string", "The jaxpr" + _BACKWARD, True),
     Column("backward_stablehlo", "string", "The StableHLO" + _BACKWARD, True),
+    Column("backward_unoptimized_hlo", "string", "The unoptimized HLO" + _BACKWARD, True),
     Column("backward_hlo", "string", "The optimized HLO" + _BACKWARD, True),
     Column("backward_equation_count", "int64", "Equations" + _BACKWARD, True),
     Column("backward_targets", List(_TARGET), "`targets`" + _BACKWARD, True),

@@ -30,6 +30,7 @@ CATEGORIES = (
     "blocks",
     "nested transformations",
     "helper functions",
+    "pallas",
 )
 
 DTYPES = (
@@ -38,7 +39,7 @@ DTYPES = (
     *("bool", "complex64", "complex128"),
 )
 
-GENERATOR = 2
+GENERATOR = 3
 """The version of the generator: another one writes other programs for the same seed."""
 
 

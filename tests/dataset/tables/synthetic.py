@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.dataset.making.make import MadeDataset
-from jaxsight.dataset.schema import ROWS, Column, List, Struct, Type
+from jaxsight.dataset.schema import ROWS, VERSION, Column, List, Struct, Type
 from jaxsight.dataset.spec import Spec
 from jaxsight.dataset.tables import building
 from jaxsight.dataset.tables.manifest import Manifest
@@ -52,7 +52,7 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
     split = SPLITS[number % len(SPLITS)]
     return {
         **_record(ROWS),
-        "schema_version": 1,
+        "schema_version": VERSION,
         "number": number,
         "split": split,
         "source_code": f"import jax.numpy as jnp\n\n\ndef f(x):\n    return jnp.sin(x) + {number}\n",

@@ -139,7 +139,10 @@ def test_damaged_files_are_found(
     [
         ("{", "damaged manifest.json"),
         ("[]", "damaged manifest.json"),
-        ('{"schema_version": 7}', "has schema version 7"),
+        (
+            '{"schema_version": 1}',
+            "has schema version 1, and this jaxsight reads 2; make it again, into a new folder",
+        ),
     ],
 )
 def test_a_damaged_manifest_is_no_dataset(content: str, message: str, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ HOLES = {"mapped", "mixed", "smooth", "prepared", "reduced", "moved", "scanned",
 
 _DRAWS = ("choose", "chance", "between", "sample", "dtype", "size", "shape", "floating")
 _DECIDED = re.compile(r"(?<![A-Za-z])[A-Z][A-Z0-9]*(?![A-Za-z])")
+_A = re.compile(r"\b([Aa]) (?=[aei]|o(?!ne)|un(?!i))")
 _BUILTINS = {
     **{each.__name__: each for each in (len, min, max, range, round, float, str, int, tuple)},
     **{each.__name__: each for each in (sum, zip, list, enumerate, sorted, dict, isinstance)},
@@ -98,7 +99,8 @@ class Expansion:
             argument = self._type(parameter.annotation)
             self.parameters[name] = argument
             self._remember(name, argument, is_given=True)
-        self.title = self._replaced(ast.get_docstring(tree) or "")
+        title = self._replaced(ast.get_docstring(tree) or "")
+        self.title = _A.sub(r"\1n ", title)
         self.name = self._replaced(tree.name)
         rest = [each for each in tree.body[1:] if not _assigns_decided(each)]
         self._block(rest)

@@ -37,7 +37,7 @@ SMOOTH = {
     "jax.nn.leaky_relu({x})": "activated",
     "jax.nn.log_sigmoid({x})": "log_probabilities",
     "jax.nn.soft_sign({x})": "softened",
-    "0.3 * {x} + jax.nn.relu6({x})": "activated",
+    "0.3 * {x} + jax.nn.relu6({x})": "leaky",
     "jax.nn.selu({x})": "activated",
     "jax.nn.mish({x})": "activated",
     "0.2 * {x} - jax.nn.hard_tanh({x})": "clipped",
@@ -68,6 +68,12 @@ SMOOTH = {
     "1.5 * {x}": "scaled",
 }
 """Functions of real numbers, and names for their results."""
+
+EVERYDAY = (
+    *("bounded", "wave", "logs", "softened", "gate", "rates", "activated", "inverse", "gated"),
+    *("scaled", "decay", "rectified"),
+)
+"""Names of the results of those that most programs of people have."""
 
 SPECIAL = {
     "lax.lgamma(jnp.abs({x}) + 0.5)": "log_gamma",
@@ -200,7 +206,7 @@ INTEGER_TESTS = ("{x} > {m}", "{x} % {m} == 0", "{x} % 2 != 1", "({x} & 3) == 1"
 
 REDUCTIONS = {
     "jnp.mean({x}{a})": "average",
-    "jnp.sum({x}{a}) / 8.0": "total",
+    "jnp.sum({x}{a}) / {x}.size": "total",
     "jnp.max({x}{a})": "largest",
     "jnp.min({x}{a})": "smallest",
     "jnp.var({x}{a})": "variance",
@@ -246,10 +252,10 @@ NORMAL_FORMS = {
     "{x} * jax.nn.softmax({x}, {a})": "attended",
     "jnp.square(jax.nn.softmax({x}, {a}))": "sharpened",
     "jax.nn.log_softmax({x}, {a})": "log_probabilities",
-    "jnp.tanh({x} - jnp.mean({x}, {a}, keepdims=True))": "centered",
+    "jnp.square({x} - jnp.mean({x}, {a}, keepdims=True))": "squared_deviations",
     "{x} / (jnp.max(jnp.abs({x}), {a}, keepdims=True) + 1e-1)": "normalized",
     "{x} * lax.rsqrt(jnp.mean({x} ** 2, {a}, keepdims=True) + 1e-1)": "normalized",
-    "jnp.sin({x} / (jnp.std({x}, {a}, keepdims=True) + 0.5))": "standardized",
+    "{x} / (jnp.std({x}, {a}, keepdims=True) + 0.5)": "rescaled",
 }
 
 PLAIN = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -40,15 +41,28 @@ IMPORTS = {
     "dataclass": "from dataclasses import dataclass",
     "checkpoint_name": "from jax.ad_checkpoint import checkpoint_name",
     "linear_call": "from jax.custom_derivatives import linear_call",
+    "pl": "from jax.experimental import pallas as pl",
     "AxisType": "from jax.sharding import AxisType",
     "NamedSharding": "from jax.sharding import NamedSharding",
     "PartitionSpec": "from jax.sharding import PartitionSpec",
 }
 _STANDARD = ("dataclasses", "functools", "typing")
 
-_LONGEST = 66
-"""Characters of an expression; calls inside of longer ones are assigned to names. A choice: with
-its name and indentation it fits a line."""
+_LONGEST = 84
+"""Characters of a statement with its indentation; calls inside of longer ones are assigned to
+names. A choice: brackets that `ast.unparse` leaves out fit the line, too."""
+
+_RESULTS = {
+    "mean": "mean", "sum": "total", "max": "largest", "min": "smallest", "std": "deviation",
+    "abs": "magnitude", "sqrt": "root", "rsqrt": "inverse_root", "tanh": "bounded", "sin": "wave",
+    "cos": "wave", "exp": "exponential", "square": "squares", "softmax": "weights",
+    "sigmoid": "gate", "softplus": "rates", "log": "logs", "log1p": "logs", "arange": "places",
+    "array": "values", "normal": "noise", "uniform": "noise", "where": "chosen", "dot": "product",
+    "grad": "gradient", "vmap": "batched", "jit": "compiled", "astype": "converted",
+    "ones_like": "ones", "zeros": "zeros", "ShapeDtypeStruct": "shape", "zeros_like": "zeros",
+    "full_like": "filled", "einsum": "product",
+}  # fmt: skip
+"""Names of what functions return, for calls that need one."""
 
 
 def module(program: Expansion) -> str:
@@ -100,8 +114,9 @@ def _tidied(
     while before != (before := ast.dump(ast.Module(kept, []))):
         kept = _without_unread(kept, _read([*kept, *everything]), always)
     kept = _without_copies(kept, parameters)
-    taken = {*_read([*kept, *everything]), *_assigned([*kept, *everything])}
-    return list(_short(kept, 1, taken))
+    taken = {*_read([*kept, *everything]), *_assigned([*kept, *everything]), *always}
+    kept = list(_short(_returning(kept), 1, taken))
+    return _renumbered(kept, {*_read([*kept, *everything]), *_assigned([*kept, *everything])})
 
 
 def _nodes(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
@@ -187,6 +202,38 @@ def _without_selves(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     return kept
 
 
+def _returning(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return statements in which no value gets a name only to be returned."""
+    kept: list[ast.stmt] = []
+    for statement in body:
+        match kept[-1:], statement:
+            case [ast.Assign([ast.Name(name)], value)], ast.Return(ast.Name(read)) if name == read:
+                kept[-1] = ast.Return(value)
+                continue
+            case _, ast.FunctionDef() | ast.For() | ast.With() | ast.If():
+                statement.body = _returning(statement.body)
+        kept.append(statement)
+    return kept
+
+
+_NUMBERED = re.compile(r"([a-z]{3,}(?:_[a-z]+)*)\d+")
+
+
+def _renumbered(body: list[ast.stmt], taken: set[str]) -> list[ast.stmt]:
+    """Return statements in which no name has a number where that without one is free."""
+    shorter = {
+        name: match[1]
+        for name in sorted(taken)
+        if (match := _NUMBERED.fullmatch(name))
+        and match[1] not in taken
+        and f"{match[1]}1" not in taken
+    }
+    for node in _nodes(body):
+        if isinstance(node, ast.Name) and node.id in shorter:
+            node.id = shorter[node.id]
+    return body
+
+
 def _is_rule(function: ast.FunctionDef) -> bool:
     """Return whether a decorator registers a function."""
     return any(
@@ -201,14 +248,15 @@ def _short(body: Sequence[ast.stmt], depth: int, taken: set[str]) -> Iterator[as
         match statement:
             case ast.Assign() | ast.Return() | ast.Expr():
                 before: list[ast.stmt] = []
-                while len(ast.unparse(statement.value or statement)) + 4 * depth > _LONGEST:
+                while len(_text(statement)) + 4 * depth > _LONGEST and not _wraps(statement, depth):
                     call = _inner_call(statement)
                     if call is None:
                         break
+                    base = _RESULTS.get(getattr(call.func, "attr", ""), "part")
                     name = next(
                         name
                         for number in range(1, 99)
-                        if (name := f"part{number if number > 1 else ''}") not in taken
+                        if (name := f"{base}{number if number > 1 else ''}") not in taken
                     )
                     taken.add(name)
                     before.append(ast.Assign([ast.Name(name)], call))
@@ -219,7 +267,24 @@ def _short(body: Sequence[ast.stmt], depth: int, taken: set[str]) -> Iterator[as
         yield statement
 
 
-def _inner_call(statement: ast.stmt) -> ast.expr | None:
+def _wraps(statement: ast.stmt, depth: int) -> bool:
+    """Return whether a statement reads well with a part on each line."""
+    match getattr(statement, "value", None):
+        case ast.Call(args=arguments, keywords=keywords):
+            parts: list[ast.AST] = [*arguments, *keywords]
+        case ast.Tuple(parts) if isinstance(statement, ast.Assign):
+            pass
+        case _:
+            return False
+    longest = max(len(ast.unparse(part)) for part in parts) if parts else WIDTH
+    return len(parts) > 2 and longest + 4 * depth + 8 <= WIDTH
+
+
+def _text(statement: ast.stmt) -> str:
+    return ast.unparse(ast.fix_missing_locations(statement))
+
+
+def _inner_call(statement: ast.stmt) -> ast.Call | None:
     """Return the longest call inside of an expression that is worth a name."""
     value = getattr(statement, "value", None)
     scopes = (ast.Lambda, ast.GeneratorExp, ast.ListComp)
@@ -230,7 +295,7 @@ def _inner_call(statement: ast.stmt) -> ast.expr | None:
         for node in ast.walk(statement)
         if isinstance(node, ast.Call)
         and node is not value
-        and 16 <= len(ast.unparse(node)) <= _LONGEST  # shorter ones save no room
+        and 16 <= len(ast.unparse(node)) <= _LONGEST - 16  # shorter ones save no room
     ]
     return max(calls, key=lambda node: len(ast.unparse(node)), default=None)
 

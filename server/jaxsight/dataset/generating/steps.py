@@ -14,6 +14,7 @@ from jaxsight.dataset.generating.functions import (
     COMPLEX_FUNCTIONS,
     COMPLEX_PAIRS,
     CUMULATIVE,
+    EVERYDAY,
     GIVEN_PAIRS,
     INTEGER_FUNCTIONS,
     INTEGER_PAIRS,
@@ -41,12 +42,16 @@ class Term:
         dtype: as NumPy names it.
         rank: the number of its dimensions.
         is_given: whether it is an argument, or has the same bits eagerly and compiled.
+        reads: the values that it depends on.
+        name: a name for it, should it need one.
     """
 
     text: str
     dtype: str
     rank: int
     is_given: bool = False
+    reads: frozenset[str] = frozenset()
+    name: str = "inner"
 
     def __str__(self) -> str:
         return self.text if self.text.isidentifier() else f"({self.text})"
@@ -55,6 +60,14 @@ class Term:
 LONGEST = 36
 """Letters of an expression; a longer one is assigned to a name before it is used in another one. A
 choice: two of them fit a line."""
+
+_CURVED = {
+    **{pattern: name for pattern, name in PLAIN.items() if name in ("bounded", "wave", "logs")},
+    "jax.nn.softplus({x})": "rates",
+    "jnp.square(jnp.tanh({x}))": "squares",
+}
+
+_EVERYDAY = {pattern: name for pattern, name in SMOOTH.items() if name in EVERYDAY}
 
 
 class Steps:
@@ -69,13 +82,13 @@ class Steps:
         self.choices = choices
         self.let = let
 
-    def named(self, x: Term, base: str = "inner") -> Term:
+    def named(self, x: Term) -> Term:
         """Return a value as a name."""
-        return x if x.text.isidentifier() else replace(x, text=self.let(base, x.text))
+        return x if x.text.isidentifier() else replace(x, text=self.let(x.name, x.text))
 
-    def short(self, x: Term, base: str = "inner") -> Term:
+    def short(self, x: Term) -> Term:
         """Return a value whose expression is short."""
-        return x if len(x.text) <= LONGEST else self.named(x, base)
+        return x if len(x.text) <= LONGEST else self.named(x)
 
     def applied(
         self, table: Mapping[str, str], x: Term, y: Term | None = None, **holes: object
@@ -88,11 +101,10 @@ class Steps:
         small = {"k": self.choices.between(2, 4), "m": self.choices.between(3, 9)}
         mask = self.choices.choose(3, 7, 15, 31, 63)
         text = pattern.format(x=x, y=y, mask=mask, **small, **holes)
-        both = y is None or y.is_given
-        result = Term(text, x.dtype, max(x.rank, y.rank if y else 0), x.is_given and both)
-        if x.dtype in FLOATS:
-            result = replace(result, is_given=False)
-        return self.short(result, name)
+        is_given = x.is_given and (y is None or y.is_given) and x.dtype not in FLOATS
+        rank = max(x.rank, y.rank if y else 0)
+        reads = x.reads | y.reads if y else x.reads
+        return self.short(Term(text, x.dtype, rank, is_given, reads, name))
 
     def unary(self, x: Term, is_smooth: bool = False) -> Term:
         """Return a function of the elements of a value, of the same dtype."""
@@ -103,8 +115,11 @@ class Steps:
         if x.dtype in INTEGERS:
             return self.applied(INTEGER_FUNCTIONS, x)
         table = SMOOTH | (SPECIAL if x.dtype in WIDE else {})
-        if x.is_given and not is_smooth and self.choices.chance(0.2):
+        if x.is_given and not is_smooth and self.choices.chance(0.15):
             table = JUMPING
+        elif self.choices.chance(0.7):
+            # Nobody scales a value twice.
+            table = {pattern: name for pattern, name in _EVERYDAY.items() if name != x.name}
         return self.applied(table, x)
 
     def binary(self, x: Term, y: Term, is_smooth: bool = False) -> Term:
@@ -133,13 +148,22 @@ class Steps:
         """Return an expression that depends on each of some values."""
         x = self._tree(values, self.choices.between(1, 3), is_smooth)
         for value in values:
+            if value.text in x.reads:
+                continue
             if x.dtype in FLOATS:
-                extra = self.choices.choose("jnp.sin({})", "0.5 * {}", "{}", "jnp.tanh({})")
-                x = replace(x, text=f"{self.short(x)} + {extra.format(value)}", is_given=False)
+                extra = self.choices.choose(
+                    "{} + {}", "{} + 0.5 * {}", "{} - {}", "{} + jnp.tanh({})"
+                )
+                text = extra.format(self.short(x), value)
+                x = replace(x, text=text, is_given=False, name="total")
             else:
                 x = self.binary(x, value)
-            x = replace(self.short(x), rank=max(x.rank, value.rank))
-        return x
+            reads = x.reads | {value.text}
+            x = replace(self.short(x), rank=max(x.rank, value.rank), reads=reads)
+        if is_smooth and "(" not in x.text:
+            return self.applied(_CURVED, x)  # the derivative of a sum reads nothing
+        is_bare = any(x.text == value.text for value in values)
+        return self.unary(x, is_smooth) if is_bare else x
 
     def smooth(self, *values: Term) -> Term:
         """Return an expression with a derivative everywhere that depends on each of some values."""
@@ -147,7 +171,8 @@ class Steps:
 
     def _tree(self, values: tuple[Term, ...], depth: int, is_smooth: bool) -> Term:
         if depth <= 0 or (depth == 1 and self.choices.chance(0.2)):
-            return self.choices.pick(values)
+            leaf = self.choices.pick(values)
+            return replace(leaf, reads=frozenset({leaf.text}))
         if self.choices.chance(0.5):
             return self.unary(self._tree(values, depth - 1, is_smooth), is_smooth)
         one, other = (self._tree(values, depth - 1, is_smooth) for _ in range(2))
@@ -258,22 +283,24 @@ class Steps:
             if kind < 0.7 and x.dtype in (*COMPLEX, "bool"):
                 return self.number(x, "float32")
             return self.unary(x)
-        if not x.rank or kind < 0.4:
+        if not x.rank or kind < 0.3:
             return self.unary(x)
         if kind < 0.6:
             return self.reduced(x, None if self.choices.chance(0.3) else self.axis(x))
-        if kind < 0.72:
+        if kind < 0.78:
             return self.normalised(x)
         return self.moved(x) if kind < 0.9 else self.scanned(x)
 
     def more(self, x: Term, *others: Term, most: int = 4) -> list[Term]:
         """Return what a function returns: a value after up to so many random steps, or two."""
-        x = self.named(x, "result")
         for other in others:
             if other.dtype == x.dtype and self.choices.chance(0.3):
-                x = self.named(self.binary(x, other), "combined")
-        for _ in range(self.choices.between(0, most)):
-            x = self.named(self.step(x), "stage")
+                x = self.binary(x, other)
+        for _ in range(min(most, self.choices.choose(0, 0, 1, 1, 1, 2, 2, 3))):
+            before, x = x, self.step(x)
+            if x.rank < before.rank and self.choices.chance(0.6):
+                break  # people seldom go on with what they have reduced
         if x.dtype in FLOATS and x.rank and self.choices.chance(0.1):
-            return [x, self.named(self.reduced(x), "summary")]
+            x = self.named(x)
+            return [x, self.reduced(x)]
         return [x]

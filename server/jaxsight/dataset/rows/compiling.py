@@ -33,6 +33,7 @@ class Executable:
 
     compiled: Any
     stablehlo: str
+    unoptimized_hlo: str
     hlo: str
     graph: Graph
     memory: Memory
@@ -90,6 +91,7 @@ def compile(direction: Direction, *, quickly: bool = False) -> Executable:
     return Executable(
         _Flat(compiled, compiled.in_tree),
         str(lowered.as_text()),
+        str(lowered.as_text("hlo")),
         hlo,
         read(hlo, constants=constants, barriers=barriers, trips=dict(facts["trips"])),
         memory,

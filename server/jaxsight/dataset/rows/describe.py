@@ -94,7 +94,9 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Record
         "finite": finiteness(program, results),
         "inputs": _dependence(program, direction, executable, results),
     }
-    backwards: Record = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equation_count", "targets"))
+    backwards: Record = dict.fromkeys(
+        ("jaxpr", "stablehlo", "unoptimized_hlo", "hlo", "equation_count", "targets")
+    )
     gradient = "not applicable"
     is_differentiable = program.is_differentiable and has_derivative(direction)
     if is_differentiable:
@@ -181,6 +183,7 @@ def _described(
         "equation_count": len(names),
         "jaxpr": str(direction.traced.jaxpr),
         "stablehlo": executable.stablehlo,
+        "unoptimized_hlo": executable.unoptimized_hlo,
         "hlo": executable.hlo,
         "targets": [
             on_cpu(executable),
@@ -295,6 +298,7 @@ def _backward(
     row = {
         "jaxpr": str(derivative.traced.jaxpr),
         "stablehlo": pullback.stablehlo,
+        "unoptimized_hlo": pullback.unoptimized_hlo,
         "hlo": pullback.hlo,
         "equation_count": len(primitives(derivative.program)),
         "targets": [on_cpu(pullback), *labels(derivative, [t for t in targets if t != CPU])],

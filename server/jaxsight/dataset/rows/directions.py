@@ -34,6 +34,11 @@ class Direction:
         """The jaxpr."""
         return opened(self.traced.jaxpr)
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether it has Pallas kernels, which are interpreted on the CPU."""
+        return "pallas_call" in primitives(self.program)
+
 
 def forward(function: Callable[..., object], arguments: tuple[object, ...]) -> Direction:
     """Trace a function.

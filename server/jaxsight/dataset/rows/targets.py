@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import contextlib
 from collections.abc import Sequence
+from typing import Self
 
 import jax
 
+from jaxsight.dataset.compat import kernels
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.rows import compiling
 from jaxsight.dataset.rows.directions import Direction
@@ -21,10 +23,21 @@ from jaxsight.workers.compilation.direct import DirectCompiler, NoCompiler
 
 
 class TargetCompilers:
-    """Compiler processes, one for each environment, started when they are needed."""
+    """Compiler processes, one for each environment, started when they are needed.
+
+    They end with the context.
+    """
 
     def __init__(self) -> None:
         self._running: dict[str, DirectCompiler] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        with contextlib.ExitStack() as ending:
+            for compiler in self._running.values():
+                ending.push(compiler)
 
     def start(self, names: Sequence[str]) -> None:
         """Start the compilers of targets, if there are some."""
@@ -38,8 +51,11 @@ class TargetCompilers:
         return [self._label(direction, parse(name)) for name in names]
 
     def _label(self, direction: Direction, target: Target) -> Record:
+        traced = direction.traced
+        if direction.has_kernels:
+            traced = kernels.compiled(traced)
         try:
-            artifact = lowering.artifact(direction.traced, target.platform, target.capability)
+            artifact = lowering.artifact(traced, target.platform, target.capability)
         except Exception as error:  # noqa: BLE001 - JAX's, about a platform
             return refusal(target, f"{type(error).__name__}: {error}")
         if artifact.distribution is not None:

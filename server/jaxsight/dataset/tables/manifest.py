@@ -142,7 +142,8 @@ def read(out: Path) -> Manifest:
         record = json.loads(content)
         version = record["schema_version"]
         if version != VERSION:
-            raise NoDataset(f"{out} has schema version {version}; this jaxsight reads {VERSION}")
+            message = f"{out} has schema version {version}, and this jaxsight reads {VERSION}"
+            raise NoDataset(f"{message}; make it again, into a new folder")
         parts = {name: _file(**file) for name, file in record.pop("files").items()}
         known = {each.name for each in fields(Manifest)}
         return Manifest(**{name: record[name] for name in known - {"files"}}, files=parts)

@@ -6,5 +6,6 @@ import importlib
 import pkgutil
 
 MODULES = [
-    importlib.import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)
+    importlib.import_module(each.name)
+    for each in pkgutil.walk_packages(__path__, prefix=f"{__name__}.")
 ]

@@ -6,8 +6,8 @@ from jaxsight.dataset.generating.snippets import template
 
 
 @template("expression tree", "arithmetic", 3)
-def NAME_terms(FIRST: F[S], SECOND: F[S], THIRD: F[S[K:], RULE], FOURTH: F[()]):
-    """Evaluate an expression of NAME."""
+def combine_NAME(FIRST: F[S], SECOND: F[S], THIRD: F[S[K:], RULE], FOURTH: F[()]):
+    """Combine NAME elementwise."""
     S, RULE = shape(0, 4), choose("normal", "positive", "unit", "uniform")
     K = choose(0, 0, 0, between(0, len(S)))
     NAME = choose("signals", "energies", "prices", "distances", "reactions", "losses", "images")
@@ -82,8 +82,8 @@ def NAME_bits(words: INT[S], salt: INT[S], offsets: INT[S[1:]]):
 
 
 @template("mixed types", "arithmetic")
-def mixed_types(x: W[S], y: SMALL[S]):
-    """Compute with an array of W and one of SMALL."""
+def combine_W_and_SMALL(x: W[S], y: SMALL[S]):
+    """Combine an array of W with one of SMALL."""
     S = shape(0, 4)
     SMALL = dtype("bfloat16", "float16", "int8", "uint8", "int16", "bool", "int32", "uint16")
     NARROW = dtype("bfloat16", "float16", "float32")
@@ -98,7 +98,7 @@ def mixed_types(x: W[S], y: SMALL[S]):
 
 @template("complex arithmetic", "arithmetic", 3)
 def complex_KIND(z: CPX[S], u: CPX[S], real_part: P[S], phase: P[S]):
-    """Combine complex numbers (KIND)."""
+    """Combine complex numbers."""
     S, KIND = shape(0, 3), choose("wave", "pair", "single")
     P = "float64" if CPX == "complex128" else "float32"
     if KIND == "wave":
@@ -143,8 +143,8 @@ def KIND_in_NAME(values: W[S], weights: W[S[-1]]):
 
 
 @template("elementary functions", "math", 3)
-def NAME_transform(x: F[S], y: F[S], scale: F[S[1:]]):
-    """Compute nested elementary functions of NAME."""
+def transform_NAME(x: F[S], y: F[S], scale: F[S[1:]]):
+    """Transform NAME elementwise."""
     S = shape(0, 4)
     NAME = choose("curves", "responses", "levels", "phases", "angles", "growth")
     z: F[S] = mapped(x, 3)
@@ -159,8 +159,8 @@ def NAME_transform(x: F[S], y: F[S], scale: F[S[1:]]):
 
 
 @template("special functions", "math", 3)
-def KIND_terms(a: W[S, RULE], b: W[S, OTHER]):
-    """Compute a special function of two arguments (KIND)."""
+def elementwise_KIND(a: W[S, RULE], b: W[S, OTHER]):
+    """Evaluate the special function KIND elementwise."""
     S = shape(0, 2, 16)
     KIND, RULE, OTHER = choose(
         *(("gammainc", "positive", "positive"), ("betaln", "positive", "positive")),
@@ -197,7 +197,7 @@ def KIND_terms(a: W[S, RULE], b: W[S, OTHER]):
 
 @template("gamma and zeta functions", "math", 4)
 def KIND_curve(a: W[S, "positive"], b: W[S, OTHER]):
-    """Compute KIND of two arguments."""
+    """Evaluate the special function KIND elementwise."""
     S = shape(0, 2, 16)
     KIND = choose("igamma", "igammac", "zeta", "polygamma", "igamma_grad_a", "betainc")
     OTHER = "uniform" if KIND == "betainc" else "positive"
@@ -214,7 +214,7 @@ def KIND_curve(a: W[S, "positive"], b: W[S, OTHER]):
 
 @template("derivatives of gamma functions", "math", 2)
 def NAME_slope_by_KIND(a: W[S, "positive"], b: W[S, "positive"]):
-    """Differentiate NAME values by their shape parameter (KIND)."""
+    """Differentiate NAME values by their shape parameter."""
     S = shape(0, 2, 12)
     KIND = choose("grad", "jvp", "value_and_grad", "direct")
     NAME = choose("cdf", "probability", "mass")
@@ -288,7 +288,7 @@ def KIND_values(x: F[S], y: F[S]):
 
 @template("masked math", "math")
 def NAME_in_two_regimes(x: F[S], y: F[S]):
-    """Compute functions that differ where arguments compare differently."""
+    """Use another formula where a condition on the arguments holds."""
     S, NAME = shape(0, 4), choose("blend", "mask", "split", "switch", "guard")
     condition = choose(compared(x), compared(x, y))
     first: F[S] = choose(mixed(x, y), mapped(x))
@@ -299,7 +299,7 @@ def NAME_in_two_regimes(x: F[S], y: F[S]):
 
 @template("bits of floats", "math")
 def KIND_of_float(x: D[S, "positive"]):
-    """Inspect the bits of D values (KIND)."""
+    """Work on the bits of D values."""
     S, KIND = shape(0, 3), choose("exponent", "mantissa", "mix", "round_trip")
     D, BITS, DIGITS = choose(
         *(("float32", "int32", 23), ("float32", "uint32", 23), ("float64", "int64", 52)),

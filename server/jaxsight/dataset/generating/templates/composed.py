@@ -10,7 +10,7 @@ def FIRST_then_SECOND(x: F[S], reference: F[S]):
     """Apply FIRST, then SECOND."""
     S, COUNT = shape(0, 3, 12), between(2, 3)
     FIRST, SECOND, THIRD = sample(
-        ["smooth_out", "sharpen", "rescale", "warp", "encode", "blend", "tune"], 3
+        ["smooth_out", "sharpen", "rescale", "warp", "encode", "blend", "tune", "preprocess"], 3
     )
     with module:
 
@@ -25,7 +25,7 @@ def FIRST_then_SECOND(x: F[S], reference: F[S]):
         else:
 
             def SECOND(u: F[S], v: F[S]):
-                """Return the SECOND of two arrays."""
+                """Combine the hidden values with the reference."""
                 return smooth(u, v)
 
         def THIRD(u: F[S]):
@@ -44,7 +44,7 @@ def FIRST_then_SECOND(x: F[S], reference: F[S]):
 
 @template("jitted helper", "helper functions", 3)
 def NAME_by_KIND(x: F[S]):
-    """Call a jitted function with a static KIND."""
+    """Apply a jitted function with a static argument `KIND`."""
     S, NAME = shape(1, 3, 12), choose("summarize", "rescale", "transform_by")
     KIND, A = choose("axis", "mode", "degree", "gain"), between(0, len(S) - 1)
     with module:
@@ -95,7 +95,7 @@ def NAME_by_KIND(x: F[S]):
 
 @template("recursive helper", "helper functions", 2)
 def recursive_KIND(x: F[B, N]):
-    """Transform values recursively (KIND)."""
+    """Transform values recursively."""
     N, B, KIND = choose(4, 8, 16), shape(0, 1, 6), choose("halves", "depth", "butterfly")
     NAME = choose("combine_halves", "refine", "fold_up")
     with module:
@@ -149,7 +149,7 @@ def recursive_KIND(x: F[B, N]):
 
 @template("function of functions", "helper functions", 3)
 def KIND_of_FIRST_and_SECOND(x: F[S]):
-    """Build a function from FIRST and SECOND (KIND)."""
+    """Build a function from FIRST and SECOND, and apply it."""
     S, KIND = shape(0, 3, 12), choose("composition", "repetition", "factory", "residual", "blend")
     FIRST, SECOND = sample(["bend", "twist", "squeeze", "lift", "tilt"], 2)
     with module:
@@ -216,7 +216,7 @@ def KIND_of_FIRST_and_SECOND(x: F[S]):
 
 @template("constants and helpers", "helper functions", 3)
 def NAME_with_constants(x: F[S, N]):
-    """Compute with constants of the module."""
+    """Apply NAME with constants of the module."""
     N, S, NAME = between(2, 5), shape(0, 2, 10), choose("weigh", "project", "score")
     NUMBERS = tuple([choose(0.25, 0.5, 1.0, 1.5, -0.5, 2.0, -1.0) for K in range(N)])
     with module:
@@ -240,7 +240,7 @@ def NAME_with_constants(x: F[S, N]):
 
 @template("gradients of examples", "nested transformations", 3)
 def per_example_KIND_of_NAME(params: F[S], xs: F[B, S]):
-    """Compute the gradients of a NAME for each example."""
+    """Compute the gradients of the NAME for each example."""
     B, S, NAME = size(2, 8), shape(0, 2, 6), choose("loss", "energy", "objective")
     KIND = choose("grad", "value_and_grad", "jit", "argnums")
 
@@ -268,7 +268,7 @@ def per_example_KIND_of_NAME(params: F[S], xs: F[B, S]):
 
 @template("derivatives of derivatives", "nested transformations", 3)
 def KIND_of_NAME(x: W[S], y: W[S]):
-    """Compute derivatives of derivatives of a NAME."""
+    """Compute derivatives of derivatives of the NAME."""
     S, NAME = shape(0, 1, 8), choose("potential", "energy", "action")
     KIND = choose("grad_grad", "grad_norm", "jvp_grad", "jacfwd_grad", "vjp_jvp", "jit_grad")
 
@@ -302,7 +302,7 @@ def KIND_of_NAME(x: W[S], y: W[S]):
 
 @template("scan under vmap", "nested transformations", 3)
 def batched_KIND(xs: F[B, N, S], initial: F[S]):
-    """Run a loop for each sequence of a batch (KIND)."""
+    """Run a loop over each sequence of a batch."""
     B, N, S = size(2, 6), size(2, 8), shape(0, 1, 6)
     KIND = choose("scan", "fori", "cond", "checkpoint")
     NAME = choose("filter_one", "run_one", "summarize")
@@ -371,7 +371,7 @@ def NAME_under_KIND(xs: F[N, S], flags: BOOL[N]):
 
 @template("unrolled optimisation", "nested transformations", 3)
 def optimize_NAME(start: W[S], target: W[S]):
-    """Run gradient descent on a NAME in a loop (FORM)."""
+    """Run gradient descent on the NAME in a loop."""
     S, N, RATE = shape(0, 2, 8), between(2, 10), choose(0.1, 0.05, 0.01)
     NAME, FORM = choose("loss", "objective", "energy"), choose("fori", "scan", "unrolled")
 

@@ -43,7 +43,7 @@ def FIRST_or_SECOND(x: F[S], bias: F[S], mode: INDEX[below(COUNT)], flag: BOOL[(
 
 @template("piecewise", "conditionals", 3)
 def KIND_curve_of_NAME(x: F[S]):
-    """Evaluate a function with several regimes (KIND)."""
+    """Evaluate a function of NAME with several regimes."""
     S, NAME = shape(0, 4, 24), choose("distance", "time", "level")
     KIND = choose("where", "select", "nested", "pieces", "select_n", "clip", "lax_select")
     LOW, HIGH = choose(-0.5, -0.9, -1.3), choose(0.4, 0.9, 1.2)
@@ -97,7 +97,7 @@ def masked_NAME(x: F[S], limits: F[S], keep: BOOL[S[-1]]):
 
 @template("integer cases", "conditionals")
 def cases_of_KIND(codes: INT[S, below(6)], x: F[S]):
-    """Choose values by INT codes (KIND)."""
+    """Choose between values by INT codes."""
     S, KIND = shape(1, 3, 24), choose("choices", "table", "chain", "clamp")
     first: F[S] = mapped(x)
     second: F[S] = mapped(x)
@@ -273,7 +273,7 @@ def KIND_in_N_steps(
 
 @template("map and accumulate", "loops")
 def KIND_of_NAME(xs: F[N, S]):
-    """Process N NAME (KIND)."""
+    """Process N NAME, one after another."""
     N, S, NAME = size(3, 16), shape(0, 2, 12), choose("rows", "items", "series")
     KIND = choose("map", "associative_scan", "unrolled", "unrolled")
     if KIND == "map":

@@ -7,7 +7,7 @@ from jaxsight.dataset.generating.snippets import template
 
 @template("general convolution", "convolutions", 4)
 def NAME_convolution_of_RANK_axes(x: F[X], kernel: F[K], bias: F[OUTER], pointwise: F[OUTER, 3]):
-    """Convolve arrays of RANK spatial dimensions (NAME)."""
+    """Apply a NAME convolution over RANK spatial axes."""
     RANK, LAST = choose(1, 2, 2, 2, 3), chance(0.5)
     NAME = choose("plain", "dilated", "transposed", "grouped")
     GROUPS = 2 if NAME == "grouped" else 1
@@ -68,7 +68,7 @@ def KIND_filter(
     transposed: W[2, 2, C, 3],
     other_window: W[3],
 ):
-    """Filter a signal with KIND."""
+    """Filter a signal (KIND)."""
     N, M, K, B, C = size(6, 12), size(5, 12), between(2, 5), size(2, 4), between(1, 3)
     MODE = choose("same", "valid", "full")
     KIND = choose(*"convolve correlate conv convolve2d conv_transpose batched separable".split())

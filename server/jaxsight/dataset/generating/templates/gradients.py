@@ -6,8 +6,8 @@ from jaxsight.dataset.generating.snippets import template
 
 
 @template("gradient of a loss", "gradients", 4)
-def gradient_of_LOSS_KIND(params: F[S], data: F[S]):
-    """Differentiate a LOSS function (KIND)."""
+def gradient_of_LOSS(params: F[S], data: F[S]):
+    """Differentiate the LOSS with respect to its parameters."""
     S = shape(0, 3, 16)
     LOSS = choose("loss", "objective", "energy", "cost")
     KIND = choose("grad", "value_and_grad", "both", "twice")
@@ -42,7 +42,7 @@ def gradient_of_LOSS_KIND(params: F[S], data: F[S]):
 
 @template("forward derivatives", "gradients", 2)
 def directional_KIND(x: F[S], tangent: F[S]):
-    """Compute a directional derivative with KIND."""
+    """Compute a derivative along a tangent."""
     S = shape(0, 3, 16)
     KIND = choose("jvp", "linearize", "second", "both")
     NAME = choose("flow", "transform", "curve")
@@ -88,7 +88,7 @@ def pullback_of_NAME(x: F[S], cotangent: F[S]):
 
 @template("second derivatives", "gradients", 2)
 def KIND_of_NAME(x: W[N], v: W[N], shift: W[N]):
-    """Compute second derivatives of a function of a vector (KIND)."""
+    """Compute second derivatives of the NAME of a vector."""
     N = size(2, 8)
     KIND = choose("hessian", "jacfwd", "jacrev", "hvp", "laplacian", "newton", "divergence")
     NAME = choose("energy", "potential") if KIND[0] in "hln" else choose("field", "residuals")

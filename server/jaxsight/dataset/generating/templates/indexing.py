@@ -7,7 +7,7 @@ from jaxsight.dataset.generating.snippets import template
 
 @template("lookup", "indexing", 3)
 def lookup_KIND(table: D[N, TAIL], ids: INDEX[S, below(N)], other_ids: INDEX[S, below(N)]):
-    """Look up entries of a table by index (KIND)."""
+    """Look up entries of a table by index."""
     D, N, TAIL, S = choose(F, F, F, INT, CPX), size(3, 32), shape(0, 2, 12), shape(0, 2, 8)
     KIND = choose("index", "take", "clip", "fill", "gather", "computed", "pairs")
     source: D[N, TAIL] = prepared(table)
@@ -38,7 +38,7 @@ def lookup_KIND(table: D[N, TAIL], ids: INDEX[S, below(N)], other_ids: INDEX[S, 
 
 @template("scatter", "indexing", 7)
 def scatter_KIND(state: D[N, TAIL], ids: INDEX[K, below(N)], updates: D[K, TAIL]):
-    """Update rows of an array at indices (KIND)."""
+    """Update rows of an array at indices."""
     D, N = choose(F, F, F, F, dtype("int32", "int64", "uint32", "int16")), size(4, 24)
     TAIL = shape(0, 2, 8)
     K = size(2, min(N, 12))
@@ -69,7 +69,7 @@ def scatter_KIND(state: D[N, TAIL], ids: INDEX[K, below(N)], updates: D[K, TAIL]
 
 @template("segments", "indexing")
 def segment_KIND(x: F[K, TAIL], groups: INDEX[K, below(N)]):
-    """Compute a KIND by segment."""
+    """Combine the rows of each segment."""
     K, N, TAIL = size(4, 32), size(2, 8), shape(0, 1, 6)
     KIND = choose("sum", "mean", "softmax", "bincount", "one_hot", "max")
     terms: F[K, TAIL] = prepared(x)
@@ -128,7 +128,7 @@ def select_KIND(
     keep: BOOL[N, M],
     gates: F[N, M],
 ):
-    """Select elements of a matrix (KIND)."""
+    """Select elements of a matrix."""
     N, M = size(2, 16), size(3, 16)
     K = between(1, M - 1)
     KIND = choose("along", "permuted", "picked", "masked", "diagonal", "inverse", "gated")
@@ -153,8 +153,8 @@ def select_KIND(
 
 @template("integer indices", "indexing")
 def NAME_of_COUNT_points(x: F[N, TAIL]):
-    """Combine each element with COUNT others by computed indices."""
-    N, TAIL, COUNT = size(4, 32), shape(0, 1, 6), between(1, 3)
+    """Combine each element with COUNT of its neighbors."""
+    N, TAIL, COUNT = size(4, 32), shape(0, 1, 6), between(2, 4)
     NAME = choose("stencil", "neighbors", "finite_difference")
     source: F[N, TAIL] = prepared(x)
     index = jnp.arange(N)

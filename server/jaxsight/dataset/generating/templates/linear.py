@@ -54,7 +54,7 @@ def einsum_NAME(x: D[DIMS[0]], y: D[DIMS[1]], z: D[DIMS[2]]):
 
 @template("dot_general", "linear algebra", 4)
 def dot_KIND(x: D[LEFT], y: D[RIGHT]):
-    """Multiply arrays with dimension numbers (KIND)."""
+    """Multiply arrays along explicit dimension numbers."""
     B, N, M, K = size(2, 6), size(2, 12), size(2, 12), size(2, 12)
     KIND = choose("scaled", "plain", "batched", "vectors", "tensordot", "precise", "preferred")
     D = "bfloat16" if KIND == "scaled" else F
@@ -247,7 +247,7 @@ def KIND_features(x: W[N, N, "definite"], update: W[N], rows: W[N, M]):
 
 @template("fourier", "linear algebra", 3)
 def spectrum_KIND(x: W[BATCH, N], gains: W[N // 2 + 1], kernel: W[N]):
-    """Transform a signal to frequencies (KIND)."""
+    """Work on a signal in the frequency domain."""
     N, BATCH = choose(4, 6, 8, 10, 12, 16, 32), shape(0, 2, 6)
     C = "complex128" if W == "float64" else "complex64"
     KIND = choose("filter", "power", "convolution", "shift", "inverse", "plane")

@@ -38,7 +38,7 @@ def FORM_layers(params: PARAMS, x: F[B, SIZES[0]]):
 
 @template("tree map", "pytrees", 3)
 def tree_NAME_KIND(params: TREE, updates: TREE):
-    """Map a function over the leaves of trees (KIND)."""
+    """Map a function over the leaves of trees."""
     LEAVES = choose("w b", "scale shift gain", "q k v", "mean std", "left right center").split()
     NAME, KIND = choose("update", "map", "blend"), choose("tree", "sums", "norm", "items", "flat")
     TREE, FIRST = dict([(LEAF, array(F, shape(0, 2, 12))) for LEAF in LEAVES]), LEAVES[0]

@@ -7,7 +7,7 @@ from jaxsight.dataset.generating.snippets import template
 
 @template("sampling", "random numbers", 4)
 def sample_FIRST_and_SECOND(key: KEY, scale: F[choose((), S)]):
-    """Draw from two distributions (FIRST, SECOND)."""
+    """Combine draws from FIRST and SECOND distributions."""
     S, SPLIT = shape(0, 3, 16), choose("split", "fold", "index")
     KINDS = ["normal", "uniform", "gumbel", "exponential", "laplace", "range"]
     WIDER = [
@@ -130,7 +130,7 @@ def KIND_of_N_steps(key: KEY, x: W[S]):
 
 @template("shuffling", "random numbers", 6)
 def random_KIND(key: KEY, x: W[N]):
-    """Draw a random KIND for given values."""
+    """Draw random numbers for given values."""
     N, K = size(3, 16), between(1, 3)
     KIND = choose(
         *"permutation choice categorical dirichlet multivariate ball orthogonal gumbel_top".split(),

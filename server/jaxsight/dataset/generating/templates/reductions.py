@@ -45,18 +45,26 @@ def reduce_KIND_of_bits(x: D[S]):
 
 @template("general reduction", "reductions")
 def reduce_NAME(x: W[S]):
-    """Reduce over axis A with a function of its own."""
-    S, NAME = shape(1, 4, 12), choose("rows", "values", "norms")
-    A, FUNCTION = between(0, len(S) - 1), choose("combine", "merge", "join")
+    """Reduce over axis A with TITLE."""
+    S, NAME = shape(1, 4, 12), choose("rows", "values", "columns")
+    A = between(0, len(S) - 1)
+    # JAX's derivative of a reduction requires an associative function, and its identity.
+    FUNCTION, TITLE = choose(
+        ("hypotenuse", "the Euclidean norm"),
+        ("root_of_squares", "the Euclidean norm"),
+        ("compound", "compound growth"),
+        ("add_velocities", "relativistic addition of velocities"),
+    )
     source: W[S] = jnp.tanh(choose(x, prepared(x)))
 
     def FUNCTION(left, right):
-        return choose(
-            jnp.hypot(left, right),
-            jnp.sqrt(left**2 + right**2),
-            jnp.maximum(left, right) + 0.1 * jnp.minimum(left, right),
-            jnp.logaddexp(left, right),
-        )
+        if FUNCTION == "hypotenuse":
+            return jnp.hypot(left, right)
+        if FUNCTION == "root_of_squares":
+            return jnp.sqrt(left**2 + right**2)
+        if FUNCTION == "compound":
+            return left + right + choose(0.1, 0.5, 1.0) * left * right
+        return (left + right) / (1.0 + left * right)
 
     y: W[S[1:]] = lax.reduce(source, jnp.zeros((), jnp.W), FUNCTION, (A,))
     return more(y)
@@ -76,7 +84,7 @@ def running_NAME(x: F[S]):
 
 @template("integer cumulative", "reductions", 3)
 def KIND_of_counts(x: INT[S]):
-    """Compute a KIND of INT values along axis A."""
+    """Sort or accumulate INT values along axis A."""
     S, A = shape(1, 3, 24), 0
     KIND = choose("cumsum", "cumprod", "cummax", "cummin", "order", "descent")
     y: INT[S] = choose(x, mapped(x, 2), mixed(x))
@@ -94,7 +102,7 @@ def KIND_of_counts(x: INT[S]):
 
 @template("sorting", "reductions")
 def order_by_KIND(x: F[S, N], payload: F[S, N]):
-    """Order F values (KIND)."""
+    """Order F values along an axis."""
     S, N = shape(0, 2, 12), size(2, 32)
     K, BINS = min(N, between(1, 5)), size(4, 16)
     KIND = choose("value", "position", "top", "key", "rank", "quantile", "bucket", "approximation")
@@ -132,7 +140,7 @@ def order_by_KIND(x: F[S, N], payload: F[S, N]):
 
 @template("windows", "reductions", 3)
 def KIND_of_windows(x: W[S]):
-    """Pool windows with KIND."""
+    """Pool windows of an array (KIND)."""
     S, KIND = shape(1, 3, 16), choose("sums", "maxima", "minima", "products", "norms")
     FUNCTION, START = {
         "sums": ("lax.add", "0.0"),
@@ -259,7 +267,7 @@ def KIND_along_axis(x: D[S]):
 
 @template("nearest elements", "reductions", 2)
 def nearest_KIND_by_NAME(points: W[N, M], centers: W[K, M]):
-    """Find the nearest centers by NAME distance (KIND)."""
+    """Find the nearest centers by NAME distance."""
     N, K, M = size(3, 24), size(2, 12), size(2, 8)
     NAME = choose("euclidean", "manhattan", "chebyshev", "soft")
     KIND = choose("quantized", "residual", "cost", "counts", "update", "mask")

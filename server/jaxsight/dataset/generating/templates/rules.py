@@ -132,12 +132,28 @@ def rematerialised_NAME(x: F[S], weights: F[S]):
 
 
 @template("wrapped calls", "custom rules", 18)
-def KIND_around_NAME(x: W[S]):
-    """Compute values around a KIND."""
-    S, NAME = shape(0, 3, 12), choose("values", "function", "stage")
-    KIND = choose(
-        *"barrier scope composite callback callback stop copy device_put device_put sink".split(),
-        *"root platform linear_call empty empty stack token reshard".split(),
+def NAME(x: W[S]):
+    """TITLE."""
+    S = shape(0, 3, 12)
+    KIND, NAME, TITLE = choose(
+        ("barrier", "behind_barrier", "Compute with values that the compiler keeps in order"),
+        ("scope", "in_named_scope", "Compute in a named scope"),
+        ("composite", "squash_as_composite", "Apply a function that is one operation when lowered"),
+        ("callback", "evaluate_on_host", "Evaluate a part on the host"),
+        ("callback", "call_numpy", "Call NumPy from a compiled function"),
+        ("stop", "with_frozen_gate", "Gate values without differentiating the gate"),
+        ("copy", "copied_features", "Compute with a copy of intermediate values"),
+        ("device_put", "place_features", "Place intermediate values on the default device"),
+        ("device_put", "place_state", "Place a state on the default device"),
+        ("sink", "keep_statistics", "Keep intermediate values from being removed"),
+        ("root", "implicit_layer", "Solve an equation for each element, with implicit gradients"),
+        ("platform", "activation_by_platform", "Choose an activation by the platform"),
+        ("linear_call", "weigh_linearly", "Apply a function that is linear in its second argument"),
+        ("empty", "write_to_buffer", "Write values into a buffer without initial values"),
+        ("empty", "fill_workspace", "Fill a workspace, and go on with it"),
+        ("stack", "stacked_features", "Stack features and take them apart again"),
+        ("token", "after_token", "Compute after a token was created"),
+        ("reshard", "replicate_features", "Replicate intermediate values over a mesh"),
     )
     DEFAULTS = between(8, 20)
     y: W[S] = mapped(x, 2)
@@ -246,7 +262,7 @@ def composite_NAME(x: W[S], gains: W[S, "unit"]):
 
 @template("barriers and sinks", "custom rules", 3)
 def KIND_between_NAME(x: F[S]):
-    """Compute values with a KIND that the compiler keeps."""
+    """Keep the compiler from removing or moving work (KIND)."""
     S, NAME = shape(1, 3, 16), choose("values", "stages", "parts")
     KIND = choose("sink", "sink", "sink", "barrier", "pair", "stages")
     source: F[S] = prepared(x)

@@ -62,7 +62,7 @@ def pairwise_NAME(xs: F[N, K], ys: F[M, K]):
 
 @template("named axes", "vectorization", 2)
 def NAME_KIND(xs: W[B, S]):
-    """Relate each example to the batch with KIND."""
+    """Relate each example to the batch with `lax.KIND`."""
     B, S, NAME = size(2, 8), shape(0, 2, 8), choose("normalize", "center", "reweigh")
     KIND = choose("psum", "pmean", "pmax", "pmin", "all_gather", "axis_index")
 
@@ -82,7 +82,7 @@ def NAME_KIND(xs: W[B, S]):
 
 @template("sharded", "vectorization", 3)
 def sharded_FIRST_and_SECOND(x: W[N, M]):
-    """Process shards on a mesh with FIRST and SECOND."""
+    """Process shards on a mesh with `lax.FIRST` and `lax.SECOND`."""
     N, M, NAME = size(2, 8), size(2, 8), choose("local_step", "shard_sum", "reduce_shards")
     KINDS = "psum pmax pmin all_gather ppermute all_to_all axis_index psum_scatter".split()
     FIRST, SECOND = sample(KINDS, 2)

@@ -1,0 +1,1 @@
+"""Templates of Pallas kernels, and of programs over several devices."""
