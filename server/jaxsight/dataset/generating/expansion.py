@@ -383,7 +383,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _literal(value: Any) -> ast.expr:
-    return _parsed(repr(value))
+    return _parsed(repr(float(f"{value:.6g}") if isinstance(value, float) else value))
 
 
 def _array(dtype: str, *parts: Any) -> Array:

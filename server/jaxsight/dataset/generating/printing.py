@@ -271,7 +271,7 @@ def _wraps(statement: ast.stmt, depth: int) -> bool:
     """Return whether a statement reads well with a part on each line."""
     match getattr(statement, "value", None):
         case ast.Call(args=arguments, keywords=keywords):
-            parts: list[ast.AST] = [*arguments, *keywords]
+            parts: Sequence[ast.AST] = [*arguments, *keywords]
         case ast.Tuple(parts) if isinstance(statement, ast.Assign):
             pass
         case _:

@@ -49,27 +49,17 @@ def fused_NAME(x: D[N, C], y: D[N, C], bias: D[1, C]):
                 )
 
     rows = pl.BlockSpec((ROWS, C), lambda i: (i, 0))
-    if WITH_BIAS:
-        whole = pl.BlockSpec((1, C), lambda i: (0, 0))
-        call = pl.pallas_call(
-            NAME_kernel,
-            grid=(BLOCKS,),
-            in_specs=[rows, rows, whole],
-            out_specs=rows,
-            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-            interpret=jax.default_backend() == "cpu",
-        )
-        result: D[N, C] = call(x, y, bias)
-    else:
-        call = pl.pallas_call(
-            NAME_kernel,
-            grid=(BLOCKS,),
-            in_specs=[rows, rows],
-            out_specs=rows,
-            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-            interpret=jax.default_backend() == "cpu",
-        )
-        result: D[N, C] = call(x, y)
+    call = pl.pallas_call(
+        NAME_kernel,
+        grid=(BLOCKS,),
+        in_specs=[rows, rows, pl.BlockSpec((1, C), lambda i: (0, 0))]
+        if WITH_BIAS
+        else [rows, rows],
+        out_specs=rows,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        interpret=jax.default_backend() == "cpu",
+    )
+    result: D[N, C] = call(x, y, bias) if WITH_BIAS else call(x, y)
     return more(result, most=2)
 
 
@@ -117,84 +107,54 @@ def tiled_NAME(x: F32[M * TILES, K * STEPS], y: F32[K * STEPS, N * COLUMNS]):
 
 @template("row kernel", "pallas", 3)
 def KIND_rows(x: D[N, C], scale: D[1, C]):
-    """Apply a KIND to each row in a kernel of its own."""
+    """Apply KIND to the rows of a block, in a kernel."""
     D, C, ROWS = dtype("float32", "float32", "bfloat16"), choose(16, 32, 64, 128), choose(8, 16, 32)
-    BLOCKS, EPSILON = choose(1, 2, 4, 8), choose(1e-2, 1e-3)
+    BLOCKS, EPSILON, SCALED = choose(1, 2, 4, 8), choose(1e-2, 1e-3), chance(0.5)
     N = ROWS * BLOCKS
     KIND = choose("softmax", "layer_norm", "rms_norm", "log_softmax", "l2_norm")
-    SCALED = chance(0.5)
     with module:
+
+        def KIND(rows: D[ROWS, C]):
+            """Return the rows, each of them normalised."""
+            if KIND in ("softmax", "log_softmax"):
+                shifted = rows - jnp.max(rows, axis=-1, keepdims=True)
+                if KIND == "log_softmax":
+                    total = jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True)
+                    return shifted - jnp.log(total)
+                weights = jnp.exp(shifted)
+                return weights / jnp.sum(weights, axis=-1, keepdims=True)
+            if KIND == "layer_norm":
+                centered = rows - jnp.mean(rows, axis=-1, keepdims=True)
+                variance = jnp.mean(centered**2, axis=-1, keepdims=True)
+                return centered * lax.rsqrt(variance + EPSILON)
+            if KIND == "rms_norm":
+                return rows * lax.rsqrt(jnp.mean(rows**2, axis=-1, keepdims=True) + EPSILON)
+            return rows / jnp.sqrt(jnp.sum(rows**2, axis=-1, keepdims=True) + EPSILON)
+
         if SCALED:
 
             def KIND_kernel(x_ref, scale_ref, out_ref):
                 """Normalise the rows of a block, and scale its columns."""
-                rows: D[ROWS, C] = x_ref[...]
-                if KIND in ("softmax", "log_softmax"):
-                    shifted = rows - jnp.max(rows, axis=-1, keepdims=True)
-                    if KIND == "softmax":
-                        weights = jnp.exp(shifted)
-                        normal = weights / jnp.sum(weights, axis=-1, keepdims=True)
-                    else:
-                        total = jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True)
-                        normal = shifted - jnp.log(total)
-                elif KIND == "layer_norm":
-                    centered = rows - jnp.mean(rows, axis=-1, keepdims=True)
-                    variance = jnp.mean(centered**2, axis=-1, keepdims=True)
-                    normal = centered * lax.rsqrt(variance + EPSILON)
-                elif KIND == "rms_norm":
-                    power = jnp.mean(rows**2, axis=-1, keepdims=True)
-                    normal = rows * lax.rsqrt(power + EPSILON)
-                else:
-                    power = jnp.sum(rows**2, axis=-1, keepdims=True)
-                    normal = rows / jnp.sqrt(power + EPSILON)
-                out_ref[...] = choose(normal * scale_ref[...], normal * (1.0 + scale_ref[...]))
+                normal = KIND(x_ref[...])
+                out_ref[...] = normal * choose(scale_ref[...], 1.0 + scale_ref[...])
         else:
 
             def KIND_kernel(x_ref, out_ref):
                 """Normalise the rows of a block."""
                 inputs: D[ROWS, C] = x_ref[...]
                 rows: D[ROWS, C] = settled(inputs)
-                if KIND in ("softmax", "log_softmax"):
-                    shifted = rows - jnp.max(rows, axis=-1, keepdims=True)
-                    if KIND == "softmax":
-                        weights = jnp.exp(shifted)
-                        normal = weights / jnp.sum(weights, axis=-1, keepdims=True)
-                    else:
-                        total = jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True)
-                        normal = shifted - jnp.log(total)
-                elif KIND == "layer_norm":
-                    centered = rows - jnp.mean(rows, axis=-1, keepdims=True)
-                    variance = jnp.mean(centered**2, axis=-1, keepdims=True)
-                    normal = centered * lax.rsqrt(variance + EPSILON)
-                elif KIND == "rms_norm":
-                    power = jnp.mean(rows**2, axis=-1, keepdims=True)
-                    normal = rows * lax.rsqrt(power + EPSILON)
-                else:
-                    power = jnp.sum(rows**2, axis=-1, keepdims=True)
-                    normal = rows / jnp.sqrt(power + EPSILON)
-                out_ref[...] = normal
+                out_ref[...] = KIND(rows)
 
     rows = pl.BlockSpec((ROWS, C), lambda i: (i, 0))
-    if SCALED:
-        call = pl.pallas_call(
-            KIND_kernel,
-            grid=(BLOCKS,),
-            in_specs=[rows, pl.BlockSpec((1, C), lambda i: (0, 0))],
-            out_specs=rows,
-            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-            interpret=jax.default_backend() == "cpu",
-        )
-        normal: D[N, C] = call(x, scale)
-    else:
-        call = pl.pallas_call(
-            KIND_kernel,
-            grid=(BLOCKS,),
-            in_specs=[rows],
-            out_specs=rows,
-            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-            interpret=jax.default_backend() == "cpu",
-        )
-        normal: D[N, C] = call(x)
+    call = pl.pallas_call(
+        KIND_kernel,
+        grid=(BLOCKS,),
+        in_specs=[rows, pl.BlockSpec((1, C), lambda i: (0, 0))] if SCALED else [rows],
+        out_specs=rows,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        interpret=jax.default_backend() == "cpu",
+    )
+    normal: D[N, C] = call(x, scale) if SCALED else call(x)
     y: D[N, C] = choose(normal + 0.5 * x, normal * x, normal - jnp.tanh(x))
     return more(y, most=2)
 
