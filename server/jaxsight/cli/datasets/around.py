@@ -13,11 +13,12 @@ from jaxsight.dataset.spec import InvalidSpec
 from jaxsight.dataset.tables.arrow import MissingLibrary
 from jaxsight.dataset.tables.files import UnreadableFile
 from jaxsight.dataset.tables.manifest import NoDataset
+from jaxsight.dataset.tasks.baselines import NoBaseline
 from jaxsight.dataset.tasks.predictions import InvalidPredictions
 
 _PROBLEMS = (
     *(CannotMake, InvalidPredictions, InvalidSpec),
-    *(MissingLibrary, NoDataset, UnreadableFile),
+    *(MissingLibrary, NoBaseline, NoDataset, UnreadableFile),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from jaxsight.cli.datasets.around import explained, interruptible
+from jaxsight.cli.datasets.around import explained, interruptible, say_what_runs
 from jaxsight.cli.datasets.printing import print_evaluation
 from jaxsight.cli.datasets.progress import RowProgress
 from jaxsight.cli.errors import CommandError
@@ -143,8 +143,11 @@ def _asked(
     target: str,
     python: str | None,
 ) -> QuestionSet:
-    """Return what is asked; an interpreter is looked for only where programs are run."""
-    interpreter = user_interpreter(python) if task in RUN_PROGRAMS else ""
+    """Return what is asked; where programs are run, say so, and look for an interpreter."""
+    interpreter = ""
+    if task in RUN_PROGRAMS:
+        interpreter = user_interpreter(python)
+        say_what_runs(f"the source of rows of {one_line(str(dataset))}")
     return QuestionSet(task, dataset, split, seed, limit, target, interpreter)
 
 

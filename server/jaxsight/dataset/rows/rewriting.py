@@ -73,7 +73,7 @@ def compare(before: Program, after: Program) -> Record:
         "canonical_digest": found.program,
         "structure_digest": found.structure,
         "after_digest": found_after.program,
-        "validation": {"results": _agreement(first.results, second.results)},
+        "validation": {"results": agreement(first.results, second.results)},
         **origin(before),
         "_stablehlo": second.executable.stablehlo,
         "_results": packed(first.results),
@@ -92,7 +92,7 @@ def _figures(form: _Form) -> Record:
     return {"equation_count": equations, **{name: label[name] for name in _FIGURES}}
 
 
-def _agreement(expected: Sequence[jax.Array], results: Sequence[jax.Array]) -> str:
+def agreement(expected: Sequence[jax.Array], results: Sequence[jax.Array]) -> str:
     """Return how results agree.
 
     Raises:

@@ -18,6 +18,7 @@ from jaxsight.dataset.rows.describe import Rejected
 from jaxsight.dataset.rows.targets import TargetCompilers
 from jaxsight.dataset.schema import LONGEST
 from jaxsight.dataset.spec import Spec
+from jaxsight.dataset.tasks.judging import comparing
 from jaxsight.tracer.isolation import refusals
 from jaxsight.wire.frames import decode
 from jaxsight.wire.messages.requests import Trace
@@ -80,6 +81,10 @@ def _rewrite(request: Record) -> Record:
     return {"rewrite": rewriting.compare(before, replace(before, text=request["after"]))}
 
 
+def _compare(request: Record) -> Record:
+    return {"proved": comparing.compare(_program(request), request["others"], request["most"])}
+
+
 def _mine(request: Record) -> Record:
     project = request.get("project", {})
     if project:
@@ -112,5 +117,6 @@ _ACTIONS = {
     "survey": _survey,
     "describe": _describe,
     "check": _check,
+    "compare": _compare,
     "rewrite": _rewrite,
 }

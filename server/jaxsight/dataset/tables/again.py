@@ -8,10 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jaxsight.dataset.making.shards import ShardTask, make
-from jaxsight.dataset.program import Record
+from jaxsight.dataset.program import Program, Record
 from jaxsight.dataset.schema import TABLES, problem
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.verification import Verified
+
+COLUMNS = (
+    *("number", "source_code", "function", "arguments", "category", "template"),
+    *("transformations", "directions", "tags", "provenance"),
+)
+"""What `program` reads of a row."""
 
 
 def sample(out: Path, manifest: Manifest, count: int) -> list[Record]:
@@ -69,6 +75,11 @@ def program(row: Record) -> Record:
         "labels": row["tags"],
         "provenance": row["provenance"],
     }
+
+
+def bare_program(text: str, function: str, arguments: str) -> Record:
+    """Return a program of which only that is known with which it is called."""
+    return Program(0, text, function, {}, "", "").record() | {"arguments": json.loads(arguments)}
 
 
 def _difference(row: Record, record: Record) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from jaxsight.dataset.program import Record
-from jaxsight.dataset.tasks.task import TaskItem
+from jaxsight.dataset.tasks.task import DatasetTask, EstimatedTask, TaskItem
 
 
 class BaselineName(StrEnum):
@@ -16,26 +16,43 @@ class BaselineName(StrEnum):
 
     constant = "constant"
     nearest = "nearest"
+    jaxsight = "jaxsight"
 
 
-def predicted(
-    name: BaselineName, training: Sequence[TaskItem], asked: Sequence[TaskItem]
-) -> Iterator[Record]:
-    """Yield predictions for questions, as a file has them.
+class NoBaseline(Exception):
+    """A task has no such baseline; the text says which."""
 
-    Args:
-        name: `constant`: the most frequent answer in training; `nearest`: the answer for the
-            program that shares most shingles of operations.
-        training: questions with answers; at least one.
-        asked: the questions to answer.
-    """
+
+def constant(training: Sequence[TaskItem], asked: Sequence[TaskItem]) -> Iterator[Record]:
+    """Yield the most frequent answer of training for each question."""
     texts = [json.dumps(item.answer) for item in training]
-    constant = json.loads(Counter(texts).most_common(1)[0][0])
+    answer = json.loads(Counter(texts).most_common(1)[0][0])
+    return ({"id": item.id, "prediction": answer} for item in asked)
+
+
+def nearest(training: Sequence[TaskItem], asked: Sequence[TaskItem]) -> Iterator[Record]:
+    """Yield the answers for the programs of training that share most shingles of operations.
+
+    Raises:
+        NoBaseline: the questions are about two programs.
+    """
+    if any("second" in item.question for item in asked):
+        raise NoBaseline("two programs have no nearest one")
     for item in asked:
-        prediction = constant
-        if name is BaselineName.nearest:
-            prediction = max(training, key=lambda other: _shared(item, other)).answer
-        yield {"id": item.id, "prediction": prediction}
+        neighbour = max(training, key=lambda other: _shared(item, other))
+        yield {"id": item.id, "prediction": neighbour.answer}
+
+
+def estimated(task: DatasetTask, asked: Sequence[TaskItem]) -> Iterator[Record]:
+    """Yield jaxsight's own predictions.
+
+    Raises:
+        NoBaseline: it has none for the task.
+    """
+    if not isinstance(task, EstimatedTask):
+        raise NoBaseline("jaxsight has no estimate for this task without compiling")
+    for item in asked:
+        yield {"id": item.id, "prediction": task.estimate(item)}
 
 
 def _shared(first: TaskItem, second: TaskItem) -> int:

@@ -12,9 +12,9 @@ import jaxsight
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.tables.verification import Splits, Verified
 from jaxsight.dataset.tasks import predictions as reading
-from jaxsight.dataset.tasks.baselines import BaselineName, predicted
+from jaxsight.dataset.tasks.baselines import BaselineName, constant, estimated, nearest
 from jaxsight.dataset.tasks.predictions import GivenPredictions, InvalidPredictions
-from jaxsight.dataset.tasks.registry import task_of
+from jaxsight.dataset.tasks.registry import TaskName, task_of
 from jaxsight.dataset.tasks.selection import QuestionSet
 from jaxsight.dataset.tasks.task import DatasetTask, TaskGrade, TaskItem
 
@@ -100,14 +100,15 @@ def questions(asked: QuestionSet, *, with_answers: bool = False) -> Iterator[Rec
 
     Args:
         asked: what is asked.
-        with_answers: whether each has an `answer`, for training.
+        with_answers: whether each has an `answer`, and facts about it, for training.
 
     Raises:
         NoDataset, UnreadableFile, MissingLibrary: as `read_rows`.
     """
     with task_of(asked) as task:
         for item in asked.items(task):
-            yield {**item.question, "answer": item.answer} if with_answers else item.question
+            known = {"answer": item.answer, **item.facts} if with_answers else {}
+            yield {**item.question, **known}
 
 
 def baseline(asked: QuestionSet, name: str) -> list[Record]:
@@ -115,18 +116,26 @@ def baseline(asked: QuestionSet, name: str) -> list[Record]:
 
     Args:
         asked: what is asked.
-        name: `constant` or `nearest`; both know the answers for `train`.
+        name: `constant` or `nearest`, which know the answers for `train`, or `jaxsight`.
 
     Raises:
         InvalidPredictions: there is no question to learn from.
+        NoBaseline: the task has no such baseline.
         NoDataset, UnreadableFile, MissingLibrary: as `read_rows`.
     """
-    training = replace(asked, split="train", limit=None)
     with task_of(asked) as task:
+        items = asked.items(task)
+        if name == BaselineName.jaxsight:
+            return list(estimated(task, items))
+        # To make questions of pairs, programs run: as many as are asked must do.
+        limit = asked.limit if asked.task == TaskName.same_program else None
+        training = replace(asked, split="train", limit=limit)
         known = training.items(task)
         if not known:
             raise InvalidPredictions(f"the dataset has no question of {training}")
-        return list(predicted(BaselineName(name), known, asked.items(task)))
+        return list(
+            constant(known, items) if name == BaselineName.constant else nearest(known, items)
+        )
 
 
 def evaluate(

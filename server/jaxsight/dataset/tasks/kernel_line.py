@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.dataset.program import Record
@@ -22,14 +23,14 @@ class KernelLineTask:
     scores = ("hit", "lines")
     predicts_programs = False
 
-    def item(self, row: Record, chance: int) -> TaskItem | None:
+    def items(self, row: Record, chance: int) -> Sequence[TaskItem]:
         """Return the question about one kernel of a row; none if no kernel has a line.
 
         The HLO of the question is without metadata, which names equations.
         """
         figures = of_target(row, self.target)
         if figures is None:
-            return None
+            return []
         lines_of = {each["equation"]: _lines(each) for each in row["alignment"]}
         known = [
             (kernel, sorted({line for path in kernel["equations"] for line in lines_of[path]}))
@@ -38,7 +39,7 @@ class KernelLineTask:
         ]
         known = [(kernel, lines) for kernel, lines in known if lines]
         if not known:
-            return None
+            return []
         kernel, lines = known[chance % len(known)]
         question = {
             "source_code": row["source_code"],
@@ -47,7 +48,7 @@ class KernelLineTask:
             "hlo": _METADATA.sub("", figures["hlo"] or row["hlo"]),
             "kernel": {name: kernel[name] for name in ("name", "kind", "bytes_in", "bytes_out")},
         }
-        return TaskItem("", question, lines)
+        return [TaskItem("", question, lines)]
 
     def problem(self, prediction: object) -> str:
         """Return what is expected: a line, or several."""

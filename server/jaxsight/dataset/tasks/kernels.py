@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.dataset.program import Record
@@ -18,18 +19,16 @@ class KernelsTask:
     scores = ("exact", "within_one", "kinds")
     predicts_programs = False
 
-    def item(self, row: Record, chance: int) -> TaskItem | None:
+    def items(self, row: Record, chance: int) -> Sequence[TaskItem]:
         """Return the question about a row; its answer is the kinds of the kernels."""
         figures = of_target(row, self.target)
         if figures is None:
-            return None
+            return []
         shown = {name: row[name] for name in ("source_code", "function", "stablehlo")}
-        answer = [kernel["kind"] for kernel in figures["kernels"]]
-        facts = {"count": figures["kernel_count"], "kinds": answer}
-        is_whole = len(answer) == figures["kernel_count"]
-        return TaskItem(
-            "", {**shown, "target": self.target}, answer if is_whole else facts["count"], (), facts
-        )
+        kinds = [kernel["kind"] for kernel in figures["kernels"]]
+        is_whole = len(kinds) == figures["kernel_count"]
+        answer = kinds if is_whole else figures["kernel_count"]
+        return [TaskItem("", {**shown, "target": self.target}, answer)]
 
     def problem(self, prediction: object) -> str:
         """Return what is expected: a number, or a list of kinds."""
@@ -39,17 +38,21 @@ class KernelsTask:
 
     def grade(self, item: TaskItem, prediction: object) -> TaskGrade:
         """Compare the count; and the kinds, whatever their order, where they are given."""
-        wanted, kinds = item.facts["count"], item.facts["kinds"]
-        count = len(prediction) if isinstance(prediction, list) else prediction
-        assert isinstance(count, int)
-        off = abs(count - wanted)
-        given = prediction if isinstance(prediction, list) else []
+        off = abs(_count(prediction) - _count(item.answer))
+        kinds = 0.0
+        if isinstance(prediction, list) and isinstance(item.answer, list):
+            kinds = shared(Counter(item.answer), Counter(prediction))
         scores = {
             "exact": float(off == 0),
             "within_one": float(off <= 1),
-            "kinds": shared(Counter(kinds), Counter(given)),
+            "kinds": kinds,
         }
         return TaskGrade(scores, {"mean_absolute_error": float(off)})
+
+
+def _count(kernels: object) -> int:
+    """Return how many kernels a number or a list of kinds is."""
+    return len(kernels) if isinstance(kernels, list) else kernels  # type: ignore[return-value]
 
 
 def shared(wanted: Counter[str], given: Counter[str]) -> float:

@@ -8,9 +8,11 @@ from enum import StrEnum
 
 from jaxsight.dataset.tasks.kernel_line import KernelLineTask
 from jaxsight.dataset.tasks.kernels import KernelsTask
+from jaxsight.dataset.tasks.same_program import SameProgramTask
 from jaxsight.dataset.tasks.selection import QuestionSet
 from jaxsight.dataset.tasks.task import DatasetTask
 from jaxsight.dataset.tasks.temporaries import TemporariesTask
+from jaxsight.dataset.tasks.workers import TaskWorkers
 
 
 class TaskName(StrEnum):
@@ -18,10 +20,11 @@ class TaskName(StrEnum):
 
     kernels = "kernels"
     kernel_line = "kernel-line"
+    same_program = "same-program"
     temporaries = "temporaries"
 
 
-RUN_PROGRAMS: frozenset[TaskName] = frozenset()
+RUN_PROGRAMS = frozenset({TaskName.same_program})
 """Tasks that run programs, of the dataset or of a model."""
 
 
@@ -33,5 +36,8 @@ def task_of(asked: QuestionSet) -> Iterator[DatasetTask]:
             yield KernelsTask(asked.target)
         case TaskName.kernel_line:
             yield KernelLineTask(asked.target)
+        case TaskName.same_program:
+            with TaskWorkers(asked.python) as workers:
+                yield SameProgramTask(workers)
         case TaskName.temporaries:
             yield TemporariesTask(asked.target)

@@ -64,11 +64,20 @@ class QuestionSet:
         return hashlib.sha256(repr(sorted(named.items())).encode()).hexdigest()[:16]
 
     def items(self, task: DatasetTask) -> list[TaskItem]:
-        """Return the questions, in the order of rows.
+        """Return the questions, in the order of rows; made once, as that may run programs.
 
         Raises:
             NoDataset, UnreadableFile, MissingLibrary: as `read_rows`.
         """
+        if not self._made:
+            self._made.append(self._items(task))
+        return self._made[0]
+
+    @cached_property
+    def _made(self) -> list[list[TaskItem]]:
+        return []
+
+    def _items(self, task: DatasetTask) -> list[TaskItem]:
         numbers = [row["number"] for row in self.rows(self.split, ["number"])]
         ordered = sorted(numbers, key=lambda number: self._chance("row", number))
         chosen = frozenset(ordered[: self.limit])
@@ -77,12 +86,12 @@ class QuestionSet:
             if row["number"] not in chosen:
                 continue
             try:
-                item = task.item(row, self._chance("item", row["number"]))
+                items = task.items(row, self._chance("item", row["number"]))
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 damaged = f"row {row['number']} has wrong columns ({type(error).__name__})"
                 raise UnreadableFile(damaged) from error
-            if item is not None:
-                identity = f"{self.task}/{row['number']}"
+            for item in items:
+                identity = "/".join(filter(None, (self.task, str(row["number"]), item.id)))
                 question = {"id": identity, **item.question}
                 minhash = tuple(row["minhash"])
                 found.append(replace(item, id=identity, question=question, minhash=minhash))

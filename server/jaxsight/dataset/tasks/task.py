@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxsight.dataset.program import Record
 
@@ -18,7 +18,7 @@ class TaskItem:
         question: what a model is given, as JSON.
         answer: a prediction that gets full marks; None if none is known.
         minhash: that of the row, for the nearest neighbour.
-        facts: what grading needs beyond the question.
+        facts: about the answer, as JSON, for training and grading.
     """
 
     id: str
@@ -61,8 +61,8 @@ class DatasetTask(Protocol):
     @property
     def predicts_programs(self) -> bool: ...
 
-    def item(self, row: Record, chance: int) -> TaskItem | None:
-        """Return the question about a row, None if it has none.
+    def items(self, row: Record, chance: int) -> Sequence[TaskItem]:
+        """Return the questions about a row; ids are parts that differ, empty for a single one.
 
         Args:
             row: with `columns`, `number` and `minhash`.
@@ -76,6 +76,15 @@ class DatasetTask(Protocol):
 
     def grade(self, item: TaskItem, prediction: object) -> TaskGrade:
         """Return what a valid prediction for an item gets."""
+        ...
+
+
+@runtime_checkable
+class EstimatedTask(DatasetTask, Protocol):
+    """A task that jaxsight has an answer to which is no measurement."""
+
+    def estimate(self, item: TaskItem) -> object:
+        """Return jaxsight's own prediction."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.dataset.program import Record
@@ -22,13 +23,13 @@ class TemporariesTask:
     scores = ("within_10_percent", "exact")
     predicts_programs = False
 
-    def item(self, row: Record, chance: int) -> TaskItem | None:
+    def items(self, row: Record, chance: int) -> Sequence[TaskItem]:
         """Return the question about a row; none if its temporaries are not known."""
         figures = of_target(row, self.target)
         if figures is None or figures["temp_bytes"] is None:
-            return None
+            return []
         shown = {name: row[name] for name in ("source_code", "function", "stablehlo")}
-        return TaskItem("", {**shown, "target": self.target}, figures["temp_bytes"])
+        return [TaskItem("", {**shown, "target": self.target}, figures["temp_bytes"])]
 
     def problem(self, prediction: object) -> str:
         """Return what is expected: bytes."""

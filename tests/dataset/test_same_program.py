@@ -1,0 +1,133 @@
+"""The task `same-program`: mutants, rewrites, and how both are proved."""
+
+from __future__ import annotations
+
+import ast
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxsight.dataset import QuestionSet, baseline, evaluate, questions
+from jaxsight.dataset.tasks import changes
+from tests.dataset.tables.synthetic import dataset, row
+
+MODULE = '''\
+import jax.numpy as jnp
+
+
+def smooth(x, weights):
+    """Smooth numbers: über 1.5.
+
+    Example inputs:
+        x: f32[4, 3]
+        weights: f32[3]
+    """
+
+    def inner(u):
+        return (u - 0.25) / jnp.exp(u)
+
+    scaled = 1.5 * (x + weights)
+    squashed = jnp.tanh(inner(x))
+    total = jnp.sum(scaled - squashed, axis=0)
+    return total.astype(jnp.float32), jnp.where(x > 0, x, scaled)
+'''
+
+
+def changed(before: str, after: str) -> list[str]:
+    """The lines that are only in the second of two texts."""
+    return [line.strip() for line in after.splitlines() if line not in before.splitlines()]
+
+
+def test_a_mutant_differs_in_one_place_of_a_function() -> None:
+    found = list(changes.mutants(MODULE, random.Random(0)))
+    assert {name for name, _ in found} == set(changes.CHANGES)
+    lines = {
+        name: sorted(" ".join(changed(MODULE, it)) for at, it in found if at == name)
+        for name in changes.CHANGES
+    }
+    assert "return (u - 0.25) * jnp.exp(u)" in lines["operator"]
+    assert "squashed = jnp.sinh(inner(x))" in lines["function"]
+    assert "return jnp.exp(u) / (u - 0.25)" in lines["order"]
+    assert any(line.startswith("return total.astype(jnp.") for line in lines["dtype"])
+    assert all(
+        line.startswith("total = jnp.sum(scaled - squashed, axis=") for line in lines["axis"]
+    )
+    for _, mutant in found:
+        ast.parse(mutant)
+        assert mutant != MODULE
+        assert mutant.startswith(MODULE.partition("    def inner")[0])  # not in docstrings
+
+
+def test_mutants_depend_on_their_seed_alone() -> None:
+    first, again, other = (list(changes.mutants(MODULE, random.Random(seed))) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_a_rewrite_has_other_names_and_the_same_parameters() -> None:
+    text = changes.rewritten(MODULE, random.Random(3))
+    assert "scaled" not in text
+    assert "def smooth(x, weights):" in text
+    assert "def inner(u):" in text
+    ast.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'def f(x):\n    y = x\n    return f"{y}"\n',
+        "def f(x):\n    return x\n",
+        "x = 1\n",
+    ],
+)
+def test_a_module_with_nothing_to_change_stays(text: str) -> None:
+    assert changes.rewritten(text, random.Random(0)) == text
+    assert list(changes.mutants(text, random.Random(0))) == []
+
+
+def program(number: int) -> dict[str, object]:
+    """A row with a program; one of five is in `test`, and number 4 ends its process."""
+    source = f"""\
+import jax.numpy as jnp
+
+
+def f(x):
+    scaled = {number + 2}.5 * jnp.sin(x)
+    total = jnp.sum(scaled, axis=1) + 0.0 * jnp.sum(x, axis=-1)
+    return total / jnp.max(x, axis=0)[0]
+"""
+    source = "import os\nos._exit(1)\n" if number == 4 else source
+    return row(number, source_code=source, x64=False)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset whose programs have changes without an effect: of `axis=-1`, and of `0.0 *`."""
+    out = tmp_path_factory.mktemp("same") / "pairs"
+    dataset(out, map(program, range(15)), "jsonl")
+    return out
+
+
+@pytest.mark.slow
+def test_pairs_are_proved_and_scored(pairs: Path) -> None:
+    asked = QuestionSet("same-program", pairs, python=sys.executable)
+    known = list(questions(asked, with_answers=True))
+    assert len(known) == 8  # of rows 9 and 14
+    assert [each["answer"] for each in known].count(True) == 4
+    for each in known:
+        same, different = (
+            each["proof"] == "same jaxpr and results",
+            each["change"] in changes.CHANGES,
+        )
+        assert (same, different) == (each["answer"], not each["answer"])
+        assert each["first"] != each["second"]
+    truth = {each["id"]: each["answer"] for each in known}
+    assert evaluate(asked, truth).scores == {"accuracy": 1.0}
+    constant = evaluate(asked, dict.fromkeys(truth, True))
+    assert constant.scores == {"accuracy": 0.5}
+    assert sum(constant.reasons.values()) == 4
+    assert all(reason.endswith("was called the same") for reason in constant.reasons)
+    own = {each["id"]: each["prediction"] for each in baseline(asked, "jaxsight")}
+    assert evaluate(asked, own).scores["accuracy"] >= 0.5
