@@ -23,7 +23,7 @@ from jaxsight.dataset.tables.manifest import SplitName
 from jaxsight.dataset.tasks import evaluation
 from jaxsight.dataset.tasks.baselines import BaselineName
 from jaxsight.dataset.tasks.registry import RUN_PROGRAMS, TaskName
-from jaxsight.dataset.tasks.selection import QuestionSet
+from jaxsight.dataset.tasks.selection import IrForm, QuestionSet
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 
@@ -43,6 +43,8 @@ Limit = Annotated[
     int | None, typer.Option(min=1, help="Most rows to ask about.", show_default="all")
 ]
 
+Given = Annotated[IrForm, typer.Option(help="What source-from-ir shows.")]
+
 Target = Annotated[str, typer.Option(metavar="NAME", help="Device of kernels and memory.")]
 
 
@@ -56,6 +58,7 @@ def questions(
     seed: Seed = 0,
     limit: Limit = None,
     target: Target = "cpu",
+    given: Given = IrForm.stablehlo,
     with_answers: Annotated[
         bool, typer.Option("--with-answers", help="Add answers, for training.")
     ] = False,
@@ -67,7 +70,7 @@ def questions(
     predictions has lines with `id` and `prediction`.
     """
     with explained(), interruptible():
-        asked = _asked(task, dataset, split, seed, limit, target, python)
+        asked = _asked(task, dataset, split, seed, limit, target, given, python)
         count = _write(output, evaluation.questions(asked, with_answers=with_answers))
     Printer().print(f"{one_line(str(output))}: {units.count(count, 'question')}")
     return 0
@@ -84,6 +87,7 @@ def baseline(
     seed: Seed = 0,
     limit: Limit = None,
     target: Target = "cpu",
+    given: Given = IrForm.stablehlo,
     python: Python = None,
 ) -> int:
     """Write predictions without a model, to compare models with.
@@ -92,7 +96,7 @@ def baseline(
     program that shares most operations with the one that is asked about.
     """
     with explained(), interruptible():
-        asked = _asked(task, dataset, split, seed, limit, target, python)
+        asked = _asked(task, dataset, split, seed, limit, target, given, python)
         count = _write(output, evaluation.baseline(asked, name))
     Printer().print(f"{one_line(str(output))}: {units.count(count, 'prediction')}")
     return 0
@@ -112,6 +116,7 @@ def evaluate(
     seed: Seed = 0,
     limit: Limit = None,
     target: Target = "cpu",
+    given: Given = IrForm.stablehlo,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
@@ -121,7 +126,7 @@ def evaluate(
     a question that is not asked, or a second one, is an error: it is of other options.
     """
     with explained(), interruptible(), RowProgress() as progress:
-        asked = _asked(task, dataset, split, seed, limit, target, python)
+        asked = _asked(task, dataset, split, seed, limit, target, given, python)
 
         def report(done: int, wanted: int) -> None:
             progress.report("predictions", done, wanted)
@@ -141,14 +146,15 @@ def _asked(
     seed: int,
     limit: int | None,
     target: str,
+    given: IrForm,
     python: str | None,
 ) -> QuestionSet:
     """Return what is asked; where programs are run, say so, and look for an interpreter."""
     interpreter = ""
     if task in RUN_PROGRAMS:
         interpreter = user_interpreter(python)
-        say_what_runs(f"the source of rows of {one_line(str(dataset))}")
-    return QuestionSet(task, dataset, split, seed, limit, target, interpreter)
+        say_what_runs(f"the source of rows of {one_line(str(dataset))}, and what is predicted")
+    return QuestionSet(task, dataset, split, seed, limit, target, given, interpreter)
 
 
 def _write(output: Path, records: Iterable[Record]) -> int:

@@ -11,7 +11,7 @@ it, the call ends the process.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 from jaxlib import lapack
@@ -19,6 +19,9 @@ from jaxlib.mlir import ir
 
 from jaxsight.compiler.compat import jaxlib_alone
 from jaxsight.wire.meshes import ONE_DEVICE
+
+Executable: TypeAlias = Any
+"""A `LoadedExecutable` of jaxlib."""
 
 
 def run(text: str, arrays: Sequence[jax.Array], options: dict[str, str | bool]) -> list[jax.Array]:
@@ -30,11 +33,38 @@ def run(text: str, arrays: Sequence[jax.Array], options: dict[str, str | bool]) 
 
     Raise whatever parsing, compiling and running raise.
     """
+    return execute(load(text, options), arrays)
+
+
+def load(text: str, options: dict[str, str | bool]) -> Executable:
+    """Compile StableHLO for this machine's CPU; raise whatever parsing and compiling raise."""
     lapack._lapack.initialize()  # type: ignore[attr-defined]
     devices = jax.devices("cpu")[:1]
     with jaxlib_alone.context():
-        module = ir.Module.parse(text)
         settings = jaxlib_alone.options(devices, options, ONE_DEVICE)
-        executable: Any = jaxlib_alone.load(devices, module, settings)
+        return jaxlib_alone.load(devices, ir.Module.parse(text), settings)
+
+
+def execute(executable: Executable, arrays: Sequence[jax.Array]) -> list[jax.Array]:
+    """Return the results for flat arrays; raise whatever running raises."""
     results = executable.execute_sharded(list(arrays))
     return [shards[0] for shards in results.disassemble_into_single_device_arrays()]
+
+
+def hlo(executable: Executable) -> str:
+    """Return the optimized HLO."""
+    return str(executable.hlo_modules()[0].to_string())
+
+
+def custom_calls(text: str) -> set[str]:
+    """Return the foreign functions that StableHLO calls; raise whatever parsing raises."""
+    found: set[str] = set()
+
+    def visit(operation: Any) -> Any:
+        if operation.name.endswith("custom_call"):
+            found.add(str(operation.attributes["call_target_name"]).strip('"'))
+        return ir.WalkResult.ADVANCE
+
+    with jaxlib_alone.context():
+        ir.Module.parse(text).operation.walk(visit)
+    return found

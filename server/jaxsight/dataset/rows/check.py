@@ -53,7 +53,7 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
     def eagerly(arguments: tuple[object, ...]) -> list[jax.Array]:
         return jax.tree.leaves(loaded.function(*arguments))
 
-    comparison = _Comparison(unpacked(results), _coarsest(direction), eagerly, arguments)
+    comparison = ResultComparison(unpacked(results), coarsest(direction), eagerly, arguments)
     is_key = [jnp.issubdtype(each.dtype, jax.dtypes.prng_key) for each in direction.arguments]
     data = [
         jax.random.key_data(array) if of_key else array
@@ -69,7 +69,7 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
     }
 
 
-def _coarsest(direction: Direction) -> float:
+def coarsest(direction: Direction) -> float:
     """Return the largest tolerance among the dtypes of all values of a program."""
     dtypes = {
         variable.aval.dtype
@@ -81,7 +81,7 @@ def _coarsest(direction: Direction) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison:
+class ResultComparison:
     """What results of a program are compared with.
 
     Attributes:

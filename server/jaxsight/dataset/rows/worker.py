@@ -18,7 +18,7 @@ from jaxsight.dataset.rows.describe import Rejected
 from jaxsight.dataset.rows.targets import TargetCompilers
 from jaxsight.dataset.schema import LONGEST
 from jaxsight.dataset.spec import Spec
-from jaxsight.dataset.tasks.judging import comparing
+from jaxsight.dataset.tasks.judging import comparing, foreign, proving
 from jaxsight.tracer.isolation import refusals
 from jaxsight.wire.frames import decode
 from jaxsight.wire.messages.requests import Trace
@@ -37,7 +37,10 @@ def serve(requests: TextIO, answers: TextIO, *, is_foreign: bool) -> None:
         if is_foreign and count == 1:
             _compilers.start(request.get("targets", ()))  # a process, which is refused afterwards
             refusals.seal()
-        answers.write(json.dumps(_answer(request)) + "\n")
+        answer = _answer(request)
+        if "serial" in request:
+            answer["serial"] = request["serial"]
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
         if count % _PROGRAMS == 0:
             jax.clear_caches()  # type: ignore[no-untyped-call]
@@ -85,6 +88,18 @@ def _compare(request: Record) -> Record:
     return {"proved": comparing.compare(_program(request), request["others"], request["most"])}
 
 
+def _lower(request: Record) -> Record:
+    return foreign.lower(_program(request))
+
+
+def _prove(request: Record) -> Record:
+    return proving.prove(_program(request), request["stablehlo"], request["results"])
+
+
+def _source(request: Record) -> Record:
+    return {"source": foreign.source(request["text"], request["name"])}
+
+
 def _mine(request: Record) -> Record:
     project = request.get("project", {})
     if project:
@@ -118,5 +133,8 @@ _ACTIONS = {
     "describe": _describe,
     "check": _check,
     "compare": _compare,
+    "lower": _lower,
+    "prove": _prove,
+    "source": _source,
     "rewrite": _rewrite,
 }

@@ -171,7 +171,7 @@ def evaluate(
         target=asked.target,
         dataset={
             "digest": asked.digest,
-            "rows": sum(asked.manifest.splits("rows").values()),
+            "rows": sum(asked.manifest.splits(asked.table).values()),
             "versions": asked.manifest.versions,
         },
         split=asked.split,
@@ -240,5 +240,6 @@ def _leaks(asked: QuestionSet) -> dict[str, int]:
 
 def _copies(asked: QuestionSet, given: GivenPredictions) -> int:
     """Return how many predicted programs are the source of a row of `train`."""
-    sources = {row["source_code"].strip() for row in asked.rows("train", ["source_code"])}
+    name = "source_code" if asked.table == "rows" else "after"
+    sources = {row[name].strip() for row in asked.rows("train", [name])}
     return sum(isinstance(each, str) and each.strip() in sources for each in given.of.values())

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from jaxsight.dataset.tasks.kernel_line import KernelLineTask
 from jaxsight.dataset.tasks.kernels import KernelsTask
+from jaxsight.dataset.tasks.programs import ImproveTask, ProgramJudge, SourceTask
 from jaxsight.dataset.tasks.same_program import SameProgramTask
 from jaxsight.dataset.tasks.selection import QuestionSet
 from jaxsight.dataset.tasks.task import DatasetTask
@@ -18,13 +19,15 @@ from jaxsight.dataset.tasks.workers import TaskWorkers
 class TaskName(StrEnum):
     """What is to be predicted."""
 
+    improve = "improve"
     kernels = "kernels"
     kernel_line = "kernel-line"
     same_program = "same-program"
+    source_from_ir = "source-from-ir"
     temporaries = "temporaries"
 
 
-RUN_PROGRAMS = frozenset({TaskName.same_program})
+RUN_PROGRAMS = frozenset({TaskName.improve, TaskName.same_program, TaskName.source_from_ir})
 """Tasks that run programs, of the dataset or of a model."""
 
 
@@ -36,6 +39,12 @@ def task_of(asked: QuestionSet) -> Iterator[DatasetTask]:
             yield KernelsTask(asked.target)
         case TaskName.kernel_line:
             yield KernelLineTask(asked.target)
+        case TaskName.improve:
+            with TaskWorkers(asked.python) as workers:
+                yield ImproveTask(ProgramJudge(workers), asked.table)
+        case TaskName.source_from_ir:
+            with TaskWorkers(asked.python) as workers:
+                yield SourceTask(ProgramJudge(workers), asked.given)
         case TaskName.same_program:
             with TaskWorkers(asked.python) as workers:
                 yield SameProgramTask(workers)

@@ -6,14 +6,22 @@ import hashlib
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.tables import files, manifest
 from jaxsight.dataset.tables.files import UnreadableFile
-from jaxsight.dataset.tables.manifest import Manifest
+from jaxsight.dataset.tables.manifest import Manifest, NoDataset
 from jaxsight.dataset.tasks.task import DatasetTask, TaskItem
+
+
+class IrForm(StrEnum):
+    """What source is predicted from."""
+
+    stablehlo = "stablehlo"
+    hlo = "hlo"
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,7 @@ class QuestionSet:
         seed: another one asks about other rows, kernels and mutants.
         limit: the most rows to ask about; None for all.
         target: the device whose kernels or memory are predicted.
+        given: what the task `source-from-ir` shows, `stablehlo` or `hlo`.
         python: an interpreter that has JAX, for tasks that run programs.
     """
 
@@ -36,6 +45,7 @@ class QuestionSet:
     seed: int = 0
     limit: int | None = None
     target: str = "cpu"
+    given: IrForm = IrForm.stablehlo
     python: str = sys.executable
 
     def __str__(self) -> str:
@@ -45,22 +55,28 @@ class QuestionSet:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """The dataset's, with whose digests the files of rows agree.
+        """The dataset's, with whose digests the files of rows and pairs agree.
 
         Raises:
             NoDataset: there is none.
             UnreadableFile: a file differs from it, or cannot be read.
         """
         found = manifest.read(Path(self.dataset))
-        for path in found.of_table("rows"):
+        for path in (*found.of_table("rows"), *found.of_table("rewrites")):
             if files.digest(files.inside(Path(self.dataset), path)) != found.files[path].sha256:
                 raise UnreadableFile(f"{path} has another digest than the manifest")
         return found
 
     @cached_property
+    def table(self) -> str:
+        """The table that is asked about: `rows`, or `rewrites` of a dataset without rows."""
+        return "rows" if self.manifest.of_table("rows") else "rewrites"
+
+    @cached_property
     def digest(self) -> str:
-        """Identifies the rows of all splits: a digest of those of their files."""
-        named = {path: self.manifest.files[path].sha256 for path in self.manifest.of_table("rows")}
+        """Identifies the rows, or pairs, of all splits: a digest of those of their files."""
+        paths = self.manifest.of_table(self.table)
+        named = {path: self.manifest.files[path].sha256 for path in paths}
         return hashlib.sha256(repr(sorted(named.items())).encode()).hexdigest()[:16]
 
     def items(self, task: DatasetTask) -> list[TaskItem]:
@@ -82,7 +98,10 @@ class QuestionSet:
         ordered = sorted(numbers, key=lambda number: self._chance("row", number))
         chosen = frozenset(ordered[: self.limit])
         found: list[TaskItem] = []
-        for row in self.rows(self.split, ["number", "minhash", *task.columns]):
+        if self.table == "rewrites" and "before" not in task.columns:
+            raise NoDataset(f"{self.dataset} has rewrite pairs; {self.task} asks about rows")
+        signature = ["minhash"] if self.table == "rows" else []
+        for row in self.rows(self.split, ["number", *signature, *task.columns]):
             if row["number"] not in chosen:
                 continue
             try:
@@ -93,13 +112,13 @@ class QuestionSet:
             for item in items:
                 identity = "/".join(filter(None, (self.task, str(row["number"]), item.id)))
                 question = {"id": identity, **item.question}
-                minhash = tuple(row["minhash"])
+                minhash = tuple(row.get("minhash", ()))
                 found.append(replace(item, id=identity, question=question, minhash=minhash))
         return found
 
     def rows(self, split: str, names: Sequence[str]) -> Iterator[Record]:
         """Yield the rows of a split, with some columns; errors as those of `items`."""
-        for path in self.manifest.of_table("rows", split):
+        for path in self.manifest.of_table(self.table, split):
             yield from files.read_rows(files.inside(Path(self.dataset), path), names)
 
     def _chance(self, purpose: str, number: int) -> int:

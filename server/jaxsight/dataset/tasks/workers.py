@@ -7,8 +7,9 @@ from typing import Self
 from jaxsight.dataset.making.worker_process import WorkerDied, WorkerProcess
 from jaxsight.dataset.program import Record
 
-_SECONDS = 30.0
-"""After which a program hangs, a choice: one of a dataset takes about 1 s in all."""
+_SECONDS = 60.0
+"""After which a program hangs, a choice: one of a dataset takes about 1 s, and JAX starts first, in
+up to 10 s on a busy machine."""
 
 _MEMORY = 4 << 30
 """Bytes that a worker may use, a choice: JAX takes 0.5 GiB, programs of a dataset less."""
@@ -20,10 +21,19 @@ class TaskWorkers:
     They are refused files, processes and the network, as those of `dataset verify --sample`.
     """
 
-    def __init__(self, python: str) -> None:
-        """Prepare workers with an interpreter that has JAX."""
+    def __init__(self, python: str, seconds: float = _SECONDS, memory: int = _MEMORY) -> None:
+        """Prepare workers.
+
+        Args:
+            python: an interpreter that has JAX.
+            seconds: after which a request is a hang.
+            memory: bytes that a worker and its children may use.
+        """
         self._python = python
-        self._running: dict[tuple[str, bool, bool], WorkerProcess] = {}
+        self._seconds = seconds
+        self._memory = memory
+        self._asked = 0
+        self._running: dict[tuple[str, bool], WorkerProcess] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -32,28 +42,29 @@ class TaskWorkers:
         for worker in self._running.values():
             worker.end()
 
-    def ask(
-        self, request: Record, *, x64: bool, other_path: bool = False, purpose: str = ""
-    ) -> Record:
+    def ask(self, request: Record, *, x64: bool, purpose: str = "") -> Record:
         """Return the answer to a request; `rejected` says why there is none.
 
         Args:
             request: as `rows.worker` takes it.
             x64: whether JAX has 64-bit types.
-            other_path: whether XLA takes another code path than it does by default.
             purpose: workers of another purpose are other processes.
         """
-        key = purpose, x64, other_path
+        key = purpose, x64
         if key not in self._running:
             self._running[key] = WorkerProcess(
                 self._python,
                 x64=x64,
-                other_path=other_path,
                 is_foreign=True,
-                seconds=_SECONDS,
-                memory=_MEMORY,
+                seconds=self._seconds,
+                memory=self._memory,
             )
+        self._asked += 1
         try:
-            return self._running[key].ask(request)
+            answer = self._running[key].ask({**request, "serial": self._asked})
         except WorkerDied as died:
             return {"rejected": died.cause, "message": str(died)}
+        if answer.pop("serial", None) != self._asked:  # a program wrote among the answers
+            self._running[key].end()
+            return {"rejected": "crash", "message": "it wrote something else than an answer"}
+        return answer
