@@ -72,9 +72,9 @@ def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def report(*arguments: str, cwd: Path) -> Any:
+def report(*arguments: str, cwd: Path, status: int = 0) -> Any:
     done = jaxsight("report", *arguments, "-o", "written.html", cwd=cwd)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == status, done.stderr
     assert "written.html: " in done.stderr
     assert done.stdout == ""
     return data_of((cwd / "written.html").read_text(encoding="utf-8"))
@@ -120,6 +120,54 @@ def test_texts_lead_to_the_source_that_kernels_are_written_in(compared: Any) -> 
     assert entry["contents"]["hlo"]["text"].startswith("HloModule")
     (line,) = [each for each in entry["contents"]["jaxpr"]["links"] if each["path"] == "0"]
     assert line["uri"] == source["uri"] == entry["shown"]["uri"]
+
+
+@pytest.mark.slow
+def test_texts_are_all_that_the_panel_shows(compared: Any) -> None:
+    contents = compared["entries"][0]["contents"]
+    assert sorted(contents) == ["hlo", "jaxpr", "pretty", "stablehlo"]
+    assert "stablehlo.sine" in contents["stablehlo"]["text"]
+    assert "def fast(x):" in contents["pretty"]["text"]
+
+
+HISTOGRAM = """\
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+def histogram(i):
+    \"\"\"
+    Example inputs:
+        i: i32[100000]
+    \"\"\"
+    return jnp.zeros(16).at[i].add(1.0)
+
+def doubled(x):
+    \"\"\"
+    Example inputs:
+        x: f32[8]
+    \"\"\"
+    def kernel(x_ref, o_ref):
+        o_ref[...] = 2 * x_ref[...]
+    return pl.pallas_call(kernel, out_shape=x)(x)
+"""
+
+
+@pytest.mark.slow
+def test_findings_are_those_of_all_targets(project: Path) -> None:
+    (project / "histogram.py").write_text(HISTOGRAM)
+    data = report("histogram.py:histogram", "-t", "cpu", "-t", "cuda:h100", cwd=project)
+    found = [(each["code"], each["targets"]) for each in data["report"]["findings"]]
+    assert found == [("JX211", ["cuda:h100"])]
+    assert "stablehlo.scatter" in data["entries"][1]["contents"]["stablehlo"]["text"]
+
+
+@pytest.mark.slow
+def test_a_text_that_is_not_there_is_told(project: Path) -> None:
+    (project / "histogram.py").write_text(HISTOGRAM)
+    data = report("histogram.py:doubled", cwd=project, status=1)
+    assert "stablehlo" not in data["entries"][0]["contents"]
+    (remark,) = data["report"]["remarks"]
+    assert remark.startswith("doubled has no StableHLO for cpu: ")
 
 
 @pytest.mark.slow

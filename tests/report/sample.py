@@ -74,6 +74,7 @@ def page(kernels: int = 19, title: str = "nested") -> str:
         "message": "a reduction prevents fusion",
         "help": "write it out",
         "notes": ["a note"],
+        "targets": ["cuda:h100"],
     }
     source = {
         "uri": uri,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from playwright.sync_api import Browser, Page
 
 from jaxsight.page import framed
 from tests.report import sample
+from tests.runs.test_page import PROGRAM
+from tests.runs.test_page import page as run_page
 
 NASTY = '</script><img src="https://example.org/x.png" onerror="document.title=1"><b>'
 
@@ -73,7 +76,7 @@ def test_programs_are_side_by_side_and_compared(opened: Page) -> None:
 def test_everything_can_be_searched(opened: Page) -> None:
     search = opened.get_by_role("searchbox", name="Search the report")
     search.fill("entry ")
-    hit = opened.get_by_role("link", name="hlo:").first
+    hit = opened.get_by_role("link", name="· HLO:").first
     hit.click()
     assert opened.locator("#A-page-hlo .line.chosen", has_text="ENTRY").is_visible()
     search.fill("nobody wrote this")
@@ -113,6 +116,30 @@ def test_axe_finds_no_serious_fault(browser: Browser, file: Path, scheme: str) -
         if fault["impact"] in ("serious", "critical")
     ]
     assert faults == []
+
+
+def test_the_search_of_a_run_finds_what_is_in_closed_texts(
+    browser: Browser, tmp_path: Path
+) -> None:
+    other = replace(PROGRAM, name="other", hlo="", jaxpr="{ lambda ; . let in () }")
+    file = tmp_path / "run.html"
+    file.write_text(run_page(PROGRAM, other), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    programs = page.locator("#functions article")
+    search = page.get_by_role("searchbox")
+    search.fill("KIND=kLoop sine_fusion")
+    page.get_by_text("1 found").wait_for()
+    assert programs.filter(visible=True).all_inner_texts()[0].startswith("f ")
+    assert (
+        page.locator("#functions summary", has_text="optimized HLO (found in 1 line)").count() == 1
+    )
+    search.fill("nobody wrote this")
+    page.get_by_text("0 found").wait_for()
+    search.fill("")
+    programs.nth(1).wait_for()
+    assert page.locator("summary", has_text="found in").count() == 0
+    page.close()
 
 
 def test_nothing_is_asked_of_a_network(browser: Browser, tmp_path: Path) -> None:

@@ -332,6 +332,8 @@ export interface ReportedFinding {
   readonly message: string;
   readonly help: string;
   readonly notes: readonly string[];
+  /** Those of the function's targets that it is reported for; empty: all. */
+  readonly targets: readonly string[];
 }
 
 /** What a report has besides its programs. */

@@ -18,7 +18,7 @@ import { TextView } from "./text_view";
 const LINE = 17;
 /** Milliseconds that the search waits for another key. */
 const REST = 120;
-const TARGET = /^#p(\d+)(?:\.k(\d+)|\.(jaxpr|stablehlo|hlo|code)\.(\d+))?$/;
+const TARGET = /^#p(\d+)(?:\.k(\d+)|\.(jaxpr|stablehlo|hlo|pretty|code)\.(\d+))?$/;
 
 /** Figures that differ from run to run. */
 const INCIDENTAL: ReadonlySet<string> = new Set(["compiled in", "time (measured)"]);
@@ -119,7 +119,7 @@ export class Report {
   }
 
   private head(): HTMLElement {
-    const input = h("input", { type: "search", placeholder: "Search kernels, source, jaxpr, HLO, findings", "aria-label": "Search the report" });
+    const input = h("input", { type: "search", placeholder: "Search kernels, source, texts, findings", "aria-label": "Search the report" });
     let resting: ReturnType<typeof setTimeout> | undefined;
     on(input, "input", () => {
       clearTimeout(resting);
@@ -179,7 +179,7 @@ export class Report {
     }
     const items = findings.map((finding, at) => {
       const lines = [
-        h("p", {}, h("strong", { class: `severity-${finding.severity}` }, `${finding.severity}[${finding.code}]`), ` ${finding.message}`, this.whereOf(finding)),
+        h("p", {}, h("strong", { class: `severity-${finding.severity}` }, `${finding.severity}[${finding.code}]`), ` ${finding.message}`, finding.targets.length > 0 && ` (on ${finding.targets.join(", ")})`, this.whereOf(finding)),
         ...(finding.help === "" ? [] : [h("p", {}, `help: ${finding.help}`)]),
         ...finding.notes.map((note) => h("p", { class: "quiet" }, `note: ${note}`)),
       ];

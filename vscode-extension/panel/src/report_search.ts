@@ -1,6 +1,6 @@
 /** Where a text occurs in a report. */
 
-import type { Report, ReportEntry } from "./messages";
+import type { Kind, Report, ReportEntry } from "./messages";
 import { titled } from "./scene";
 
 export interface Hit {
@@ -13,6 +13,7 @@ export interface Hit {
 
 /** Places that are shown: more would not be read. */
 const MOST = 200;
+const NAMES: Readonly<Partial<Record<Kind, string>>> = { stablehlo: "StableHLO", hlo: "HLO", pretty: "sourcerized" };
 /** Characters of a line that are shown around what was found. */
 const AROUND = 60;
 
@@ -53,9 +54,9 @@ export function search(
     });
   }
   entries.forEach(({ label, shown, contents }, program) => {
-    for (const kind of ["jaxpr", "stablehlo", "hlo"] as const) {
+    for (const kind of ["jaxpr", "stablehlo", "hlo", "pretty"] as const) {
       contents[kind]?.text.split("\n").forEach((line, at) => {
-        look(line, () => `#p${program + 1}.${kind}.${at + 1}`, () => `${label} · ${shown.target} · ${kind}:${at + 1}`);
+        look(line, () => `#p${program + 1}.${kind}.${at + 1}`, () => `${label} · ${shown.target} · ${NAMES[kind] ?? kind}:${at + 1}`);
       });
     }
   });

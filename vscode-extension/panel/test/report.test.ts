@@ -9,7 +9,7 @@ import { SHOWN, TEXTS, URI } from "./nested";
 const ENTRY: ReportEntry = { shown: SHOWN, contents: TEXTS, swept: null, label: "nested", figures: [], against: null };
 const REPORT: Pick<Report, "sources" | "findings"> = {
   sources: [{ uri: SHOWN.uri, name: "nested.py", numbers: [7, 12], text: "first = 1\nsecond = first" }],
-  findings: [{ code: "JX201", severity: "warning", function: "nested", place: null, message: "a reduction", help: "write it out", notes: [] }],
+  findings: [{ code: "JX201", severity: "warning", function: "nested", place: null, message: "a reduction", help: "write it out", notes: [], targets: [] }],
 };
 
 test("a search finds findings, kernels, source and texts, each with its address", () => {
@@ -19,7 +19,7 @@ test("a search finds findings, kernels, source and texts, each with its address"
   assert.deepEqual(found("jx201"), ["nested #finding-1"]);
   assert.deepEqual(found("Triton reduction"), ["nested · cuda:h100 · kernel 19 #p1.k19"]);
   const hlo = TEXTS.hlo.text.split("\n").findIndex((line) => line.startsWith("ENTRY "));
-  assert.equal(found("ENTRY ").at(-1), `nested · cuda:h100 · hlo:${hlo + 1} #p1.hlo.${hlo + 1}`);
+  assert.equal(found("ENTRY ").at(-1), `nested · cuda:h100 · HLO:${hlo + 1} #p1.hlo.${hlo + 1}`);
 });
 
 test("what is found too often is counted, and a long line is cut around it", () => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -104,8 +105,11 @@ class Report:
             return 0
         await run.get(run.session.name_sizes(view))
         name = f"{shown_file(address.path)}{side.suffix}"
+        findings: dict[str, list[str]] = {}
         for at, target in enumerate(self.options.targets or (None,)):
             run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
+            if target is not None:
+                run.session.choose_target(target)
             if self.options.measured and target_is_here(target):
                 await self._measure(run, address, target)
             view, result = await run.get_by_name(
@@ -140,8 +144,12 @@ class Report:
             self._compiled.append(kernels)
             self._sides.append((*place, at))
             self._sources.append(found.source(text))
-            if at == 0:
-                self.findings += await run.get(found.findings())
+            self.remarks += (each for each in found.remarks if each not in self.remarks)
+            for finding in await run.get(found.findings()):
+                findings.setdefault(json.dumps(finding), []).append(result.target.name)
+        for text, reported in findings.items():
+            everywhere = len(reported) == max(1, len(self.options.targets))
+            self.findings.append({**json.loads(text), "targets": [] if everywhere else reported})
         return 1
 
     async def _measure(self, run: CommandRun, address: Address, target: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jaxsight.features.caveats import commented
 from jaxsight.features.findings import inputs
@@ -27,7 +27,8 @@ from jaxsight.source.module import Module
 from jaxsight.source.text import Range
 from jaxsight.targets.roofline import total
 from jaxsight.text import units
-from jaxsight.text.inert import visible
+from jaxsight.text.inert import one_line, visible
+from jaxsight.wire.messages.requests import JAXPR, STABLEHLO, SourceOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class ReportedFunction:
     result: CompileResult
     file: str
     """The name of its file in the report."""
+    remarks: list[str] = field(default_factory=list)
+    """Which texts it does not have, and why."""
 
     @property
     def kernels(self) -> Kernels | None:
@@ -46,7 +49,10 @@ class ReportedFunction:
         return Kernels.of(self.view, self.result)
 
     async def entry(self) -> Json:
-        """Return `Entry` of the panel's `messages.ts`, without a sweep."""
+        """Return `Entry` of the panel's `messages.ts`, without a sweep.
+
+        Its StableHLO is that for the chosen target of its file.
+        """
         panel = panel_about(self.engine, self.view, self.result)
         contents = {kind: self._content(text) for kind, text in (await self._texts()).items()}
         documents: dict[DocumentKind, str] = {kind: f"#{kind}" for kind in contents}
@@ -57,7 +63,7 @@ class ReportedFunction:
         }
 
     async def findings(self) -> list[Json]:
-        """Return what rules report of the function, with kernels on the default target."""
+        """Return what rules report of the function, with kernels on the chosen target."""
         question = self.view.answer.question
         found = await findings(
             self.engine, question.path, kernels=True, only=self.view.subject.name
@@ -139,10 +145,21 @@ class ReportedFunction:
         yield "compiled in", units.seconds(compiled.compile_seconds)
 
     async def _texts(self) -> dict[DocumentKind, VirtualText]:
-        """Return the jaxpr, and the HLO of a function that was compiled."""
-        question = self.view.answer.question
-        jaxpr = await show(self.engine, question.path, self.view.subject.name, "jaxpr")
-        texts: dict[DocumentKind, VirtualText] = {"jaxpr": commented(jaxpr, "jaxpr")}
+        """Return the jaxpr, StableHLO and source, and the HLO of a function that was compiled."""
+        question, name = self.view.answer.question, self.view.subject.name
+        asked: dict[DocumentKind, tuple[str, str | SourceOptions]] = {
+            "jaxpr": ("jaxpr", JAXPR),
+            "stablehlo": (f"StableHLO for {self.result.target.short}", STABLEHLO),
+            "pretty": ("source", SourceOptions(style="pretty")),
+        }
+        texts: dict[DocumentKind, VirtualText] = {}
+        for kind, (called, what) in asked.items():
+            try:
+                shown = await show(self.engine, question.path, name, what)
+            except LookupError as error:
+                self.remarks.append(one_line(f"{name} has no {called}: {error}"))
+            else:
+                texts[kind] = commented(shown, kind)
         if self.kernels is not None:
             assumed = header(question, self.view.size_names) if self.view.assumed else ""
             hlo = compiled_documents.document(self.engine, self.view, self.result, "hlo")

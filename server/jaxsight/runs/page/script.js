@@ -33,23 +33,44 @@
   addEventListener("hashchange", openTarget);
   if (location.hash) openTarget();
 
+  const words = (text) => text.toLowerCase();
+  // What a part says without its jaxpr and HLO, which are empty until they are opened.
   const parts = [...document.querySelectorAll(".filtered")].map((part) => ({
     part,
-    programs: [...part.querySelectorAll("details.program")].map((each) => [each, words(each)]),
-    text: words(part),
+    programs: [...part.querySelectorAll("details.program")].map((program) => ({
+      program,
+      own: words(program.textContent),
+    })),
+    own: words(part.textContent),
   }));
-  function words(part) {
-    return part.textContent.toLowerCase();
-  }
-  function filter() {
-    const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const buttons = [...document.querySelectorAll("details[data-text]")].map((part) => ({
+    part,
+    summary: part.querySelector("summary"),
+    title: part.querySelector("summary").textContent,
+    number: Number(part.dataset.text),
+  }));
+  let texts;
+
+  const typed = () => words(search.value).split(/\s+/).filter(Boolean);
+  async function filter() {
+    const wanted = typed();
+    texts ??= Promise.all(packed.map((_, number) => unpacked(number).then(words, () => "")));
+    const inside = wanted.length ? await texts : [];
+    if (typed().join(" ") !== wanted.join(" ")) return; // another search has begun
     const has = (text) => wanted.every((word) => text.includes(word));
+    const holding = new Set();
+    for (const { part, summary, title, number } of buttons) {
+      const lines = wanted.length ? (inside[number]?.split("\n").filter(has).length ?? 0) : 0;
+      summary.textContent = lines ? `${title} (found in ${lines} ${lines === 1 ? "line" : "lines"})` : title;
+      for (let each = part; lines && each; each = each.parentElement) holding.add(each);
+    }
     let count = 0;
-    for (const { part, programs, text } of parts) {
-      part.hidden = !has(text);
+    for (const { part, programs, own } of parts) {
+      part.hidden = !has(own) && !holding.has(part);
       count += part.hidden ? 0 : 1;
-      const some = programs.some(([, own]) => has(own));
-      for (const [program, own] of programs) program.hidden = some && !has(own);
+      const fits = ({ program, own }) => has(own) || holding.has(program);
+      const some = programs.some(fits);
+      for (const each of programs) each.program.hidden = some && !fits(each);
     }
     found.textContent = wanted.length ? `${count} found` : "";
   }

@@ -87,9 +87,9 @@ async def report(
     """Write functions, or what a run compiled, as one HTML file to send.
 
     It opens without network, and has figures, the interactive kernel graph, memory, source, jaxpr,
-    HLO and findings, with all functions and targets side by side. The functions are run with
-    [cyan]--measure[/cyan] only. With [cyan]--run[/cyan], a program runs unmodified, and the file
-    has what it compiled, and why.
+    StableHLO, HLO and findings, with all functions and targets side by side. The functions are run
+    with [cyan]--measure[/cyan] only. With [cyan]--run[/cyan], a program runs unmodified, and the
+    file has what it compiled, and why.
 
     [bold]Examples[/bold]
 
@@ -113,8 +113,6 @@ async def report(
     for number, side in enumerate(wanted):
         paths = {address.path for address in side.addresses}
         async with start_run(paths, side.python or python, allowed, which) as run:
-            if targets:
-                run.session.choose_target(targets[0])
             if not await found.collect(run, side, number, errors):
                 return FOUND
     names = ", ".join(dict.fromkeys(each.function for each in wanted[0].addresses))
