@@ -216,7 +216,27 @@ def test_on_paper_are_all_kernels_and_the_source(opened: Page) -> None:
     assert opened.locator(".printed tbody tr").count() == 2 * 19
     assert "line_10 = 10" in opened.locator(".printed pre").inner_text()
     assert opened.locator(".rows").first.is_hidden()
+    pictures = opened.locator(".printed svg.graph")
+    assert pictures.count() == 2
+    for picture in pictures.all():
+        box, page = picture.bounding_box(), opened.locator(".printed").bounding_box()
+        assert box is not None
+        assert page is not None
+        assert 0 < box["width"] <= page["width"]
+        assert picture.locator(".node").count() > 1
     assert opened.evaluate("document.documentElement.getAttribute('data-theme')") == "light"
+    opened.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert opened.locator(".printed tr").count() == 0
+
+
+def test_what_is_printed_at_once_has_its_graphs_in_columns(browser: Browser, file: Path) -> None:
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    page.locator(".report").wait_for()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".printed svg.graph .node").count() > 2
+    assert len(page.pdf()) > 10_000
+    page.close()
 
 
 @pytest.mark.parametrize(

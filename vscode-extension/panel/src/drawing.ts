@@ -4,8 +4,15 @@ import { s } from "./dom";
 import type { PlacedEdge, PlacedNode } from "./layout";
 import { linesOf, PADDING, type Point } from "./sizes";
 
+/** Edges with at least this share of the most bytes are thick. */
+const HEAVY = 0.5;
 const STRIPE = 4;
 const ROUND = 6;
+
+/** Edges of so many bytes are thick. */
+export function heavyBytes(edges: readonly PlacedEdge[]): number {
+  return HEAVY * Math.max(1, ...edges.map(({ edge }) => edge.bytes));
+}
 
 /** What arrows end with; every drawing needs it once. */
 export function defs(): SVGDefsElement {

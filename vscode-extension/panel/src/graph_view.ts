@@ -7,7 +7,7 @@
 
 import { Camera, overlap, suffices } from "./camera";
 import { h, on, s, set } from "./dom";
-import { defs, edgeElement, nodeElement } from "./drawing";
+import { defs, edgeElement, heavyBytes, nodeElement } from "./drawing";
 import { labels } from "./labels";
 import { type Layout, type PlacedEdge, type PlacedNode, Superseded } from "./layout";
 import { saved } from "./saved";
@@ -31,8 +31,6 @@ const MARGIN = 300;
 const STILL = 4;
 /** Below that, texts cannot be read as they are drawn: labels of their own size stand in for them. */
 const SMALL = 0.58;
-/** Edges with at least this share of the most bytes are thick. */
-const HEAVY = 0.5;
 
 export class GraphView {
   readonly element: HTMLElement;
@@ -109,7 +107,7 @@ export class GraphView {
     const anchor = this.active === undefined ? undefined : this.byId.get(this.active);
     this.layout = layout;
     this.byId = new Map(layout.nodes.map((placed) => [placed.node.id, placed]));
-    this.heavy = HEAVY * Math.max(1, ...layout.edges.map(({ edge }) => edge.bytes));
+    this.heavy = heavyBytes(layout.edges);
     this.clear();
     this.measure();
     if (this.fresh || !this.sized) {
@@ -211,7 +209,7 @@ export class GraphView {
       return undefined;
     }
     const style = getComputedStyle(document.documentElement);
-    return saved(this.layout, this.line, this.heavy, (name) => style.getPropertyValue(name));
+    return saved(this.layout, this.line, (name) => style.getPropertyValue(name));
   }
 
   /** Whether texts cannot be read as they are drawn. */

@@ -11,7 +11,7 @@ import { COLUMNS } from "./kernel_list";
 import type { Entry, Kind, Place, Report as ReportData, ReportedFinding, ReportEntry, Source } from "./messages";
 import { Model } from "./model";
 import { type Hit, search } from "./report_search";
-import type { NewPanel } from "./start";
+import type { Panels } from "./start";
 import { TextView } from "./text_view";
 
 /** Lines of a text, of which the report has those that matter. */
@@ -33,7 +33,7 @@ class Pane {
 
   constructor(
     private readonly entries: readonly ReportEntry[],
-    newPanel: NewPanel,
+    panels: Panels,
     name: string,
     shown: (pane: Pane, places: readonly Place[], kernels: readonly number[]) => void,
   ) {
@@ -42,7 +42,7 @@ class Pane {
     this.host = new EmbeddedHost({ entries: [] }, ({ places, kernels }) => {
       shown(this, places, kernels);
     });
-    this.app = newPanel(this.host, `${name}-`);
+    this.app = panels.make(this.host, `${name}-`);
     this.host.join((message) => {
       this.app.hear(message);
     });
@@ -74,12 +74,14 @@ export class Report {
   private readonly code: TextView;
   private readonly codeName = h("h2", {});
   private readonly printed = h("section", { class: "printed", "aria-hidden": "true" });
+  /** The graphs of programs, for paper: printing does not wait until they are laid out. */
+  private readonly pictures = new Map<ReportEntry, SVGSVGElement>();
   private source: Source | undefined;
 
   constructor(
     private readonly entries: readonly ReportEntry[],
     private readonly report: ReportData,
-    private readonly newPanel: NewPanel,
+    private readonly panels: Panels,
   ) {
     this.code = new TextView(
       "Source",
@@ -105,6 +107,9 @@ export class Report {
     addEventListener("beforeprint", () => {
       this.printed.replaceChildren(...this.onPaper());
     });
+    addEventListener("afterprint", () => {
+      this.printed.replaceChildren();
+    });
     addEventListener("hashchange", () => {
       this.go();
     });
@@ -116,6 +121,15 @@ export class Report {
     pane.show(0);
     this.seeFunction(pane);
     this.go();
+    void this.drawPictures();
+  }
+
+  private async drawPictures(): Promise<void> {
+    for (const entry of this.entries) {
+      if (entry.shown.drawn !== null) {
+        this.pictures.set(entry, await this.panels.picture(entry.shown.drawn));
+      }
+    }
   }
 
   private head(): HTMLElement {
@@ -203,7 +217,7 @@ export class Report {
   }
 
   private addPane(): Pane {
-    const pane = new Pane(this.entries, this.newPanel, String.fromCharCode(65 + this.panes.length), (shown, places, kernels) => {
+    const pane = new Pane(this.entries, this.panels, String.fromCharCode(65 + this.panes.length), (shown, places, kernels) => {
       this.revealed(shown, places, kernels);
     });
     this.panes.push(pane);
@@ -317,7 +331,7 @@ export class Report {
     return h("li", {}, link);
   }
 
-  /** What a page of paper cannot scroll to: all kernels of all programs, and the source. */
+  /** What a page of paper cannot scroll to: the graph and all kernels of each program, and the source. */
   private onPaper(): readonly HTMLElement[] {
     const tables = this.entries.flatMap((entry) => {
       const { drawn } = entry.shown;
@@ -325,10 +339,12 @@ export class Report {
         return [];
       }
       const model = new Model(drawn);
-      const columns = COLUMNS.filter(({ name }) => name !== "time" || drawn.measured !== null);
-      const rows = drawn.kernels.map((_, index) => h("tr", {}, ...columns.map(({ text }) => h("td", {}, text(model, index)))));
+      const all = COLUMNS.map(({ name, text }) => ({ name, texts: drawn.kernels.map((_, index) => text(model, index)) }));
+      const columns = all.filter(({ texts }) => texts.some((text) => text !== ""));
+      const rows = drawn.kernels.map((_, index) => h("tr", {}, ...columns.map(({ texts }) => h("td", {}, texts[index]))));
       const head = h("tr", {}, ...columns.map(({ name }) => h("th", { scope: "col" }, name)));
-      return [h("h2", {}, named(entry)), h("p", {}, drawn.headline), h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows))];
+      const table = h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows));
+      return [h("section", {}, h("h2", {}, named(entry)), h("p", {}, drawn.headline), this.pictures.get(entry) ?? this.panels.columns(drawn)), table];
     });
     const sources = this.report.sources.flatMap((source) => {
       const lines = source.text.split("\n").flatMap((line, at) => {

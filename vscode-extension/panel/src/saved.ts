@@ -1,32 +1,37 @@
-/** A drawing as a file: whole, with its style in it, the editor's colours as they are now. */
+/** A whole drawing: on paper, and as a file with its style in it, the editor's colours as they are now. */
 
 import style from "text:./graph.css";
 
 import { s } from "./dom";
-import { defs, edgeElement, nodeElement } from "./drawing";
+import { defs, edgeElement, heavyBytes, nodeElement } from "./drawing";
 import type { Layout } from "./layout";
 
-/**
- * @param variable what a variable of the style is now; empty when it is not set.
- */
-export function saved(layout: Layout, line: number, heavy: number, variable: (name: string) => string): string {
-  const { width, height, nodes, edges } = layout;
+/** @param line the height of a line of text. */
+export function picture({ width, height, nodes, edges, isPacked }: Layout, line: number): SVGSVGElement {
+  const heavy = heavyBytes(edges);
   const svg = s("svg", {
-    class: "graph",
+    class: isPacked ? "graph packed" : "graph",
     xmlns: "http://www.w3.org/2000/svg",
     width: Math.ceil(width),
     height: Math.ceil(height),
     viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`,
   });
-  const background = variable("--vscode-editor-background") || "#fff";
   svg.append(
-    s("style", {}, resolved(style, variable)),
     defs(),
-    s("rect", { width: "100%", height: "100%", fill: background }),
     ...nodes.filter(({ node }) => node.kind === "open").map((placed) => nodeElement(placed, line)),
     ...edges.map((placed) => edgeElement(placed, placed.edge.bytes >= heavy)),
     ...nodes.filter(({ node }) => node.kind !== "open").map((placed) => nodeElement(placed, line)),
   );
+  return svg;
+}
+
+/**
+ * @param variable what a variable of the style is now; empty when it is not set.
+ */
+export function saved(layout: Layout, line: number, variable: (name: string) => string): string {
+  const svg = picture(layout, line);
+  const background = variable("--vscode-editor-background") || "#fff";
+  svg.prepend(s("style", {}, resolved(style, variable)), s("rect", { width: "100%", height: "100%", fill: background }));
   return new XMLSerializer().serializeToString(svg);
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -147,10 +147,14 @@ class Report:
             self.remarks += (each for each in found.remarks if each not in self.remarks)
             for finding in await run.get(found.findings()):
                 findings.setdefault(json.dumps(finding), []).append(result.target.name)
-        for text, reported in findings.items():
-            everywhere = len(reported) == max(1, len(self.options.targets))
-            self.findings.append({**json.loads(text), "targets": [] if everywhere else reported})
+        self._add(findings)
         return 1
+
+    def _add(self, findings: Mapping[str, Sequence[str]]) -> None:
+        """Add findings, with the targets of those that not all targets have."""
+        for text, targets in findings.items():
+            in_all = len(targets) == max(1, len(self.options.targets))
+            self.findings.append({**json.loads(text), "targets": [] if in_all else targets})
 
     async def _measure(self, run: CommandRun, address: Address, target: str | None) -> None:
         run.show_step(f"measuring {address.function}")
