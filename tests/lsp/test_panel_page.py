@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jaxsight.events import Refresh
+from jaxsight.features.model import VirtualText
 from tests.lsp.browser import Browser
 from tests.lsp.client import Client, at, on, recorded, span
 from tests.lsp.fake_session import FakeSession
@@ -207,6 +208,23 @@ async def test_a_page_chooses_and_measures_as_the_editor_does(
     assert session.measured.asked == [(PATH, "f")]
     assert session.targets == ["cuda:h100"]
     assert session.chosen == {(PATH, "f"): "decode"}
+
+
+async def test_a_text_that_cannot_be_made_says_why_in_its_tab(
+    client: Client, session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def show(*_: object) -> VirtualText:
+        raise ValueError("no operation\nof this name")
+
+    await introduce(client)
+    page = await browser(client, URI, "f")
+    async with page.events() as events:
+        await page.say(type="ready")
+        await events.shown("f")
+        monkeypatch.setattr(session, "show", show)
+        await page.say(type="content", kind="jaxpr")
+        content = (await events.next("content"))["content"]
+    assert content["text"] == "# cannot be shown: no operation\\nof this name\n"
 
 
 async def test_a_page_knows_when_its_server_has_ended(client: Client) -> None:

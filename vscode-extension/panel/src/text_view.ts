@@ -65,7 +65,8 @@ export class TextView {
     this.numbers = numbers;
     this.lines = content === undefined ? [] : content.text.replace(/\n$/, "").split("\n");
     let open: Quotes | "" = "";
-    this.opened = (numbers ?? []).map((_, at) => {
+    const isPython = numbers !== undefined || content?.text.includes('"""') === true;
+    this.opened = (isPython ? this.lines : []).map((_, at) => {
       const here = this.isAfterGap(at) ? "" : open;
       open = goesOn(this.lines[at] ?? "", here);
       return here;

@@ -281,9 +281,18 @@ export class Panel implements vscode.Disposable, vscode.WebviewPanelSerializer<K
   private async content(kind: Kind): Promise<void> {
     const uri = this.shown?.documents[kind];
     const asked = this.shown;
-    const content = await this.server.request<Content>("jaxsight/textDocumentContent", { uri });
-    if (content !== undefined && this.shown === asked) {
-      this.tell({ type: "content", kind, content });
+    const tell = (content: Content | undefined): void => {
+      if (content !== undefined && this.shown === asked) {
+        this.tell({ type: "content", kind, content });
+      }
+    };
+    try {
+      tell(await this.server.request<Content>("jaxsight/textDocumentContent", { uri }));
+    } catch (error) {
+      // The tab would wait for it.
+      const words = oneLine(error instanceof Error ? error.message : String(error));
+      tell({ text: `# cannot be shown: ${words}\n`, stale: false, links: [] });
+      throw error;
     }
   }
 }

@@ -18,6 +18,7 @@ from pygls.exceptions import JsonRpcException
 from jaxsight.lsp.cursors import Cursor
 from jaxsight.lsp.documents.uris import uri_key
 from jaxsight.lsp.transport.messages import JsonObject
+from jaxsight.text.inert import one_line
 
 log = logging.getLogger(__name__)
 
@@ -206,7 +207,16 @@ class FollowingPanel:
             self._send({"type": "show", "shown": shown})
 
     async def _content(self, shown: JsonObject, asked: str) -> None:
-        content = await self._editor.content(shown["documents"][asked])
+        try:
+            content = await self._editor.content(shown["documents"][asked])
+        except Exception as error:
+            # The tab would wait for it.
+            text = f"# cannot be shown: {one_line(str(error)) or type(error).__name__}\n"
+            self._send_content(shown, asked, {"text": text, "stale": False, "links": []})
+            raise
+        self._send_content(shown, asked, content)
+
+    def _send_content(self, shown: JsonObject, asked: str, content: JsonObject) -> None:
         if self._shown is shown:
             self._send({"type": "content", "kind": asked, "content": content})
 
