@@ -28,6 +28,7 @@ from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text.layout import aligned
 from jaxsight.text.units import count, interval
 from jaxsight.wire.donation import Alias, Donation, donations
+from jaxsight.wire.frames import PROGRAM_CAPTURED_LIMIT
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.kernels.undecided import at_least, at_most
@@ -45,10 +46,6 @@ _OWN = str(Path(__file__).parents[1]) + os.sep
 """Programs that jaxsight read from StableHLO have its own lines."""
 _LINES = 4
 """Lines of source of a kernel in a table, a choice: a fused kernel may have hundreds."""
-
-_MOST_CAPTURED = 256 * 1024 * 1024
-"""Bytes of captured arrays that a compiler process is sent, a choice (`frames.PROGRAM_LIMIT`):
-with 128 MiB it took 3.6 s and 2 GiB of memory to compile for an H100 (JAX 0.12.0.1)."""
 
 
 @dataclass(frozen=True)
@@ -367,8 +364,8 @@ def _request(name: str, traced: Traced, target: Target) -> tuple[Compile, tuple[
     from jaxsight.tracer.handlers import lower as lowered
     from jaxsight.tracer.programs import folding_costs
 
-    problem = "" if target.is_here else lowered.captured_too_much(traced.jaxpr, _MOST_CAPTURED)
-    if problem:
+    limit = PROGRAM_CAPTURED_LIMIT
+    if not target.is_here and (problem := lowered.captured_too_much(traced.jaxpr, limit)):
         raise CannotCompile(f"{name} {problem}")
     try:
         artifact = lowering.artifact(traced, target.platform, target.capability)

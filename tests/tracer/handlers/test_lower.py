@@ -14,7 +14,7 @@ import pytest
 from jaxsight.compiler.hlo import read
 from jaxsight.tracer.compat import lowering as compat
 from jaxsight.tracer.failures import UserError
-from jaxsight.tracer.handlers import lower as lowering
+from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.replies import Lowered, Shown
 from jaxsight.wire.messages.requests import STABLEHLO, Lower, Show
 from tests.tracer.handlers.lab import lab
@@ -166,11 +166,14 @@ def test_large_constants_are_elided_for_people_and_told_by_type() -> None:
 
 
 def test_a_program_that_captures_too_much_is_refused_at_once() -> None:
-    source = f"w = np.ones({lowering.LARGEST // 4 + 1}, np.float32)\ndef f(x):\n    return x + jnp.sum(jnp.asarray(w))\n"
+    source = f"w = np.ones({CAPTURED_LIMIT // 4 + 1}, np.float32)\ndef f(x):\n    return x + jnp.sum(jnp.asarray(w))\n"
     with pytest.raises(UserError) as caught:
         lower(source, x="f32[]")
     assert caught.value.failure.stage == "lower"
-    assert "captures 40 MiB of constants" in caught.value.failure.message
+    assert (
+        "captures 40 MiB of constants, which the program would embed (limit 40 MiB)"
+        in caught.value.failure.message
+    )
 
 
 def test_what_cannot_be_lowered_for_a_platform_says_so() -> None:

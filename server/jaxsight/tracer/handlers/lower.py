@@ -34,16 +34,13 @@ from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree, FrameFiles
 from jaxsight.wire.chunks import equation_path
+from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.replies import Call, Equation, Link, Lowered, Shown
 from jaxsight.wire.messages.requests import Lower, Show
 from jaxsight.wire.spans import Span
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""
-
-LARGEST = 40 * 1024 * 1024
-"""Limit of arrays in bytes: in base64 they have 53 MiB, and a frame 64 MiB (`wire.FRAME_LIMIT`)."""
-
 
 _Lowered = TypeVar("_Lowered")
 
@@ -246,7 +243,7 @@ def _refuse(trace: KeptTrace) -> None:
     if trace.axes:
         named = " and ".join(f"`{axis}`" for axis in trace.axes)
         raise refusal("lower", f"the program around it binds {named}, and is compiled with it")
-    if problem := captured_too_much(trace.stage.jaxpr, LARGEST):
+    if problem := captured_too_much(trace.stage.jaxpr, CAPTURED_LIMIT):
         raise refusal("lower", f"it {problem}", type="CapturedConstants")
 
 
@@ -256,8 +253,8 @@ def captured_too_much(jaxpr: object, limit: int) -> str:
     if captured <= limit:
         return ""
     return (
-        f"captures {units.size(captured)} of constants, which would be embedded in the program: "
-        "pass them as arguments"
+        f"captures {units.size(captured)} of constants, which the program would embed "
+        f"(limit {units.size(limit)}): pass them as arguments"
     )
 
 

@@ -27,13 +27,13 @@ from jaxsight.tracer.calls.leaves import ArraysIn, is_array
 from jaxsight.tracer.calls.transforms import transformed
 from jaxsight.tracer.calls.user_function import TraceableCall
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.handlers.lower import LARGEST
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation.variable_names import Naming
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.states.watch import Watch
 from jaxsight.tracer.user_warnings import collected
+from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.replies import Link, Shown
 from jaxsight.wire.messages.requests import SourceOptions, Sourcerize
 
@@ -131,7 +131,7 @@ def _companion(written: Written) -> str:
     arrays = written.source.constants
     if not arrays:
         return ""
-    if (size := sum(array.nbytes for array in arrays.values())) > LARGEST:
+    if (size := sum(array.nbytes for array in arrays.values())) > CAPTURED_LIMIT:
         words = (
             f"the arrays of {written.name} are too large ({units.size(size)}); "
             'use jaxsight.sourcerize(..., constants="npz")(...).save(path) in Python'
