@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ from jaxsight.dataset.tables import files
 from jaxsight.dataset.tables.manifest import SplitName
 from jaxsight.dataset.tasks import evaluation
 from jaxsight.dataset.tasks.baselines import BaselineName
-from jaxsight.dataset.tasks.registry import RUN_PROGRAMS, TaskName
+from jaxsight.dataset.tasks.registry import RUN_PREDICTIONS, RUN_PROGRAMS, TaskName
 from jaxsight.dataset.tasks.selection import IrForm, QuestionSet
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
@@ -69,8 +70,8 @@ def questions(
     A dataset, split, seed and limit have the same questions each time. Each has an `id`; a file of
     predictions has lines with `id` and `prediction`.
     """
-    with explained(), interruptible():
-        asked = _asked(task, dataset, split, seed, limit, target, given, python)
+    with explained(), interruptible(), RowProgress() as progress:
+        asked = _asked(task, dataset, split, seed, limit, target, given, python, progress)
         count = _write(output, evaluation.questions(asked, with_answers=with_answers))
     Printer().print(f"{one_line(str(output))}: {units.count(count, 'question')}")
     return 0
@@ -95,8 +96,8 @@ def baseline(
     `constant` is the most frequent answer of the split `train`; `nearest` the answer for its
     program that shares most operations with the one that is asked about.
     """
-    with explained(), interruptible():
-        asked = _asked(task, dataset, split, seed, limit, target, given, python)
+    with explained(), interruptible(), RowProgress() as progress:
+        asked = _asked(task, dataset, split, seed, limit, target, given, python, progress)
         count = _write(output, evaluation.baseline(asked, name))
     Printer().print(f"{one_line(str(output))}: {units.count(count, 'prediction')}")
     return 0
@@ -126,11 +127,10 @@ def evaluate(
     a question that is not asked, or a second one, is an error: it is of other options.
     """
     with explained(), interruptible(), RowProgress() as progress:
-        asked = _asked(task, dataset, split, seed, limit, target, given, python)
-
-        def report(done: int, wanted: int) -> None:
-            progress.report("predictions", done, wanted)
-
+        asked = _asked(task, dataset, split, seed, limit, target, given, python, progress)
+        if task in RUN_PREDICTIONS:
+            say_what_runs(f"the programs of {one_line(str(predictions))}")
+        report = partial(progress.report, "predictions")
         found = evaluation.evaluate(asked, predictions, report)
     if as_json:
         print_json(found.record())
@@ -148,13 +148,15 @@ def _asked(
     target: str,
     given: IrForm,
     python: str | None,
+    progress: RowProgress,
 ) -> QuestionSet:
     """Return what is asked; where programs are run, say so, and look for an interpreter."""
     interpreter = ""
     if task in RUN_PROGRAMS:
         interpreter = user_interpreter(python)
-        say_what_runs(f"the source of rows of {one_line(str(dataset))}, and what is predicted")
-    return QuestionSet(task, dataset, split, seed, limit, target, given, interpreter)
+        say_what_runs(f"the source of rows of {one_line(str(dataset))}")
+    report = partial(progress.report, "rows")
+    return QuestionSet(task, dataset, split, seed, limit, target, given, interpreter, report)
 
 
 def _write(output: Path, records: Iterable[Record]) -> int:

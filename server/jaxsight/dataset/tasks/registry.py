@@ -27,8 +27,11 @@ class TaskName(StrEnum):
     temporaries = "temporaries"
 
 
-RUN_PROGRAMS = frozenset({TaskName.improve, TaskName.same_program, TaskName.source_from_ir})
-"""Tasks that run programs, of the dataset or of a model."""
+RUN_PREDICTIONS = frozenset({TaskName.improve, TaskName.source_from_ir})
+"""Tasks that run what a model predicts."""
+
+RUN_PROGRAMS = RUN_PREDICTIONS | {TaskName.same_program}
+"""Tasks that run programs of the dataset."""
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -37,6 +37,7 @@ class QuestionSet:
         target: the device whose kernels or memory are predicted.
         given: what the task `source-from-ir` shows, `stablehlo` or `hlo`.
         python: an interpreter that has JAX, for tasks that run programs.
+        on_row: called with how many rows questions are made of, and how many there are.
     """
 
     task: str
@@ -47,6 +48,7 @@ class QuestionSet:
     target: str = "cpu"
     given: IrForm = IrForm.stablehlo
     python: str = sys.executable
+    on_row: Callable[[int, int], None] = lambda done, wanted: None
 
     def __str__(self) -> str:
         """Return how messages name this."""
@@ -98,12 +100,14 @@ class QuestionSet:
         ordered = sorted(numbers, key=lambda number: self._chance("row", number))
         chosen = frozenset(ordered[: self.limit])
         found: list[TaskItem] = []
+        done = 0
         if self.table == "rewrites" and "before" not in task.columns:
             raise NoDataset(f"{self.dataset} has rewrite pairs; {self.task} asks about rows")
         signature = ["minhash"] if self.table == "rows" else []
         for row in self.rows(self.split, ["number", *signature, *task.columns]):
             if row["number"] not in chosen:
                 continue
+            self.on_row(done := done + 1, len(chosen))
             try:
                 items = task.items(row, self._chance("item", row["number"]))
             except (AttributeError, KeyError, TypeError, ValueError) as error:

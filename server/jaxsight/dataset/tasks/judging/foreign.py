@@ -23,6 +23,8 @@ from jaxsight.sourcerizer.stablehlo import UnreadableProgram
 _REFUSED = frozenset({"call_exported"})
 """Primitives that are no JAX source: they contain a lowered program."""
 
+_NARROW = 'import jax\n\njax.config.update("jax_enable_x64", False)\n\n'
+
 
 def lower(program: Program) -> Record:
     """Return the StableHLO of a predicted program, and what it returns without `jit`.
@@ -65,11 +67,15 @@ def plain_leaves(arguments: tuple[object, ...]) -> list[jax.Array]:
 def source(text: str, name: str) -> str:
     """Return the source that jaxsight writes for StableHLO or HLO.
 
+    It switches 64-bit types off where it was written for a program without them.
+
     Raises:
         Rejected: it writes none.
     """
     options = Options(style="pretty", run=False)
     try:
-        return str(write_program(of_content(text.encode()), options, name).source)
+        written = str(write_program(of_content(text.encode()), options, name).source)
     except (Unsourceable, UnreadableProgram, TooLarge, TooLong) as error:
         raise Rejected("no source", str(error)[:LONGEST]) from error
+    is_narrow = "jax_enable_x64 off" in written and jax.config.values["jax_enable_x64"]
+    return f"{_NARROW}{written}" if is_narrow else written
