@@ -14,7 +14,7 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 
 from jaxsight.dataset.program import Array, Program, Record
-from jaxsight.dataset.rows.directions import Direction, forward, has_derivative, primitives
+from jaxsight.dataset.rows.directions import Direction, backward, forward, primitives
 from jaxsight.sourcerizer.api import sourcerize
 from jaxsight.sourcerizer.text.names import identifier, unused
 from jaxsight.tracer.execution import device_demand
@@ -147,7 +147,7 @@ def program_of(
         arguments=dict(zip(names, map(_argument, arrays), strict=True)),
         category=next(categories, plain),
         template=origin.name,
-        is_differentiable=has_derivative(direction),
+        is_differentiable=backward(direction) is not None,
         provenance=origin.record(),
     )
 

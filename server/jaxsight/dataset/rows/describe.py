@@ -27,8 +27,6 @@ from jaxsight.dataset.rows.directions import (
     Direction,
     backward,
     forward,
-    has_derivative,
-    positions,
     primitives,
 )
 from jaxsight.dataset.rows.finite_differences import gradient_problem
@@ -98,13 +96,13 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Record
         ("jaxpr", "stablehlo", "unoptimized_hlo", "hlo", "equation_count", "targets")
     )
     gradient = "not applicable"
-    is_differentiable = program.is_differentiable and has_derivative(direction)
-    if is_differentiable:
-        backwards, gradient = _backward(direction, executable, results, targets, labels)
+    derivative = backward(direction) if program.is_differentiable else None
+    if derivative is not None:
+        backwards, gradient = _backward(direction, executable, derivative, targets, labels)
         if "own-derivative" in program.labels and not is_fine(gradient):
             gradient = "not compared: own derivative"
     row |= {f"backward_{name}": value for name, value in backwards.items()}
-    row["directions"] = ["forward", "backward"] if is_differentiable else ["forward"]
+    row["directions"] = ["forward", "backward"] if derivative is not None else ["forward"]
     row["validation"] = {**validation, "gradient": gradient}
     row["_results"] = packed(results)
     return row
@@ -278,21 +276,15 @@ def finiteness(program: Program, results: list[jax.Array]) -> str:
 def _backward(
     direction: Direction,
     executable: Executable,
-    results: list[jax.Array],
+    derivative: Direction,
     targets: Sequence[str],
     labels: Labels,
 ) -> tuple[Record, str]:
     """Return the columns of the backward direction, and what was found about the gradients.
 
     Raises:
-        Rejected: it cannot be traced, compiled or run.
+        Rejected: it cannot be compiled or run.
     """
-    chance = np.random.default_rng(0)
-    cotangents = [
-        _cotangent(results[position], chance)
-        for position in positions(direction.program.jaxpr.outvars)
-    ]
-    derivative = attempt("trace backward", lambda: backward(direction, cotangents))
     pullback = compiled("compile backward", derivative, quickly=True)
     gradients = attempt("run backward", lambda: pullback(derivative.arguments))
     row = {
@@ -303,15 +295,9 @@ def _backward(
         "equation_count": len(primitives(derivative.program)),
         "targets": [on_cpu(pullback), *labels(derivative, [t for t in targets if t != CPU])],
     }
+    cotangents = derivative.arguments[len(direction.arguments) :]
     problem = gradient_problem(executable, direction, cotangents, gradients)
     return row, problem
-
-
-def _cotangent(result: jax.Array, chance: np.random.Generator) -> jax.Array:
-    values = chance.normal(size=result.shape)
-    if jnp.issubdtype(result.dtype, jnp.complexfloating):
-        values = values + 1j * chance.normal(size=result.shape)
-    return jnp.asarray(np.asarray(values).astype(result.dtype))
 
 
 def packed(arrays: Sequence[jax.Array]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.stages import Traced
 
 from jaxsight.interpreters.compat.inner import walk
@@ -54,13 +55,20 @@ def forward(function: Callable[..., object], arguments: tuple[object, ...]) -> D
     return Direction(traced, call, tuple(leaves))
 
 
-def backward(direction: Direction, cotangents: Sequence[jax.Array]) -> Direction:
+def backward(direction: Direction) -> Direction | None:
     """Trace the derivative: from arguments and cotangents of inexact results to gradients.
 
-    The gradients are those of the inexact arguments. Raise whatever tracing raises.
+    The gradients are those of the inexact arguments; the cotangents are random, the same for the
+    same types of results. Return None if the function cannot be differentiated, or does not depend
+    on inexact arguments.
     """
     inexact = positions(direction.arguments)
-    results = positions(direction.program.jaxpr.outvars)
+    variables = direction.program.jaxpr.outvars
+    results = positions(variables)
+    if not inexact or not results:
+        return None
+    chance = np.random.default_rng(0)
+    cotangents = [_cotangent(variables[position].aval, chance) for position in results]
     count = len(direction.arguments)
 
     def derivative(*arrays: jax.Array) -> tuple[jax.Array, ...]:
@@ -77,21 +85,20 @@ def backward(direction: Direction, cotangents: Sequence[jax.Array]) -> Direction
         return tuple(pullback(list(given)))
 
     arguments = (*direction.arguments, *cotangents)
-    traced = jax.jit(derivative, keep_unused=True).trace(*arguments)
-    return Direction(traced, lambda *arrays: list(derivative(*arrays)), arguments)
-
-
-def has_derivative(direction: Direction) -> bool:
-    """Return whether a traced function can be differentiated, and depends on inexact arguments."""
-    results = [var.aval for var in direction.program.jaxpr.outvars]
-    inexact = positions(results)
-    if not inexact or not positions(direction.arguments):
-        return False
-    cotangents = [jnp.ones(results[index].shape, results[index].dtype) for index in inexact]
     try:
-        return bool(backward(direction, cotangents).program.jaxpr.eqns)
+        traced = jax.jit(derivative, keep_unused=True).trace(*arguments)
     except Exception:  # noqa: BLE001 - JAX's, about primitives without a derivative
-        return False
+        return None
+    made = Direction(traced, lambda *arrays: list(derivative(*arrays)), arguments)
+    return made if made.program.jaxpr.eqns else None
+
+
+def _cotangent(result: Any, chance: np.random.Generator) -> jax.Array:
+    values = chance.normal(size=result.shape)
+    if jnp.issubdtype(result.dtype, jnp.complexfloating):
+        values = values + 1j * chance.normal(size=result.shape)
+    cotangent: jax.Array = jax.device_put(np.asarray(values).astype(result.dtype))
+    return cotangent
 
 
 def positions(values: Sequence[Any]) -> list[int]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.dataset.rows.directions import Direction, positions
@@ -98,7 +97,7 @@ def _value_along(
         arrays = list(direction.arguments)
         for at, tangent in zip(inexact, tangents, strict=True):
             moved = np.asarray(arrays[at], np.float64) + step * tangent
-            arrays[at] = jnp.asarray(moved.astype(arrays[at].dtype))
+            arrays[at] = jax.device_put(moved.astype(arrays[at].dtype))
         returned = call(tuple(arrays))
         return sum(
             float(np.sum(np.asarray(returned[at], np.float64) * np.asarray(weight, np.float64)))

@@ -64,13 +64,14 @@ def _array(array: Array, path: str) -> jax.Array:
     chance = np.random.default_rng(int.from_bytes(seed, "big"))
     if array.values == "key":
         data = chance.integers(0, 2**32, (*array.shape, 2), np.uint32)
-        keys: jax.Array = jax.random.wrap_key_data(jax.numpy.asarray(data), impl="threefry2x32")
+        keys: jax.Array = jax.random.wrap_key_data(jax.device_put(data), impl="threefry2x32")
         return keys
     dtype = jax.numpy.dtype(array.dtype)
     values = _values(array, dtype, chance)
     if np.issubdtype(dtype, np.complexfloating):
         values = values + 1j * _values(array, dtype, chance)
-    return jax.numpy.asarray(np.asarray(values).astype(dtype))
+    made: jax.Array = jax.device_put(np.asarray(values).astype(dtype))
+    return made
 
 
 def _values(array: Array, dtype: Any, chance: np.random.Generator) -> Any:

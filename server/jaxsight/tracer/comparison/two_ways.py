@@ -204,7 +204,8 @@ def shaken(value: jax.Array) -> jax.Array:
     numbers = np.asarray(value)
     signs = 1.0 - 2.0 * (np.arange(numbers.size).reshape(numbers.shape) % 2)
     moved = wide(numbers) * (1.0 + _eps(value.dtype) * signs)
-    return jnp.asarray(moved.astype(numbers.dtype))
+    shaken_array: jax.Array = jax.device_put(moved.astype(numbers.dtype))
+    return shaken_array
 
 
 def _eps(dtype: DType) -> float:
