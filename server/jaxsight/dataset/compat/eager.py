@@ -3,8 +3,8 @@
 Compiling an operation takes XLA 10 ms, and NumPy computes it independently of XLA.
 
 Applies to JAX 0.8 to 0.12. Private API used: the attribute `impl` of primitives, which JAX calls
-when an operation is run eagerly (`jax/_src/core.py`, `EvalTrace.process_primitive`), and which
-`def_impl` sets; `add_any_p` and `split_p`, which `jax.extend.core.primitives` lacks.
+when an operation is run eagerly (`jax/_src/core.py`, `EvalTrace.process_primitive`); `add_any_p`
+and `split_p`, which `jax.extend.core.primitives` lacks.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def replaced(operations: Mapping[str, Operation]) -> Iterator[None]:
     usual = {name: (_primitive(name), _primitive(name).impl) for name in operations}
     try:
         for name, (primitive, impl) in usual.items():
-            primitive.def_impl(_tried(operations[name], impl, primitive.multiple_results))
+            primitive.impl = _tried(operations[name], impl, primitive.multiple_results)
         with jax.disable_jit(), np.errstate(all="ignore"):
             yield
     finally:
         for primitive, impl in usual.values():
-            primitive.def_impl(impl)
+            primitive.impl = impl
 
 
 def _primitive(name: str) -> Any:
@@ -45,8 +45,10 @@ def _primitive(name: str) -> Any:
     return others[name] if name in others else getattr(primitives, f"{name}_p")
 
 
-def _tried(operation: Operation, usual: Callable[..., Any], is_many: bool) -> Callable[..., Any]:
-    def impl(*operands: Any, **parameters: Any) -> Any:
+def _tried(
+    operation: Operation, usual: Callable[..., object], is_many: bool
+) -> Callable[..., object]:
+    def impl(*operands: object, **parameters: object) -> object:
         if not all(map(_is_plain, operands)):
             return usual(*operands, **parameters)
         try:
@@ -58,7 +60,7 @@ def _tried(operation: Operation, usual: Callable[..., Any], is_many: bool) -> Ca
     return impl
 
 
-def _is_plain(operand: Any) -> bool:
+def _is_plain(operand: object) -> bool:
     """Return whether an operand is an array of numbers whose dtype does not give way to others."""
     if isinstance(operand, jax.Array):
         dtype: object = operand.dtype

@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-Operation: TypeAlias = Callable[..., Any]
+from jaxsight.interpreters.compat.jaxpr_types import DType
+
+Operation: TypeAlias = Callable[..., "_Array | list[_Array]"]
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -56,12 +58,12 @@ def _ordered(function: Callable[..., _Array], *arrays: _Array, **_: object) -> _
     return function(*arrays)
 
 
-def _integer_pow(x: _Array, *, y: int) -> _Array:
+def integer_pow(x: _Array, *, y: int) -> _Array:
     _require(_is_real(x) or y >= 0)
     return np.power(x, np.asarray(y, x.dtype)) if _is_real(x) else np.power(x, y).astype(x.dtype)
 
 
-def _logistic(x: _Array, **_: object) -> _Array:
+def logistic(x: _Array, **_: object) -> _Array:
     return _real(lambda x: np.reciprocal(1 + np.exp(-x)), x)
 
 
@@ -70,33 +72,33 @@ def _shift(function: Callable[..., _Array], x: _Array, by: _Array) -> _Array:
     return function(x, by)
 
 
-def _select_n(which: _Array, *cases: _Array) -> _Array:
+def select_n(which: _Array, *cases: _Array) -> _Array:
     _require(which.dtype == bool and len(cases) == 2)
     return np.where(which, cases[1], cases[0])
 
 
-def _clamp(least: _Array, x: _Array, most: _Array) -> _Array:
+def clamp(least: _Array, x: _Array, most: _Array) -> _Array:
     return np.minimum(np.maximum(x, least), most)
 
 
-def _converted(x: _Array, *, new_dtype: Any, weak_type: bool, **_: object) -> _Array:
+def convert_element_type(x: _Array, *, new_dtype: DType, weak_type: bool, **_: object) -> _Array:
     dtype = np.dtype(new_dtype)
     _require(not weak_type)
     _require(not np.iscomplexobj(x) or jnp.issubdtype(dtype, jnp.complexfloating))
     if jnp.issubdtype(dtype, jnp.integer) and _is_real(x):
-        limits = np.iinfo(dtype)
+        limits = np.iinfo(dtype.name)
         _require(((x >= limits.min) & (x < limits.max)).all())  # XLA saturates
     return x.astype(dtype)
 
 
-def _bits(x: _Array, *, new_dtype: Any) -> _Array:
+def bitcast_convert_type(x: _Array, *, new_dtype: DType) -> _Array:
     dtype = np.dtype(new_dtype)
     _require(dtype.itemsize == x.dtype.itemsize)
     viewed: _Array = np.ascontiguousarray(x).view(dtype)
     return viewed.reshape(x.shape)
 
 
-def _broadcast(
+def broadcast_in_dim(
     x: _Array, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], **_: object
 ) -> _Array:
     sizes = [1] * len(shape)
@@ -105,18 +107,18 @@ def _broadcast(
     return np.broadcast_to(x.reshape(sizes), shape)
 
 
-def _reshape(
+def reshape(
     x: _Array, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None, **_: object
 ) -> _Array:
     return (x if dimensions is None else x.transpose(dimensions)).reshape(new_sizes)
 
 
-def _iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: object) -> _Array:
+def iota(*, dtype: DType, shape: Sequence[int], dimension: int, **_: object) -> _Array:
     sizes = [size if axis == dimension else 1 for axis, size in enumerate(shape)]
     return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(sizes), shape)
 
 
-def _pad(x: _Array, value: _Array, *, padding_config: Sequence[tuple[int, int, int]]) -> _Array:
+def pad(x: _Array, value: _Array, *, padding_config: Sequence[tuple[int, int, int]]) -> _Array:
     _require(all(low >= 0 and high >= 0 for low, high, _ in padding_config))
     sizes, places = [], []
     for size, (low, high, inner) in zip(x.shape, padding_config, strict=True):
@@ -128,7 +130,7 @@ def _pad(x: _Array, value: _Array, *, padding_config: Sequence[tuple[int, int, i
     return padded
 
 
-def _slice(
+def strided_slice(
     x: _Array,
     *,
     start_indices: Sequence[int],
@@ -148,18 +150,18 @@ def _window(x: _Array, starts: Sequence[_Array], sizes: Sequence[int]) -> tuple[
     return tuple(slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
 
 
-def _dynamic_slice(x: _Array, *starts: _Array, slice_sizes: Sequence[int]) -> _Array:
+def dynamic_slice(x: _Array, *starts: _Array, slice_sizes: Sequence[int]) -> _Array:
     _require(len(starts) == x.ndim)
     return x[_window(x, starts, slice_sizes)]
 
 
-def _dynamic_update_slice(x: _Array, update: _Array, *starts: _Array) -> _Array:
+def dynamic_update_slice(x: _Array, update: _Array, *starts: _Array) -> _Array:
     changed = x.copy()
     changed[_window(x, starts, update.shape)] = update
     return changed
 
 
-def _split(x: _Array, *, sizes: Sequence[int], axis: int) -> list[_Array]:
+def split(x: _Array, *, sizes: Sequence[int], axis: int) -> list[_Array]:
     return np.split(x, np.cumsum(sizes)[:-1], axis)
 
 
@@ -168,18 +170,27 @@ def _wide(x: _Array) -> _Array:
     return x.astype(np.float32) if _is_real(x) and x.dtype.itemsize < 4 else x
 
 
-def _reduced(function: Callable[..., _Array], x: _Array, *, axes: Any, **_: object) -> _Array:
+def _reduced(
+    function: Callable[..., _Array], x: _Array, *, axes: Sequence[int], **_: object
+) -> _Array:
     wide = _wide(x)
     return function(wide, axis=tuple(axes), dtype=wide.dtype).astype(x.dtype)
 
 
-def _extreme(function: Callable[..., _Array], x: _Array, *, axes: Any, **_: object) -> _Array:
+def _extreme(
+    function: Callable[..., _Array], x: _Array, *, axes: Sequence[int], **_: object
+) -> _Array:
     _require(not np.iscomplexobj(x) and x.size)
     return function(x, axis=tuple(axes)).astype(x.dtype)
 
 
 def _arg(
-    function: Callable[..., _Array], x: _Array, *, axes: Any, index_dtype: Any, **_: object
+    function: Callable[..., _Array],
+    x: _Array,
+    *,
+    axes: Sequence[int],
+    index_dtype: DType,
+    **_: object,
 ) -> _Array:
     _require(not np.iscomplexobj(x) and len(axes) == 1)
     return function(_wide(x), axis=axes[0]).astype(index_dtype)
@@ -194,12 +205,12 @@ def _cumulative(
     return np.flip(result, axis) if reverse else result
 
 
-def _dot_general(
+def dot_general(
     x: _Array,
     y: _Array,
     *,
-    dimension_numbers: Any,
-    preferred_element_type: Any,
+    dimension_numbers: Sequence[Sequence[Sequence[int]]],
+    preferred_element_type: DType | None,
     **_: object,
 ) -> _Array:
     (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
@@ -222,13 +233,13 @@ def _dot_general(
     return np.asarray(np.einsum(path, x, y, optimize=True)).astype(dtype)
 
 
-def _sort(*arrays: _Array, dimension: int, num_keys: int, **_: object) -> list[_Array]:
+def sort_by_key(*arrays: _Array, dimension: int, num_keys: int, **_: object) -> list[_Array]:
     _require(num_keys == 1 and not np.iscomplexobj(arrays[0]))
     order = np.argsort(_wide(arrays[0]), axis=dimension, kind="stable")
     return [np.take_along_axis(array, order, dimension) for array in arrays]
 
 
-def _threefry(key: _Array, key_2: _Array, x: _Array, x_2: _Array) -> list[_Array]:
+def threefry2x32(key: _Array, key_2: _Array, x: _Array, x_2: _Array) -> list[_Array]:
     """Threefry-2x32 with 20 rounds, as `jax.random` uses it."""
     keys = (key, key_2, key ^ key_2 ^ np.uint32(0x1BD11BDA))
     x, x_2 = x + keys[0], x_2 + keys[1]
@@ -241,7 +252,7 @@ def _threefry(key: _Array, key_2: _Array, x: _Array, x_2: _Array) -> list[_Array
     return [x, x_2]
 
 
-def _reciprocal_root(x: _Array) -> _Array:
+def rsqrt(x: _Array) -> _Array:
     return np.reciprocal(np.sqrt(x))
 
 
@@ -260,10 +271,10 @@ _REAL = {
     "is_finite": np.isfinite,
     "pow": np.power,
     "rem": np.fmod,
-    "rsqrt": _reciprocal_root,
+    "rsqrt": rsqrt,
     "sign": np.sign,
 }
-_ANY: dict[str, Operation] = {
+_ANY: dict[str, Callable[..., _Array]] = {
     "add": np.add,
     "add_any": np.add,
     "and": np.bitwise_and,
@@ -302,34 +313,34 @@ OPERATIONS: dict[str, Operation] = {
     **_ARRANGED,
     "argmax": partial(_arg, np.argmax),
     "argmin": partial(_arg, np.argmin),
-    "bitcast_convert_type": _bits,
-    "broadcast_in_dim": _broadcast,
-    "clamp": _clamp,
-    "convert_element_type": _converted,
+    "bitcast_convert_type": bitcast_convert_type,
+    "broadcast_in_dim": broadcast_in_dim,
+    "clamp": clamp,
+    "convert_element_type": convert_element_type,
     "cummax": partial(_cumulative, np.maximum.accumulate),
     "cummin": partial(_cumulative, np.minimum.accumulate),
     "cumprod": partial(_cumulative, np.cumprod),
     "cumsum": partial(_cumulative, np.cumsum),
-    "dot_general": _dot_general,
-    "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update_slice,
-    "integer_pow": _integer_pow,
-    "iota": _iota,
-    "logistic": _logistic,
-    "pad": _pad,
+    "dot_general": dot_general,
+    "dynamic_slice": dynamic_slice,
+    "dynamic_update_slice": dynamic_update_slice,
+    "integer_pow": integer_pow,
+    "iota": iota,
+    "logistic": logistic,
+    "pad": pad,
     "reduce_and": partial(_extreme, np.logical_and.reduce),
     "reduce_max": partial(_extreme, np.max),
     "reduce_min": partial(_extreme, np.min),
     "reduce_or": partial(_extreme, np.logical_or.reduce),
     "reduce_prod": partial(_reduced, np.prod),
     "reduce_sum": partial(_reduced, np.sum),
-    "reshape": _reshape,
-    "select_n": _select_n,
+    "reshape": reshape,
+    "select_n": select_n,
     "shift_left": partial(_shift, np.left_shift),
     "shift_right_logical": partial(_shift, np.right_shift),
-    "slice": _slice,
-    "sort": _sort,
-    "split": _split,
-    "threefry2x32": _threefry,
+    "slice": strided_slice,
+    "sort": sort_by_key,
+    "split": split,
+    "threefry2x32": threefry2x32,
 }
 """Operations by the names of their primitives, without `_p`."""
