@@ -10,7 +10,8 @@ loses nothing. The starting process merges these files into `.jaxsight/recorded.
 With `record --profile`, `profiling.py` starts the program, and `observing/profiled.py` has JAX
 profile a few steps in it.
 
-For `report --run`, `programs/` collects what the program compiles instead.
+For `report --run`, `programs/` collects what the program compiles instead. Both know of calls of
+compiled functions by `compiled_calls.py`.
 
 No values of arrays are stored, and of other values only those that select what a program is.
 What runs in the user's Python uses the standard library, numpy and jax.

@@ -1,8 +1,6 @@
 """Have JAX profile some steps of the program that runs in this process.
 
-A step is from one call of a compiled function to the next. `sys.monitoring` (Python 3.12 and later)
-reports calls from Python code with the object that is called. From a place that calls anything but
-a function compiled by JAX it reports one call and no more: a program is not slower for it.
+A step is from one call of a compiled function to the next (`compiled_calls.py`).
 
 The first calls of a function compile it, and JAX may compile it again for the types of its own
 results: the profile begins after those.
@@ -16,9 +14,7 @@ import atexit
 import contextlib
 import json
 import os
-import sys
 import threading
-from types import CodeType
 
 from jaxsight.recording import (
     PROFILE,
@@ -27,16 +23,13 @@ from jaxsight.recording import (
     PROFILE_STEPS,
     ProfileOutcome,
 )
+from jaxsight.recording.compiled_calls import watch
 
 _WARM = 3
 """Calls of a function before its profile: one compiles it for the first arguments, the next one
 perhaps for those that have been computed, and a third is like all others."""
 _LONGEST = 300
 """Characters of a message, a choice: one or two sentences."""
-_COMPILED = frozenset({"PjitFunction", "PmapFunction"})
-"""Types of compiled functions in JAX 0.8 to 0.12, in its extension module."""
-_TOOLS = (4, 3)
-"""Numbers of tools that Python reserves for nobody; another one may use them."""
 _NAME = "jaxsight record --profile"
 
 
@@ -150,27 +143,8 @@ def start() -> None:
     folder = os.environ[PROFILE]
     steps = int(os.environ.get(PROFILE_STEPS, "5"))
     profiler = Profiler(folder, steps, os.environ.get(PROFILE_FUNCTION, ""))
-    monitoring = getattr(sys, "monitoring")  # noqa: B009 - not in Python 3.11
-    tool = next((number for number in _TOOLS if monitoring.get_tool(number) is None), None)
-    if tool is None:
-        return
-    disable, compiled = monitoring.DISABLE, _COMPILED
-
-    def on_call(code: CodeType, offset: int, function: object, first: object) -> object:
-        if type(function).__name__ not in compiled:
-            return disable
-        try:
-            goes_on = profiler.called(function)
-        except Exception:  # noqa: BLE001 - nothing here may disturb the program
-            goes_on = False
-        if not goes_on:
-            monitoring.set_events(tool, 0)
-        return None
-
-    monitoring.use_tool_id(tool, _NAME)
-    monitoring.register_callback(tool, monitoring.events.CALL, on_call)
-    monitoring.set_events(tool, monitoring.events.CALL)
-    atexit.register(profiler.finish)
+    if watch(_NAME, profiler.called):
+        atexit.register(profiler.finish)
 
 
 def _wait() -> None:

@@ -217,6 +217,7 @@ def function_list(
             " ",
             placed(function.defined),
             f" {time(function.seconds)}{passed}",
+            f" · at least {count(function.calls, 'call')}" if function.calls else None,
         )
         parts.append(element("article", heading, *programs, class_="filtered"))
     note = f"{count(dropped, 'program')} that took less time are left out, as the page is full."
