@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.dataset import QuestionSet, baseline, evaluate, questions
+from jaxsight.dataset import QuestionSet, Spec, baseline, evaluate, generate, questions
 from jaxsight.dataset.tasks import changes
 from tests.dataset.tables.synthetic import dataset, row
 
@@ -85,6 +85,18 @@ def test_a_rewrite_has_other_names_and_the_same_parameters() -> None:
 def test_a_module_with_nothing_to_change_stays(text: str) -> None:
     assert changes.rewritten(text, random.Random(0)) == text
     assert list(changes.mutants(text, random.Random(0))) == []
+
+
+@pytest.mark.parametrize("number", range(0, 170, 10))
+def test_changes_of_generated_programs_can_be_parsed(number: int) -> None:
+    text = generate(Spec(), number).text
+    found = list(changes.mutants(text, random.Random(number)))
+    assert len(found) >= 2
+    for _, mutant in found:
+        ast.parse(mutant)
+        assert mutant != text
+        rewritten = changes.rewritten(mutant, random.Random(number))
+        assert len(ast.parse(rewritten).body) == len(ast.parse(text).body)
 
 
 def program(number: int) -> dict[str, object]:

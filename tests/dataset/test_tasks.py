@@ -10,9 +10,10 @@ import pytest
 
 from jaxsight.dataset import QuestionSet, baseline, evaluate, questions
 from jaxsight.dataset.tables.files import UnreadableFile
+from jaxsight.dataset.tables.manifest import NoDataset
 from jaxsight.dataset.tasks.predictions import InvalidPredictions
 from tests.dataset.tables.conftest import jaxsight
-from tests.dataset.tables.synthetic import dataset, row, target
+from tests.dataset.tables.synthetic import dataset, rewrite, row, target
 
 TASKS = ("kernels", "kernel-line", "temporaries")
 
@@ -163,6 +164,23 @@ def test_what_a_split_shares_with_train_is_counted(tmp_path: Path) -> None:
     assert found.leaks == {"programs": 1, "structures_and_templates": 2}
 
 
+def test_pairs_are_asked_about_where_the_fix_saves_kernels_or_memory(tmp_path: Path) -> None:
+    before = rewrite(4)["figures_before"]
+    figures = [
+        {**before, "kernel_count": 1, "temp_bytes": 65},
+        {**before, "temp_bytes": 63},
+        before,
+        {**before, "kernel_count": 3, "temp_bytes": 0},
+    ]
+    pairs = [rewrite(5 * at + 4, figures_after=after) for at, after in enumerate(figures)]
+    dataset(tmp_path / "fixed", [{"rewrite": pair} for pair in pairs], "jsonl")
+    asked = list(questions(QuestionSet("improve", tmp_path / "fixed"), with_answers=True))
+    assert [each["id"] for each in asked] == ["improve/4", "improve/9"]
+    assert asked[0]["answer"] == pairs[0]["after"]
+    with pytest.raises(NoDataset, match="has rewrite pairs; kernels asks about rows"):
+        list(questions(QuestionSet("kernels", tmp_path / "fixed")))
+
+
 def test_the_command_asks_predicts_and_scores(pairs: Path, tmp_path: Path) -> None:
     for command in (
         ("questions", "kernels", str(pairs), "-o", "questions.jsonl"),
@@ -176,6 +194,12 @@ def test_the_command_asks_predicts_and_scores(pairs: Path, tmp_path: Path) -> No
     assert done.stdout.startswith("kernels · cpu · 20 questions of test\n"), done.stderr
     record = json.loads(jaxsight(*scored, "--json", cwd=pairs).stdout)
     assert record["questions"] == record["valid"] == 20
+    nothing = ("questions", "kernels", str(pairs), "--target", "tpu:v4", "-o", "none.jsonl")
+    refused = jaxsight("dataset", *nothing, cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    message = "the dataset has no question of kernels for tpu:v4 on test with seed 0"
+    assert refused.stderr == f"error: {message}\n"
+    assert not (tmp_path / "none.jsonl").exists()
     refused = jaxsight("dataset", "eval", "kernels", "questions.jsonl", str(pairs), cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (

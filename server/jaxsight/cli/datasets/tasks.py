@@ -72,7 +72,10 @@ def questions(
     """
     with explained(), interruptible(), RowProgress() as progress:
         asked = _asked(task, dataset, split, seed, limit, target, given, python, progress)
-        count = _write(output, evaluation.questions(asked, with_answers=with_answers))
+        found = list(evaluation.questions(asked, with_answers=with_answers))
+        if not found:
+            raise CommandError(f"the dataset has no question of {asked}")
+        count = _write(output, found)
     Printer().print(f"{one_line(str(output))}: {units.count(count, 'question')}")
     return 0
 
@@ -162,7 +165,5 @@ def _asked(
 def _write(output: Path, records: Iterable[Record]) -> int:
     """Write records as JSON Lines, and return how many there are."""
     lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
-    if not lines:
-        raise CommandError("the dataset has no such question")
     files.replace_text(output, "".join(lines))
     return len(lines)

@@ -97,7 +97,8 @@ def mutants(text: str, chance: random.Random) -> Iterator[tuple[ChangeName, str]
     """Yield modules that differ from one in a single place, of changing kinds, in random order."""
     by_name: dict[ChangeName, list[TextChange]] = {name: [] for name in CHANGES}
     for change in _mutations(text, chance):
-        by_name[change.name].append(change)
+        if change.applied(text) != text:  # `x - x` in the other order is no change
+            by_name[change.name].append(change)
     waiting = [changes for changes in by_name.values() if changes]
     for changes in waiting:
         chance.shuffle(changes)

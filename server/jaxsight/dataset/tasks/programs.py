@@ -82,7 +82,7 @@ def problem_of_program(prediction: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImproveTask:
-    """Predict an equal program with fewer kernels, or less temporary memory, on the CPU.
+    """Predict an equal program with fewer kernels, or as many and less memory, on the CPU.
 
     Questions are about `before` of rewrite pairs, or about the source of rows.
     """
@@ -97,12 +97,14 @@ class ImproveTask:
         """Those of the pairs, or of the rows."""
         shared = ("function", "arguments", "x64")
         if self.table == "rewrites":
-            return (*shared, "before", "after", "figures_before")
+            return (*shared, "before", "after", "figures_before", "figures_after")
         return (*shared, "source_code", "targets")
 
     def items(self, row: Record, chance: int) -> Sequence[TaskItem]:
-        """Return the question about a row; the answer is known for pairs that help."""
+        """Return the question about a row; of pairs, only about those whose fix improves these."""
         is_pair = self.table == "rewrites"
+        if is_pair and not _is_better(row["figures_before"], row["figures_after"]):
+            return []
         question = {
             "source_code": row["before"] if is_pair else row["source_code"],
             **{name: row[name] for name in ("function", "arguments", "x64")},
@@ -117,23 +119,24 @@ class ImproveTask:
         return problem_of_program(prediction)
 
     def grade(self, item: TaskItem, prediction: object) -> TaskGrade:
-        """Compare figures of both programs, as they are compiled here; none may be worse."""
+        """Compare figures of both programs, as they are compiled here."""
         assert isinstance(prediction, str)
         found = self.judge.judge(prediction, item.question, item.question["source_code"])
         if found.get("wrong"):
             return TaskGrade({}, reason=found["wrong"])
         before, after = found["before"], found["after"]
-        saved = {name: max(0.0, 1 - after[name] / max(before[name], 1)) for name in before}
-        is_worse = any(after[name] > before[name] for name in before)
-        is_better = any(after[name] < before[name] for name in before) and not is_worse
-        scores = {
-            "improved": float(is_better),
-            "equal": 1.0,
-            "kernels_saved": saved["kernel_count"] if is_better else 0.0,
-            "memory_saved": saved["temp_bytes"] if is_better else 0.0,
-        }
-        reason = "" if is_better else "equal, with more of one figure" if is_worse else "no better"
-        return TaskGrade(scores, reason=reason)
+        scores = {"improved": 0.0, "equal": 1.0}
+        if not _is_better(before, after):
+            return TaskGrade(scores, reason="no better")
+        for name, score in (("kernel_count", "kernels_saved"), ("temp_bytes", "memory_saved")):
+            scores[score] = max(0.0, 1 - after[name] / max(before[name], 1))
+        return TaskGrade({**scores, "improved": 1.0})
+
+
+def _is_better(before: Record, after: Record) -> bool:
+    """Return whether a program has fewer kernels, or as many and less temporary memory."""
+    figures = [(each["kernel_count"], each["temp_bytes"] or 0) for each in (before, after)]
+    return figures[1] < figures[0]
 
 
 @dataclass(frozen=True, slots=True)

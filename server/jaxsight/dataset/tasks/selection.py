@@ -53,7 +53,8 @@ class QuestionSet:
     def __str__(self) -> str:
         """Return how messages name this."""
         limit = "" if self.limit is None else f" and limit {self.limit}"
-        return f"{self.task} on {self.split} with seed {self.seed}{limit}"
+        target = "" if self.target == "cpu" else f" for {self.target}"
+        return f"{self.task}{target} on {self.split} with seed {self.seed}{limit}"
 
     @cached_property
     def manifest(self) -> Manifest:
