@@ -89,6 +89,15 @@ def test_boxes_have_the_source_and_lines_the_sizes_of_values() -> None:
     assert {"at 1/body/0", "2: loop fusion × 4", "↻ s32[] to the next iteration"} <= set(shown)
 
 
+def test_inputs_have_their_names() -> None:
+    names = [f"params['w{index}']" for index in range(len(LOOPED.parameters))]
+    drawn = texts(svg(LOOPED, str, inputs=names))
+    assert [text for text in drawn if "params" in text] == [
+        f"{name}: {value.text}" for name, value in zip(names, LOOPED.parameters, strict=True)
+    ]
+    assert texts(svg(LOOPED, str, inputs=[*names, "one more"])) == texts(svg(LOOPED, str))
+
+
 def test_a_box_has_few_lines() -> None:
     many = kernel("many", *map(str, range(30)))
     shown = texts(svg(Graph("jit_f", (many,)), lambda path: f"x + {path}" + " " * 50 + "y" * 90))

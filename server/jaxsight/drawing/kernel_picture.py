@@ -59,16 +59,25 @@ def box_lines(index: int, kernel: Kernel, source: Source) -> list[str]:
     return lines
 
 
-def svg(graph: Graph, source: Source, *, title: str = "", width: float | None = None) -> str:
+def svg(
+    graph: Graph,
+    source: Source,
+    *,
+    title: str = "",
+    inputs: Sequence[str] = (),
+    width: float | None = None,
+) -> str:
     """Return a kernel graph as SVG.
 
     Args:
         graph: of a compiled program.
         source: returns the source text of an equation, given by its path.
         title: what the picture shows, for those who do not see it.
+        inputs: the names of the program's parameters; ignored if they are not as many.
         width: of the picture in pixels, at most; the natural one by default.
     """
-    root = _Region.tree(graph, source)
+    named = inputs if len(inputs) == len(graph.parameters) else [""] * len(graph.parameters)
+    root = _Region.tree(graph, source, named)
     places = root.places()
     wide, high = places.width + 2 * _MARGIN, places.height + 2 * _MARGIN
     scale = min(1.0, width / wide) if width else 1.0
@@ -127,12 +136,13 @@ class _Region:
     laid: LayeredPlaces | None = None
 
     @staticmethod
-    def tree(graph: Graph, source: Source) -> _Region:
+    def tree(graph: Graph, source: Source, inputs: Sequence[str]) -> _Region:
         """Return the program as a region with all others inside."""
         root = _Region()
         around: dict[Hashable, list[_Region]] = {}
-        for index, value in enumerate(graph.parameters):
-            around[PARAMETER, index] = root._add((PARAMETER, index), -1.0, PARAMETER, _texts(value))
+        for index, (value, name) in enumerate(zip(graph.parameters, inputs, strict=True)):
+            texts = _texts(value, cut(one_line(name), _LONGEST))
+            around[PARAMETER, index] = root._add((PARAMETER, index), -1.0, PARAMETER, texts)
         for index, kernel in enumerate(graph.kernels):
             region, chain = root, [root]
             loop = kernel.loops[-1] if kernel.loops else -1
@@ -318,8 +328,8 @@ def _regions(graph: Graph, loop: int, branch: int) -> Iterator[tuple[Hashable, s
             branch = graph.branches[branch].parent
 
 
-def _texts(value: Value) -> list[str]:
-    return [value.text, units.size(value.bytes)]
+def _texts(value: Value, name: str = "") -> list[str]:
+    return [f"{name}: {value.text}" if name else value.text, units.size(value.bytes)]
 
 
 def _key(end: End) -> tuple[str, int]:

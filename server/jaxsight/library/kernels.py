@@ -239,7 +239,13 @@ class Kernels:
         Args:
             width: its width in pixels at most; by default what the boxes need.
         """
-        return kernel_picture.svg(self.graph, self._written, title=self._headline(), width=width)
+        return kernel_picture.svg(
+            self.graph,
+            self._written,
+            title=self._headline(),
+            inputs=self.parameters,
+            width=width,
+        )
 
     def dot(self) -> str:
         """Return the graph in Graphviz DOT format."""

@@ -277,7 +277,8 @@ def _print(
             print_document(dot(kernels.graph, lambda path: one_line(kernels.source(path))))
         case "svg":
             title = f"{address.function}: {headline(kernels.compiled, kernels.target)}"
-            print_document(svg(kernels.graph, kernels.source, title=title))
+            names = kernels.lowered.parameters
+            print_document(svg(kernels.graph, kernels.source, title=title, inputs=names))
         case "hlo":
             print_document(kernels.compiled.hlo)
         case _:
