@@ -72,4 +72,5 @@ def main(count: int) -> None:
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_num_cpu_devices", 8)
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)

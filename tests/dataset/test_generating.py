@@ -155,10 +155,11 @@ def test_transformations_are_those_of_the_text() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("wide_types")
 def test_structures_differ() -> None:
-    programs = [program for program in SAMPLE if "ormqr" not in program.text]
+    programs = [program for program in SAMPLE if program.category != "distributed"]
+    programs = [program for program in programs if "ormqr" not in program.text]
     programs = [program for program in programs if "mulhi" not in program.text]
     structures = Counter(structure(traced(program).jaxpr) for program in programs)
-    assert len(structures) >= 0.9 * len(SAMPLE)
+    assert len(structures) >= 0.9 * len(programs)
 
 
 def tolerance(program: Program) -> float:
@@ -173,7 +174,8 @@ def tolerance(program: Program) -> float:
 @pytest.mark.usefixtures("wide_types")
 @pytest.mark.parametrize("number", part(range(51)))
 def test_programs_run_eagerly_as_compiled(number: int) -> None:
-    program = generate(Spec(seed=2), number)
+    one_device = tuple(each for each in CATEGORIES if each != "distributed")
+    program = generate(Spec(seed=2, categories=one_device), number)
     if any(name in program.text for name in ("lax.mulhi", "ormqr", "scaled_dot")) and not hasattr(
         lax, "mulhi"
     ):

@@ -73,6 +73,7 @@ _TARGET = Struct(
         Column("target", "string", "The device, as `jaxsight targets` lists it."),
         Column("refused", "string", "Why it is not compiled; then all that follows is null.", True),
         Column("compiled", "string", "`device`, or `ahead of time` without the device.", True),
+        Column("devices", "int64", "Devices that it runs on; figures are those of one.", True),
         Column("hlo", "string", "The optimized HLO; empty for `cpu`, whose HLO is a column.", True),
         Column("kernel_count", "int64", "Kernels.", True),
         Column("launch_count", "int64", "Kernel launches of one call.", True),
@@ -108,6 +109,7 @@ _CHECKS = (
     ("printed", "The text traces to the same program in another process."),
     ("eager", "An eager run in another process agrees."),
     ("stablehlo", "The StableHLO, imported again and run at optimization level 0, agrees."),
+    ("one_device", "A run of a program over several devices on one of them agrees."),
 )
 
 _VALIDATION = Struct(tuple(Column(name, "string", what, True) for name, what in _CHECKS))

@@ -31,6 +31,7 @@ CATEGORIES = (
     "nested transformations",
     "helper functions",
     "pallas",
+    "distributed",
 )
 
 DTYPES = (

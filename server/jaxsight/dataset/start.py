@@ -10,11 +10,15 @@ import os
 import sys
 from collections.abc import Sequence
 
+DEVICES = 8
+"""Simulated devices of this machine's CPU: as many as a host of TPUs or GPUs often has."""
+
 VARIABLES = {
     "JAX_PLATFORMS": "cpu",
     "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",  # no file of this machine in programs
     "JAX_COMPILATION_CACHE_DIR": "",
     "XLA_FLAGS": "",
+    "JAX_NUM_CPU_DEVICES": str(DEVICES),
 }
 
 

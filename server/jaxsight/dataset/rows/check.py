@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxsight.dataset.compat import eager, reimport
 from jaxsight.dataset.program import Program
-from jaxsight.dataset.rows import loading
+from jaxsight.dataset.rows import loading, one_device
 from jaxsight.dataset.rows.canonical import digests
 from jaxsight.dataset.rows.describe import unpacked
 from jaxsight.dataset.rows.directions import Direction, equations, forward
@@ -65,7 +65,10 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
         for array, of_key in zip(direction.arguments, is_key, strict=True)
     ]
     reimported = f"{NOT_COMPARED}: it calls Python back"
-    if "python_cpu_callback" not in stablehlo:  # its address is another process's
+    spans = program.category == "distributed"
+    if spans:
+        reimported = f"{NOT_COMPARED}: it spans several devices"
+    elif "python_cpu_callback" not in stablehlo:  # its address is another process's
         reimported = comparison.outcome(lambda: reimport.run(stablehlo, data, _OPTIONS))
     outcome = comparison.outcome(in_numpy)
     if outcome != PASSED:  # results that are nothing but rounding errors are NumPy's own
@@ -74,6 +77,9 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
         "printed": PASSED,
         "eager": outcome,
         "stablehlo": reimported,
+        "one_device": comparison.outcome(lambda: one_device.run(loaded.function, arguments))
+        if spans
+        else "not applicable",
     }
 
 

@@ -38,12 +38,8 @@ class Executable:
     graph: Graph
     memory: Memory
     flops: float
-
-    @property
-    def devices(self) -> int:
-        """The number of devices that it runs on; its figures are those of one of them."""
-        header = self.hlo.partition("\n")[0]
-        return math.prod(map(int, _DEVICES.findall(header)))
+    devices: int
+    """The number of devices that it runs on; its figures are those of one of them."""
 
     def __call__(self, arrays: tuple[jax.Array, ...]) -> list[jax.Array]:
         """Run it."""
@@ -77,6 +73,7 @@ def compile(direction: Direction, *, quickly: bool = False) -> Executable:
     lowered = lowering.located(direction.traced).lower()
     compiled = lowered.compile(compiler_options=options)
     hlo = str(compiled.as_text())
+    devices = math.prod(map(int, _DEVICES.findall(hlo.partition("\n")[0])))
     sizes: Any = compiled.memory_analysis()
     costs: Any = compiled.cost_analysis()
     memory = Memory(
@@ -93,13 +90,22 @@ def compile(direction: Direction, *, quickly: bool = False) -> Executable:
         str(lowered.as_text()),
         str(lowered.as_text("hlo")),
         hlo,
-        read(hlo, constants=constants, barriers=barriers, trips=dict(facts["trips"])),
+        read(
+            hlo,
+            constants=constants,
+            barriers=barriers,
+            trips=dict(facts["trips"]),
+            communicates=lower.communicating(direction.traced.jaxpr) if devices > 1 else (),
+        ),
         memory,
         float(costs.get("flops", -1.0)) if isinstance(costs, dict) else -1.0,
+        devices,
     )
 
 
-def label(graph: Graph, memory: Memory, target: Target, hlo: str, flops: float, how: str) -> Record:
+def label(
+    graph: Graph, memory: Memory, target: Target, hlo: str, flops: float, how: str, devices: int
+) -> Record:
     """Return the figures of a compiled program as JSON; sizes in bytes, times in seconds.
 
     `estimate_seconds` is a roofline estimate, None where it is not known.
@@ -108,6 +114,7 @@ def label(graph: Graph, memory: Memory, target: Target, hlo: str, flops: float, 
     return {
         "target": target.name,
         "compiled": how,
+        "devices": devices,
         "hlo": hlo,
         "kernel_count": graph.kernel_count,
         "launch_count": graph.launch_count,

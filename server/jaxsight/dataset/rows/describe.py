@@ -35,6 +35,7 @@ from jaxsight.sourcerizer.api import sourcerize
 from jaxsight.sourcerizer.errors import TooLarge, TooLong, Unsourceable
 from jaxsight.targets.target import CPU, parse
 from jaxsight.tracer.comparison.closeness import plain
+from jaxsight.wire.messages.compiling import SIMULATED
 
 _LEVELS = ((8, "basic"), (24, "medium"), (80, "hard"))
 """The largest number of equations, inner ones included, of each difficulty: a choice."""
@@ -82,7 +83,8 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Record
             arguments.
     """
     loaded, direction = traced(program)
-    executable = compiled("compile", direction)
+    spans = program.category == "distributed"
+    executable = compiled("compile", direction, spans=spans)
     results = attempt("run", lambda: executable(direction.arguments))
     row = _described(program, direction, executable, targets, labels)
     row["alignment"] = compiling.alignment(direction, loaded.file, program.text, executable.hlo)
@@ -140,15 +142,16 @@ def attempt(stage: str, action: Callable[[], Result]) -> Result:
         raise Rejected(stage, f"{type(error).__name__}: {first}"[:LONGEST]) from error
 
 
-def compiled(stage: str, direction: Direction, *, quickly: bool = False) -> Executable:
+def compiled(
+    stage: str, direction: Direction, *, quickly: bool = False, spans: bool = False
+) -> Executable:
     """Compile a direction for this machine's CPU; `quickly` as `compiling.compile` takes it.
 
     Raises:
-        Rejected: that fails, or it runs on several devices, while the figures of a row, which are
-            those of one device, do not say so.
+        Rejected: that fails, or it runs on several devices, and is not one that `spans` them.
     """
     executable = attempt(stage, lambda: compiling.compile(direction, quickly=quickly))
-    if executable.devices > 1:
+    if executable.devices > 1 and not spans:
         raise Rejected("spans several devices", f"it spans {executable.devices} devices")
     return executable
 
@@ -224,7 +227,8 @@ def difficulty(equations: int) -> str:
 def on_cpu(executable: Executable) -> Record:
     """Return the figures of a program that is compiled for this machine's CPU."""
     graph, memory, flops = executable.graph, executable.memory, executable.flops
-    return compiling.label(graph, memory, parse(CPU), "", flops, "device")
+    how = "device" if executable.devices == 1 else SIMULATED
+    return compiling.label(graph, memory, parse(CPU), "", flops, how, executable.devices)
 
 
 def _dependence(
@@ -285,7 +289,8 @@ def _backward(
     Raises:
         Rejected: it cannot be compiled or run.
     """
-    pullback = compiled("compile backward", derivative, quickly=True)
+    spans = executable.devices > 1
+    pullback = compiled("compile backward", derivative, quickly=True, spans=spans)
     gradients = attempt("run backward", lambda: pullback(derivative.arguments))
     row = {
         "jaxpr": str(derivative.traced.jaxpr),

@@ -58,14 +58,14 @@ class TargetCompilers:
             artifact = lowering.artifact(traced, target.platform, target.capability)
         except Exception as error:  # noqa: BLE001 - JAX's, about a platform
             return refusal(target, f"{type(error).__name__}: {error}")
-        if artifact.distribution is not None:
-            # Its figures would be those of one device, which a row does not say.
-            return refusal(target, f"it spans {artifact.distribution.devices} devices")
+        distribution = artifact.distribution
         request = Compile(
             1,
             target.name,
             base64.b64encode(artifact.bytes).decode("ascii"),
             complete=False,
+            distribution=distribution,
+            communicates=lower.communicating(traced.jaxpr) if distribution is not None else (),
             **lower.facts(direction.traced.jaxpr),
         )
         try:
@@ -76,7 +76,7 @@ class TargetCompilers:
         if isinstance(answer, NotCompiled):
             return refusal(target, answer.message)
         return compiling.label(
-            answer.graph, answer.memory, target, answer.hlo, answer.flops, answer.how
+            answer.graph, answer.memory, target, answer.hlo, answer.flops, answer.how, answer.devices
         )
 
     def _of(self, target: Target) -> DirectCompiler:
