@@ -57,7 +57,6 @@ SMOOTH = {
     "lax.erfc(jnp.tanh({x}))": "tails",
     "lax.erf_inv(0.8 * jnp.tanh({x}))": "quantiles",
     "lax.logistic({x})": "gate",
-    "jnp.nan_to_num({x})": "cleaned",
     "jnp.deg2rad({x})": "radians",
     "jax.nn.sigmoid({x}) * {x}": "gated",
     "0.5 * {x}": "scaled",

@@ -232,6 +232,7 @@ class Steps:
         if not x.rank:
             return self.unary(x)
         axis, order = self.axis(x), self.choices.sample(range(x.rank), x.rank)
+        order = order[1:] + order[:1] if order == sorted(order) else order
         table = {**MOVES, "{x}[..., None]": "column"} if x.rank < 5 else MOVES
         if x.rank > 1:
             table = table | RANK_MOVES | {"{x}.reshape(-1)": "flat"}

@@ -61,8 +61,8 @@ def _over_shards(
     function: Callable[..., object], mesh: Mesh, in_specs: Any, out_specs: Any
 ) -> Callable[..., object]:
     """Return a function of whole arrays that maps `function` over their shards."""
-    names = tuple(map(str, mesh.axis_names))
-    sizes = dict(zip(names, mesh.devices.shape, strict=True))
+    sizes = {str(name): size for name, size in mesh.shape.items()}
+    names = tuple(sizes)
 
     def call(*arguments: object) -> object:
         flat, tree = jax.tree.flatten(arguments)

@@ -76,7 +76,13 @@ class TargetCompilers:
         if isinstance(answer, NotCompiled):
             return refusal(target, answer.message)
         return compiling.label(
-            answer.graph, answer.memory, target, answer.hlo, answer.flops, answer.how, answer.devices
+            answer.graph,
+            answer.memory,
+            target,
+            answer.hlo,
+            answer.flops,
+            answer.how,
+            answer.devices,
         )
 
     def _of(self, target: Target) -> DirectCompiler:

@@ -34,6 +34,9 @@ def serve(requests: TextIO, answers: TextIO, *, is_foreign: bool) -> None:
     gc.freeze()  # JAX's modules stay, and need not be visited again
     for count, line in enumerate(requests, start=1):
         request = json.loads(line)
+        if count == 1 and request["action"] == "mine":
+            # Functions of packages choose their meshes by the devices that are there.
+            jax.config.update("jax_num_cpu_devices", 1)  # type: ignore[no-untyped-call]
         if is_foreign and count == 1:
             _compilers.start(request.get("targets", ()))  # a process, which is refused afterwards
             refusals.seal()

@@ -43,7 +43,7 @@ def KIND_parts(first: D[HEAD, N, TAIL], second: D[HEAD, M, TAIL], third: D[HEAD,
 
 @template("padding and slicing", "array", 3)
 def KIND_of_NAME(x: D[S]):
-    """Take a KIND of an array of D."""
+    """Slice, pad or tile an array of D."""
     D, S = choose(F, INT, CPX, F), shape(1, 4, 16)
     KIND = choose("padding", "window", "split", "stride", "frames", "tiling", "tiling", "reversal")
     NAME = choose("edges", "borders", "blocks")
