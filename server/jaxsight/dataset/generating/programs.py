@@ -20,6 +20,9 @@ _TRANSFORMATIONS = re.compile(
     r"|custom_jvp|custom_vjp|shard_map)\b"
 )
 
+_OWN_DERIVATIVE = ("stop_gradient", "reduce_precision", "bitcast_convert_type")
+"""Functions whose derivative in JAX is not that of their values: the identity's, or none."""
+
 
 def templates() -> dict[str, str]:
     """Return the categories of all templates, by their names."""
@@ -39,7 +42,7 @@ def written(template: Template, spec: Spec, source: random.Random, number: int) 
     """Return a program of a template."""
     made = Expansion(Draws(spec, source), template.snippet)
     text = module(made)
-    if "stop_gradient" in text:
+    if any(name in text for name in _OWN_DERIVATIVE):
         made.labels.add("own-derivative")
     return Program(
         number=number,

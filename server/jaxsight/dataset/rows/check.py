@@ -65,22 +65,17 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
         for array, of_key in zip(direction.arguments, is_key, strict=True)
     ]
     reimported = f"{NOT_COMPARED}: it calls Python back"
-    spans = program.category == "distributed"
-    if spans:
-        reimported = f"{NOT_COMPARED}: it spans several devices"
-    elif "python_cpu_callback" not in stablehlo:  # its address is another process's
-        reimported = comparison.outcome(lambda: reimport.run(stablehlo, data, _OPTIONS))
     outcome = comparison.outcome(in_numpy)
     if outcome != PASSED:  # results that are nothing but rounding errors are NumPy's own
         outcome = comparison.outcome(lambda: eagerly(arguments))
-    return {
-        "printed": PASSED,
-        "eager": outcome,
-        "stablehlo": reimported,
-        "one_device": comparison.outcome(lambda: one_device.run(loaded.function, arguments))
-        if spans
-        else "not applicable",
-    }
+    checks = {"printed": PASSED, "eager": outcome}
+    if program.category == "distributed":
+        on_one = comparison.outcome(lambda: one_device.run(loaded.function, arguments))
+        checks["one_device"] = on_one
+        reimported = f"{NOT_COMPARED}: it spans several devices"
+    elif "python_cpu_callback" not in stablehlo:  # its address is another process's
+        reimported = comparison.outcome(lambda: reimport.run(stablehlo, data, _OPTIONS))
+    return {**checks, "stablehlo": reimported}
 
 
 def coarsest(direction: Direction) -> float:

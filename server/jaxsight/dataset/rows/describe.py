@@ -105,7 +105,7 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Record
             gradient = "not compared: own derivative"
     row |= {f"backward_{name}": value for name, value in backwards.items()}
     row["directions"] = ["forward", "backward"] if derivative is not None else ["forward"]
-    row["validation"] = {**validation, "gradient": gradient}
+    row["validation"] = {**validation, "gradient": gradient, "one_device": "not applicable"}
     row["_results"] = packed(results)
     return row
 
