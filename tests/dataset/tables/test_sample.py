@@ -29,7 +29,9 @@ def table() -> str:
     for name in sorted(figures, key=lambda name: (name == "all", name)):
         equations, cpu, h100 = zip(*figures[name], strict=True)
         built = [count for count in h100 if count is not None]
-        medians = " | ".join(f"{median(counts):g}" for counts in (equations, cpu, built))
+        medians = " | ".join(
+            f"{median(counts):g}" if counts else "–" for counts in (equations, cpu, built)
+        )
         lines.append(f"| {name} | {len(equations)} | {medians} |")
     return "\n".join(lines)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 from unittest import mock
 
 import jax
@@ -41,7 +40,7 @@ def _emulated() -> Iterator[list[str]]:
     calls: list[str] = []
 
     def shard_map(
-        function: Callable[..., object], *, mesh: Mesh, in_specs: Any, out_specs: Any, **_: object
+        function: Callable[..., object], *, mesh: Mesh, in_specs: object, out_specs: object, **_: object
     ) -> Callable[..., object]:
         calls.append("shard_map")
         return _over_shards(function, mesh, in_specs, out_specs)
@@ -58,7 +57,7 @@ def _emulated() -> Iterator[list[str]]:
 
 
 def _over_shards(
-    function: Callable[..., object], mesh: Mesh, in_specs: Any, out_specs: Any
+    function: Callable[..., object], mesh: Mesh, in_specs: object, out_specs: object
 ) -> Callable[..., object]:
     """Return a function of whole arrays that maps `function` over their shards."""
     sizes = {str(name): size for name, size in mesh.shape.items()}
@@ -81,7 +80,7 @@ def _over_shards(
     return call
 
 
-def _flat_specs(specs: Any, values: Any) -> list[PartitionSpec]:
+def _flat_specs(specs: object, values: object) -> list[PartitionSpec]:
     """Return the specification of each leaf of values, of which `specs` is a prefix."""
 
     def is_spec(value: object) -> bool:
@@ -96,8 +95,8 @@ def _flat_specs(specs: Any, values: Any) -> list[PartitionSpec]:
 
 
 def _nested(
-    function: Callable[..., Any], names: Sequence[str], specs: Sequence[PartitionSpec]
-) -> Callable[..., Any]:
+    function: Callable[..., object], names: Sequence[str], specs: Sequence[PartitionSpec]
+) -> Callable[..., object]:
     """Return a function mapped over axes of the mesh, the first one outermost."""
     for name in reversed(names):
         axes = tuple(0 if name in _names(spec) else None for spec in specs)
@@ -112,12 +111,12 @@ def _names(spec: PartitionSpec) -> list[str]:
     return [name for part in spec for name in _of(part)]
 
 
-def _of(part: Any) -> tuple[str, ...]:
+def _of(part: str | tuple[str, ...] | None) -> tuple[str, ...]:
     """Return the mesh axes of a dimension, the major one first."""
     return () if part is None else (part,) if isinstance(part, str) else tuple(part)
 
 
-def _split(array: Any, spec: PartitionSpec, sizes: dict[str, int]) -> Any:
+def _split(array: jax.Array, spec: PartitionSpec, sizes: dict[str, int]) -> jax.Array:
     """Return an array with its shards along leading dimensions, in the order of the mesh."""
     shape: list[int] = []
     places: dict[str, int] = {}
@@ -132,7 +131,7 @@ def _split(array: Any, spec: PartitionSpec, sizes: dict[str, int]) -> Any:
     return array.reshape(shape).transpose(front + rest)
 
 
-def _joined(array: Any, spec: PartitionSpec, names: Sequence[str]) -> Any:
+def _joined(array: jax.Array, spec: PartitionSpec, names: Sequence[str]) -> jax.Array:
     """Return a whole array of shards along leading dimensions; equal ones are one."""
     used = _names(spec)
     array = array[tuple(slice(None) if name in used else 0 for name in names)]
