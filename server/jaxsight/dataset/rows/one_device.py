@@ -40,7 +40,12 @@ def _emulated() -> Iterator[list[str]]:
     calls: list[str] = []
 
     def shard_map(
-        function: Callable[..., object], *, mesh: Mesh, in_specs: object, out_specs: object, **_: object
+        function: Callable[..., object],
+        *,
+        mesh: Mesh,
+        in_specs: object,
+        out_specs: object,
+        **_: object,
     ) -> Callable[..., object]:
         calls.append("shard_map")
         return _over_shards(function, mesh, in_specs, out_specs)
