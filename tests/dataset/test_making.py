@@ -207,7 +207,8 @@ def test_a_worker_that_uses_up_memory_is_replaced() -> None:
 
 
 def record(program: str, structure: str, template: str) -> dict[str, Any]:
-    return {"program": program, "structure": structure, "template": template}
+    minhash = [ord(program) * 100 + at for at in range(32)]
+    return {"program": program, "structure": structure, "template": template, "minhash": minhash}
 
 
 def test_no_program_is_chosen_twice_and_no_structure_for_two_splits() -> None:
@@ -222,12 +223,18 @@ def test_no_program_is_chosen_twice_and_no_structure_for_two_splits() -> None:
             record("a", "s", trained),
             record("b", "s", tested),
             record("c", "s", trained),
+            {**record("d", "t", trained), "minhash": [0, *record("c", "", "")["minhash"][1:]]},
             {"rejected": "trace"},
         ]
     ):
         selection.add(number, each)
     assert selection.chosen == [(0, "train"), (3, "train")]
-    assert selection.rejected == {"duplicate": 1, "structure of another split": 1, "trace": 1}
+    assert selection.rejected == {
+        "duplicate": 1,
+        "structure of another split": 1,
+        "near duplicate": 1,
+        "trace": 1,
+    }
     assert selection.structures == 1
     assert {split_of(name) for name in names} == set(SPLITS)
 

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from jaxsight.dataset.program import Record
+from jaxsight.dataset.tables.near_duplicates import NearDuplicates
 
 SPLITS = ("train", "validation", "test")
 
@@ -31,6 +32,7 @@ class Selection:
     surveyed: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     _programs: set[str] = field(default_factory=set)
+    _near: NearDuplicates = field(default_factory=NearDuplicates)
     _structures: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -48,8 +50,12 @@ class Selection:
             self.rejected["duplicate"] += 1
             return
         split = split_of(record["template"])
-        if self._structures.setdefault(record["structure"], split) != split:
+        if self._structures.get(record["structure"], split) != split:
             self.rejected["structure of another split"] += 1
             return
+        if self._near.add(record["minhash"]):
+            self.rejected["near duplicate"] += 1
+            return
+        self._structures[record["structure"]] = split
         self._programs.add(record["program"])
         self.chosen.append((number, split))

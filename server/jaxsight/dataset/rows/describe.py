@@ -62,6 +62,7 @@ class Survey:
     program: str
     structure: str
     equations: int
+    minhash: tuple[int, ...]
 
 
 def survey(program: Program) -> Survey:
@@ -72,7 +73,8 @@ def survey(program: Program) -> Survey:
     """
     _, direction = traced(program)
     found = digests(direction.program)
-    return Survey(found.program, found.structure, len(primitives(direction.program)))
+    count = len(primitives(direction.program))
+    return Survey(found.program, found.structure, count, tuple(found.minhash))
 
 
 def describe(program: Program, targets: Sequence[str], labels: Labels) -> Record:

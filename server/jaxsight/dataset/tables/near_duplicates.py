@@ -29,8 +29,8 @@ class NearDuplicates:
         self._bands: dict[tuple[int, ...], list[int]] = {}
         self._known: set[tuple[int, ...]] = set()
 
-    def add(self, minhash: Sequence[int]) -> None:
-        """Count a row if it resembles an earlier one, and keep its signature if not."""
+    def add(self, minhash: Sequence[int]) -> bool:
+        """Return whether a row resembles an earlier one; count it then, else keep its signature."""
         signature = tuple(minhash)
         bands = [
             (start, *signature[start : start + _BAND]) for start in range(0, len(signature), _BAND)
@@ -42,8 +42,9 @@ class NearDuplicates:
         )
         if signature in self._known or any(n / len(signature) >= SIMILARITY for n in equal):
             self.count += 1
-            return
+            return True
         self._known.add(signature)
         for band in bands:
             self._bands.setdefault(band, []).append(len(self._signatures))
         self._signatures.append(signature)
+        return False
