@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,7 @@ def test_programs_are_predicted_and_scored(tmp_path: Path) -> None:
     found = evaluate(asked, same)
     assert (found.scores["improved"], found.scores["equal"]) == (0.0, 1.0)
     assert found.reasons == {"no better": 2}
+    assert found.judged_with["jax"] == metadata.version("jax")
     asked = QuestionSet("source-from-ir", out, python=sys.executable)
     known = {each["id"]: each["answer"] for each in questions(asked, with_answers=True)}
     first = next(iter(known))

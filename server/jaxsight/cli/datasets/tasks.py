@@ -97,7 +97,8 @@ def baseline(
     """Write predictions without a model, to compare models with.
 
     `constant` is the most frequent answer of the split `train`; `nearest` the answer for its
-    program that shares most operations with the one that is asked about.
+    program that shares most operations with the one that is asked about; `jaxsight` its own
+    estimate, of same-program and source-from-ir.
     """
     with explained(), interruptible(), RowProgress() as progress:
         asked = _asked(task, dataset, split, seed, limit, target, given, python, progress)
@@ -128,6 +129,10 @@ def evaluate(
 
     A question without a prediction, or with one of another type, counts as wrong. A prediction for
     a question that is not asked, or a second one, is an error: it is of other options.
+
+    Predictions of improve and source-from-ir are programs, which run as your user, in processes
+    that may not write files, start processes or use the network; this is no sandbox for code that
+    exploits Python.
     """
     with explained(), interruptible(), RowProgress() as progress:
         asked = _asked(task, dataset, split, seed, limit, target, given, python, progress)

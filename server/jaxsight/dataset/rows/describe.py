@@ -210,14 +210,19 @@ def origin(program: Program) -> Record:
             "source": "",
             **program.provenance,
         },
-        "versions": {
-            "jax": jax.__version__,
-            "jaxlib": xla.JAXLIB,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "jaxsight": jaxsight.__version__,
-        },
+        "versions": versions(),
         "x64": bool(jax.config.values["jax_enable_x64"]),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of this process's packages, and of its Python."""
+    return {
+        "jax": jax.__version__,
+        "jaxlib": xla.JAXLIB,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "jaxsight": jaxsight.__version__,
     }
 
 

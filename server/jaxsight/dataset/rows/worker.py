@@ -103,6 +103,10 @@ def _source(request: Record) -> Record:
     return {"source": foreign.source(request["text"], request["name"])}
 
 
+def _versions(_: Record) -> Record:
+    return {"versions": describe.versions()}
+
+
 def _mine(request: Record) -> Record:
     project = request.get("project", {})
     if project:
@@ -139,5 +143,6 @@ _ACTIONS = {
     "lower": _lower,
     "prove": _prove,
     "source": _source,
+    "versions": _versions,
     "rewrite": _rewrite,
 }

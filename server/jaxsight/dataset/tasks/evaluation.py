@@ -14,6 +14,7 @@ from jaxsight.dataset.tables.verification import Splits, Verified
 from jaxsight.dataset.tasks import predictions as reading
 from jaxsight.dataset.tasks.baselines import BaselineName, constant, estimated, nearest
 from jaxsight.dataset.tasks.predictions import GivenPredictions, InvalidPredictions
+from jaxsight.dataset.tasks.programs import ImproveTask, SourceTask
 from jaxsight.dataset.tasks.registry import TaskName, task_of
 from jaxsight.dataset.tasks.selection import QuestionSet
 from jaxsight.dataset.tasks.task import DatasetTask, TaskGrade, TaskItem
@@ -34,6 +35,8 @@ class EvaluationRecord:
         task_version: figures of another one are not comparable.
         target: the device that is asked about.
         dataset: `digest` of the rows, `rows`, and the `versions` that made them.
+        given: what source was predicted from; None for other tasks.
+        judged_with: versions of what predicted programs ran with; empty for other tasks.
         split: the split that was asked about.
         seed: that of the questions.
         limit: the most rows that were asked about, None for all.
@@ -55,6 +58,8 @@ class EvaluationRecord:
     task_version: int
     target: str
     dataset: Record
+    given: str | None
+    judged_with: dict[str, str]
     split: str
     seed: int
     limit: int | None
@@ -165,6 +170,9 @@ def evaluate(
         for done, item in enumerate(items, start=1):
             tally.add(*_graded(task, item, given.of))
             on_graded(done, len(items))
+        judged_with = (
+            task.judge.workers.versions() if isinstance(task, ImproveTask | SourceTask) else {}
+        )
     return EvaluationRecord(
         task=asked.task,
         task_version=VERSION,
@@ -174,6 +182,8 @@ def evaluate(
             "rows": sum(asked.manifest.splits(asked.table).values()),
             "versions": asked.manifest.versions,
         },
+        given=str(asked.given) if asked.task == TaskName.source_from_ir else None,
+        judged_with=judged_with,
         split=asked.split,
         seed=asked.seed,
         limit=asked.limit,

@@ -68,3 +68,9 @@ class TaskWorkers:
             self._running[key].end()
             return {"rejected": "crash", "message": "it wrote something else than an answer"}
         return answer
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of what programs run with; empty if that cannot be asked."""
+        answer = self.ask({"action": "versions"}, x64=True, purpose="judge")
+        found: dict[str, str] = answer.get("versions", {})
+        return found
