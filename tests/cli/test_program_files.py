@@ -80,6 +80,42 @@ def test_check_says_how_a_program_file_was_proved(programs: Path) -> None:
     assert done.stdout.startswith("f.mlir: the source lowers to the same StableHLO, 2 equations")
 
 
+SHARDED = """\
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("rows",), axis_types=(AxisType.Auto,))
+on_rows = NamedSharding(mesh, P("rows"))
+
+
+@jax.jit
+def centered(x):
+    def local(rows):
+        return rows - jax.lax.pmean(rows, "rows")
+
+    x = jax.lax.with_sharding_constraint(jnp.sin(x), on_rows)
+    return jax.shard_map(local, mesh=mesh, in_specs=P("rows"), out_specs=P("rows"))(x)
+
+
+lowered = centered.lower(jnp.ones((8, 4)))
+print(lowered.as_text())
+"""
+
+
+def test_program_for_several_devices_is_written_with_as_many(tmp_path: Path) -> None:
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4"}
+    program = subprocess.run(
+        [sys.executable, "-c", SHARDED], capture_output=True, check=True, env=environment
+    ).stdout
+    (tmp_path / "centered.mlir").write_bytes(program)
+    done = jaxsight("sourcerize", "centered.mlir", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["verified"]
+    assert 'jax.make_mesh((4,), ("rows",)' in shown["source"]
+
+
 def test_program_is_read_from_stdin(programs: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "jaxsight", "sourcerize", "-", "--to", "jaxpr"],

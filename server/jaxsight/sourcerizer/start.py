@@ -12,6 +12,8 @@ import os
 import sys
 import warnings
 
+from jaxsight.targets.target import MOST_DEVICES
+
 
 def main(arguments: list[str]) -> int:
     """Print the text of the program on stdin; return the exit status."""
@@ -19,9 +21,15 @@ def main(arguments: list[str]) -> int:
     os.dup2(2, 1)  # MLIR and plugins of JAX print what they like
     content = sys.stdin.buffer.read()
     warnings.simplefilter("ignore")
+    import jax
+
     from jaxsight.sourcerizer.file_text import text_of
+    from jaxsight.sourcerizer.programs.contents import devices_of
 
     try:
+        # Its source runs on as many devices, which JAX must know before it uses any.
+        if 1 < (devices := devices_of(content)) <= MOST_DEVICES:
+            jax.config.update("jax_num_cpu_devices", devices)  # type: ignore[no-untyped-call]
         answer = dataclasses.asdict(text_of(content, json.loads(arguments[0])))
     except Exception as error:  # noqa: BLE001 - whatever it is, the server shows it
         why = " ".join(str(error).split()) or type(error).__name__

@@ -10,7 +10,7 @@ from jax import export
 from jaxsight.sourcerizer.hlo import reading as hlo
 from jaxsight.sourcerizer.programs.every_size import of_exported, of_stablehlo
 from jaxsight.sourcerizer.programs.given import GivenProgram
-from jaxsight.sourcerizer.stablehlo import UnreadableProgram
+from jaxsight.sourcerizer.stablehlo import UnreadableProgram, mesh_devices
 
 _BYTECODE = b"ML\xefR"
 """How MLIR bytecode begins (https://mlir.llvm.org/docs/BytecodeFormat)."""
@@ -76,6 +76,23 @@ def of_content(content: bytes, *, linked: bool = False) -> GivenProgram:
             return of_stablehlo(content)
         case Content.STABLEHLO:
             return of_stablehlo(content.decode("utf-8", "replace"), linked=linked)
+
+
+def devices_of(content: bytes) -> int:
+    """Return how many devices a file's program is for, by its meshes; 1 where it has none.
+
+    Raises:
+        UnreadableProgram: the file is damaged.
+    """
+    match content_of(content):
+        case Content.EXPORTED:
+            return mesh_devices(deserialized(content).mlir_module_serialized)
+        case Content.BYTECODE:
+            return mesh_devices(content)
+        case Content.STABLEHLO:
+            return mesh_devices(content.decode("utf-8", "replace"))
+        case _:
+            return 1
 
 
 def deserialized(content: bytes) -> export.Exported:

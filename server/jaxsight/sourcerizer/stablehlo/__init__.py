@@ -16,7 +16,7 @@ from jaxsight.sourcerizer.stablehlo.program import (
     UnreadableProgram,
 )
 from jaxsight.sourcerizer.stablehlo.proof import SameProgram, prove
-from jaxsight.sourcerizer.stablehlo.reading import read
+from jaxsight.sourcerizer.stablehlo.reading import mesh_devices, read
 
 __all__ = [
     "DynamicShapes",
@@ -24,6 +24,7 @@ __all__ = [
     "SameProgram",
     "StablehloProgram",
     "UnreadableProgram",
+    "mesh_devices",
     "prove",
     "read",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import jax
@@ -13,7 +14,7 @@ from jaxsight.sourcerizer.compat import mlir
 from jaxsight.sourcerizer.compat.mlir import ir
 from jaxsight.sourcerizer.stablehlo import attributes, operations
 from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
-from jaxsight.sourcerizer.stablehlo.evaluation import Evaluation
+from jaxsight.sourcerizer.stablehlo.evaluation import Evaluation, Mesh
 from jaxsight.sourcerizer.stablehlo.places import Lines, lines_of
 from jaxsight.sourcerizer.stablehlo.program import (
     DynamicShapes,
@@ -45,22 +46,32 @@ def read(program: str | bytes, *, readable: bool = False, linked: bool = False) 
         UnreadableProgram: if it is not a StableHLO module, or has an operation that JAX lacks.
     """
     operations.register()
-    try:
-        module = mlir.parse(program)
-    except ValueError as error:
-        raise UnreadableProgram(" ".join(str(error).split())) from None
+    module = _parsed(program)
     with module.context, room_for_nesting():
         lines = lines_of(module, program) if linked and isinstance(program, str) else {}
         return _read(module, lines, readable=readable)
 
 
+def mesh_devices(program: str | bytes) -> int:
+    """Return how many devices the largest mesh of a StableHLO module has, 1 if it has none.
+
+    Raises:
+        UnreadableProgram: if it is not a StableHLO module.
+    """
+    module = _parsed(program)
+    with module.context:
+        return max((math.prod(mesh.values()) for mesh in _meshes(module).values()), default=1)
+
+
+def _parsed(program: str | bytes) -> ir.Module:
+    try:
+        return mlir.parse(program)
+    except ValueError as error:
+        raise UnreadableProgram(" ".join(str(error).split())) from None
+
+
 def _read(module: ir.Module, lines: Lines, *, readable: bool) -> StablehloProgram:
-    functions, meshes = mlir.functions(module), {}
-    for each in module.body.operations:
-        operation = each.operation
-        if operation.name == "sdy.mesh":
-            axes = re.findall(r'"([^"]+)"=(\d+)', str(operation.attributes["mesh"]))
-            meshes[_symbol(operation)] = {name: int(size) for name, size in axes}
+    functions, meshes = mlir.functions(module), _meshes(module)
     if "main" not in functions:
         public = [name for name, one in functions.items() if _is_public(one)]
         raise UnreadableProgram(
@@ -91,6 +102,16 @@ def _read(module: ir.Module, lines: Lines, *, readable: bool) -> StablehloProgra
         tuple(paths),
         evaluation.expanded,
     )
+
+
+def _meshes(module: ir.Module) -> dict[str, Mesh]:
+    meshes: dict[str, Mesh] = {}
+    for each in module.body.operations:
+        operation = each.operation
+        if operation.name == "sdy.mesh":
+            axes = re.findall(r'"([^"]+)"=(\d+)', str(operation.attributes["mesh"]))
+            meshes[_symbol(operation)] = {name: int(size) for name, size in axes}
+    return meshes
 
 
 def _has_64_bits(program: Program) -> bool:
