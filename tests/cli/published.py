@@ -107,6 +107,7 @@ def _name(arguments: Sequence[str]) -> str:
     others = {
         "eval": "dataset_evaluated",
         "stats": "dataset_statistics",
+        "time": "dataset_timed",
         "verify": "dataset_verified",
     }
     return {**made, **others}.get(rest[0], "")

@@ -232,7 +232,41 @@ REWRITES = (
     Column("x64", "bool", "Whether JAX had 64-bit types (`jax_enable_x64`)."),
 )
 
-TABLES = {"rows": ROWS, "rewrites": REWRITES, "disagreements": ROWS}
+TIMINGS = (
+    Column("schema_version", "int64", "The version of this schema."),
+    Column("number", "int64", "The number of the row."),
+    Column("split", "string", "`train`, `validation` or `test`: that of the row."),
+    Column("canonical_digest", "string", "That of the row: the program that was measured."),
+    Column("direction", "string", "`forward` or `backward`."),
+    Column("processor", "string", "The model of the CPU.", True),
+    Column("cores", "int64", "Cores that the process could use."),
+    Column("devices", "int64", "Devices that the program runs on, which the CPU simulates."),
+    Column("warm_up_seconds", "float64", "Least time of runs before the timed ones."),
+    Column("runs", "int64", "Timed runs, of one call each."),
+    Column("median_seconds", "float64", "Median, from the call until the results are ready."),
+    Column("quartile1_seconds", "float64", "First quartile."),
+    Column("quartile3_seconds", "float64", "Third quartile."),
+    Column("low_seconds", "float64", "Lower end of a 98 % confidence interval of the median."),
+    Column("high_seconds", "float64", "Upper end of that interval."),
+    Column("least_seconds", "float64", "The shortest run."),
+    Column("first_seconds", "float64", "The first run, which is not among the timed ones."),
+    Column("compile_seconds", "float64", "How long XLA compiled the program."),
+    Column(
+        "overhead_seconds",
+        "float64",
+        "Median of a call that computes nothing; null for several devices.",
+        True,
+    ),
+    Column("clock_seconds", "float64", "Resolution of the clock."),
+    Column("governor", "string", "Frequency governor of the CPU, such as `powersave`.", True),
+    Column("load", "float64", "Processes that were ready to run, over the minute before.", True),
+    Column("other_cores", "float64", "Cores that other processes kept busy meanwhile.", True),
+    Column("is_quiet", "bool", "Whether these were at most a tenth of the cores.", True),
+    Column("versions", _VERSIONS, "What measured."),
+    Column("x64", "bool", "Whether JAX had 64-bit types (`jax_enable_x64`)."),
+)
+
+TABLES = {"rows": ROWS, "rewrites": REWRITES, "disagreements": ROWS, "timings": TIMINGS}
 """The columns of each table. Disagreements have those of rows: `validation` says what differs."""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import sys
 import tempfile
 import time
@@ -22,8 +23,9 @@ _POLL = 0.05
 """Seconds between attempts to lock, a choice: a measurement takes seconds."""
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 _STAT = Path("/proc/stat")
+_CPUINFO = Path("/proc/cpuinfo")
 _LIMIT = 1 << 20
-"""Bytes that are read of such a file; that of a machine with 512 cores has 40,000."""
+"""Bytes that are read of such a file; `/proc/cpuinfo` of 512 cores has 800,000."""
 
 
 @contextlib.contextmanager
@@ -89,6 +91,15 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def processor() -> str:
+    """Return the model of the CPU, such as `AMD EPYC 7B13`; empty if unknown.
+
+    Linux has it in `/proc/cpuinfo` for each core, but not for those of Arm (proc_cpuinfo(5)).
+    """
+    names = (line for line in (_read(_CPUINFO) or "").splitlines() if line.startswith("model name"))
+    return next(names, "").partition(":")[2].strip() or platform.processor()
 
 
 def governor() -> str:

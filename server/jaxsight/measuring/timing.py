@@ -30,7 +30,7 @@ _LEAST_SECONDS = 0.5
 """Seconds of runs before a spread may end them, a choice: some turns of a scheduler with others."""
 _MOST = 20_000
 """Runs that are kept, a choice: those of 50 µs in a second."""
-_WARM = 0.3
+WARM_UP = 0.3
 """Seconds of runs before the timed ones, a choice: caches fill, a CPU reaches its frequency, and
 the allocator keeps what it got. `x + 1` of 4 MiB takes 128 µs in the first 0.1 s, then 90 µs."""
 _RESAMPLES = 1_000
@@ -56,9 +56,9 @@ class TimedRun:
 
 
 def warm_up(runs: Sequence[TimedRun]) -> None:
-    """Run each program once, and until `_WARM` seconds are over."""
+    """Run each program once, and until `WARM_UP` seconds are over."""
     for run in runs:
-        end = time.perf_counter() + _WARM
+        end = time.perf_counter() + WARM_UP
         run()
         while time.perf_counter() < end:
             run()

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from jaxsight import __version__
-from jaxsight.cli.datasets import mined_sources, rewriting, tasks
+from jaxsight.cli.datasets import mined_sources, rewriting, tasks, timing
 from jaxsight.cli.datasets.around import explained, interruptible, say_what_runs
 from jaxsight.cli.datasets.printing import print_pair, print_row, print_statistics, print_verified
 from jaxsight.cli.datasets.progress import RowProgress
@@ -71,12 +71,14 @@ app = typer.Typer(
         jaxsight dataset mine ./model mined
         jaxsight dataset rewrites fixed --samples 200
         jaxsight dataset verify pairs
+        jaxsight dataset time pairs --sample 100
         jaxsight dataset show pairs 42
         jaxsight dataset questions kernels pairs -o questions.jsonl
         jaxsight dataset eval kernels predictions.jsonl pairs
     """,
 )
 app.add_typer(tasks.app)
+app.add_typer(timing.app)
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the dataset.")]
 

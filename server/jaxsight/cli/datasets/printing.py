@@ -6,7 +6,7 @@ from itertools import islice
 
 from jaxsight.cli.output.printing import Printer, Table, cells, code, styled
 from jaxsight.dataset.program import Record
-from jaxsight.dataset.tables.statistics import Statistics
+from jaxsight.dataset.tables.statistics import Statistics, TimingSummary, summarized
 from jaxsight.dataset.tables.verification import Verified
 from jaxsight.dataset.tasks.evaluation import EvaluationRecord
 from jaxsight.text import units
@@ -128,8 +128,35 @@ def print_statistics(statistics: Statistics) -> None:
     for name, outcomes in statistics.checks.items():
         _print_counts(printer, f"check {name}", outcomes)
     _print_counts(printer, f"rejected of {statistics.surveyed}", statistics.rejected)
+    if statistics.timings:
+        printer.print()
+        _print_summaries(printer, statistics.timings)
     if statistics.disagreements:
         printer.print(f"\n{units.count(statistics.disagreements, 'disagreement')}")
+
+
+def print_timings(measured: list[Record], causes: dict[str, int]) -> None:
+    """Print what directions took, and why others were not measured."""
+    printer = Printer()
+    if measured:
+        _print_summaries(printer, summarized(measured))
+    _print_counts(printer, "not measured", causes)
+    busy = sum(record["is_quiet"] is False for record in measured)
+    if busy:
+        during = f"{busy:,} of {units.count(len(measured), 'measurement')}"
+        printer.print(f"note: other processes were busy during {during}: times may be too long")
+
+
+def _print_summaries(printer: Printer, summaries: list[TimingSummary]) -> None:
+    titles = ("measured on", "cores", "JAX", "direction", "rows", "quiet", "median", "overhead")
+    table = _table(*titles)
+    for each in summaries:
+        facts = (each.cores, each.jax, each.direction, each.rows, each.quiet)
+        name = each.processor or "unknown"
+        seconds = (each.median_seconds, each.overhead_seconds)
+        times = ("–" if each is None else units.time(each) for each in seconds)
+        table.add_row(*cells(name, *map(str, facts), *times))
+    printer.print(table)
 
 
 def _print_counts(printer: Printer, title: str, counts: dict[str, int]) -> None:

@@ -73,7 +73,7 @@ def compile(direction: Direction, *, quickly: bool = False) -> Executable:
     lowered = lowering.located(direction.traced).lower()
     compiled = lowered.compile(compiler_options=options)
     hlo = str(compiled.as_text())
-    devices = math.prod(map(int, _DEVICES.findall(hlo.partition("\n")[0])))
+    devices = devices_of(hlo)
     sizes: Any = compiled.memory_analysis()
     costs: Any = compiled.cost_analysis()
     memory = Memory(
@@ -101,6 +101,11 @@ def compile(direction: Direction, *, quickly: bool = False) -> Executable:
         float(costs.get("flops", -1.0)) if isinstance(costs, dict) else -1.0,
         devices,
     )
+
+
+def devices_of(hlo: str) -> int:
+    """Return the number of devices that a compiled program runs on."""
+    return math.prod(map(int, _DEVICES.findall(hlo.partition("\n")[0])))
 
 
 def label(

@@ -19,6 +19,7 @@ from jaxsight.dataset.rows.targets import TargetCompilers
 from jaxsight.dataset.schema import LONGEST
 from jaxsight.dataset.spec import Spec
 from jaxsight.dataset.tasks.judging import comparing, foreign, proving
+from jaxsight.dataset.timings import runs
 from jaxsight.tracer.isolation import refusals
 from jaxsight.wire.frames import decode
 from jaxsight.wire.messages.requests import Trace
@@ -103,6 +104,10 @@ def _source(request: Record) -> Record:
     return {"source": foreign.source(request["text"], request["name"])}
 
 
+def _time(request: Record) -> Record:
+    return {"time": runs.time(_program(request), request["direction"], request["seconds"])}
+
+
 def _versions(_: Record) -> Record:
     return {"versions": describe.versions()}
 
@@ -143,6 +148,7 @@ _ACTIONS = {
     "lower": _lower,
     "prove": _prove,
     "source": _source,
+    "time": _time,
     "versions": _versions,
     "rewrite": _rewrite,
 }

@@ -20,15 +20,15 @@ COLUMNS = (
 """What `program` reads of a row."""
 
 
-def sample(out: Path, manifest: Manifest, count: int) -> list[Record]:
-    """Return some rows of a dataset, the same ones each time.
+def sample(out: Path, manifest: Manifest, count: int, seed: int = 0) -> list[Record]:
+    """Return some rows of a dataset, the same ones each time with the same seed.
 
     Raises:
         UnreadableFile: a file cannot be read.
         MissingLibrary: the format requires pyarrow.
     """
     numbers = [row.get("number") for _, row in manifest.read_rows(out, "rows", ["number"])]
-    chosen = set(random.Random(0).sample(numbers, min(count, len(numbers))))
+    chosen = set(random.Random(seed).sample(numbers, min(count, len(numbers))))
     return [
         row
         for _, row in manifest.read_rows(out, "rows")

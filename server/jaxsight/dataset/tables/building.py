@@ -8,9 +8,9 @@ from pathlib import Path
 from jaxsight.dataset.making.make import WORK, MadeDataset
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.spec import Spec
-from jaxsight.dataset.tables import card, statistics, writing
+from jaxsight.dataset.tables import card, manifest, statistics, writing
 from jaxsight.dataset.tables.files import TableFormat
-from jaxsight.dataset.tables.manifest import Manifest
+from jaxsight.dataset.tables.manifest import File, Manifest, NoDataset
 from jaxsight.dataset.tables.statistics import Statistics
 
 
@@ -22,6 +22,8 @@ def build(
     form: TableFormat,
 ) -> Manifest:
     """Write the tables, the manifest and the card of a dataset, and return the manifest.
+
+    Measured times that are there are kept: the same rows are made again.
 
     Args:
         out: its folder, with the shards of `made`.
@@ -41,14 +43,24 @@ def build(
         fields, digest = json.loads(json.dumps(contents.record())), contents.digest
     else:
         fields, digest = contents, ""
-    written = writing.write(out, shards, form)
-    manifest = Manifest(form, fields, digest, versions, made.record(), written)
-    manifest.write(out)
-    write_card(out, manifest)
-    return manifest
+    measured = _measured(out)
+    written = measured | writing.write(out, shards, form)
+    described = Manifest(form, fields, digest, versions, made.record(), written)
+    described.write(out)
+    write_card(out, described)
+    return described
 
 
-def write_card(out: Path, manifest: Manifest) -> Statistics:
+def _measured(out: Path) -> dict[str, File]:
+    """Return the files of measured times by path, if there is a dataset."""
+    try:
+        earlier = manifest.read(out)
+    except NoDataset:
+        return {}
+    return {path: earlier.files[path] for path in earlier.of_table("timings")}
+
+
+def write_card(out: Path, described: Manifest) -> Statistics:
     """Write the card of a dataset from its tables, and return its statistics.
 
     Raises:
@@ -56,6 +68,6 @@ def write_card(out: Path, manifest: Manifest) -> Statistics:
         UnreadableFile: a table cannot be read.
         OSError: the folder cannot be written.
     """
-    computed = statistics.compute(out, manifest)
-    card.write(out, manifest, computed)
+    computed = statistics.compute(out, described)
+    card.write(out, described, computed)
     return computed

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import NOT_COMPARED
@@ -31,6 +32,31 @@ COUNTED = (
 """What rows are counted by; rewrite pairs are counted by `rule`."""
 
 
+@dataclass(frozen=True, slots=True)
+class TimingSummary:
+    """What was measured of a direction of rows, on one machine with one JAX.
+
+    Attributes:
+        processor: the model of the CPU; empty if unknown.
+        cores: those that could be used.
+        jax: the version of JAX.
+        direction: `forward` or `backward`.
+        rows: how many rows were measured.
+        quiet: of how many other processes took little meanwhile.
+        median_seconds: the median of the medians of rows.
+        overhead_seconds: the median of their overheads; None if none is known.
+    """
+
+    processor: str
+    cores: int
+    jax: str
+    direction: str
+    rows: int
+    quiet: int
+    median_seconds: float
+    overhead_seconds: float | None
+
+
 @dataclass(slots=True)
 class Statistics:
     """What a dataset has.
@@ -49,6 +75,7 @@ class Statistics:
         rewrites: how many rewrite pairs there are.
         surveyed: how many programs were surveyed.
         rejected: how many of them are no rows, by cause.
+        timings: what was measured, by machine, JAX and direction.
     """
 
     rows: int = 0
@@ -63,6 +90,7 @@ class Statistics:
     rewrites: int = 0
     surveyed: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
+    timings: list[TimingSummary] = field(default_factory=list)
 
     def share(self, count: int) -> str:
         """Return a number of rows as a percentage of all rows."""
@@ -134,7 +162,31 @@ def compute(out: Path, manifest: Manifest) -> Statistics:
         rewrites=sum(manifest.splits("rewrites").values()),
         surveyed=int(made.get("surveyed", 0)),
         rejected=_by_frequency(made.get("rejected", {})),
+        timings=summarized(row for _, row in manifest.read_rows(out, "timings")),
     )
+
+
+def summarized(measured: Iterable[Record]) -> list[TimingSummary]:
+    """Return measured times by machine, JAX and direction."""
+    groups: dict[tuple[str, int, str, str], list[Record]] = {}
+    for row in measured:
+        machine = (row["processor"] or "", row["cores"], row["versions"]["jax"], row["direction"])
+        groups.setdefault(machine, []).append(row)
+    return [
+        TimingSummary(
+            *key,
+            len(rows),
+            sum(row["is_quiet"] is True for row in rows),
+            median(row["median_seconds"] for row in rows),
+            _median([row["overhead_seconds"] for row in rows]),
+        )
+        for key, rows in sorted(groups.items(), reverse=True)
+    ]
+
+
+def _median(seconds: Sequence[float | None]) -> float | None:
+    known = [each for each in seconds if each is not None]
+    return median(known) if known else None
 
 
 def _outcome(check: str | None) -> str:

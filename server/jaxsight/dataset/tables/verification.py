@@ -59,6 +59,11 @@ class Splits:
         self._programs: dict[str, int] = {}
         self._split_of: dict[str, dict[str, str]] = {"structure_digest": {}, "template": {}}
 
+    def has(self, row: Record) -> bool:
+        """Whether the program of a row, or of a measured time, is the one with its number."""
+        digest = row.get("canonical_digest")
+        return isinstance(digest, str) and self._programs.get(digest) == row.get("number")
+
     def add(self, row: Record, verified: Verified) -> None:
         """Note a row, which has `number`, `split` and `COLUMNS`, and what is wrong with it."""
         number, split = row["number"], row["split"]
@@ -83,13 +88,15 @@ def verify(out: Path, manifest: Manifest, on_row: Callable[[], None] = lambda: N
     readable = _files(out, manifest, verified)
     splits_of = {table: Splits() for table in ("rows", "rewrites")}
     numbers_of: dict[str, set[int]] = {table: set() for table in splits_of}
-    for path in readable:
+    for path in readable:  # rows before their measured times, in the order of paths
         table, rows = manifest.files[path].table, 0
         try:
             for row in files.read_rows(files.inside(out, path)):
                 rows += 1
                 on_row()
                 _row(row, path, manifest, verified)
+                if table == "timings" and not splits_of["rows"].has(row):
+                    verified.add("files", f"{path}: row {row.get('number')} is another program")
                 if table in splits_of and not problem(row, TABLES[table]):
                     verified.rows += 1
                     splits_of[table].add(row, verified)
