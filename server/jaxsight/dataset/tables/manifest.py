@@ -36,7 +36,7 @@ class File:
     """A file of a dataset.
 
     Attributes:
-        table: `rows`, `rewrites` or `disagreements`.
+        table: `rows`, `rewrites`, `disagreements` or `timings`.
         split: `train`, `validation` or `test`.
         rows: how many it has.
         size: in bytes.
