@@ -65,10 +65,10 @@ def tensor_parallel_KIND(x: W[B, N], w1: W[N, H], w2: W[H, M]):
         if KIND == "gathered_layer":
             units: W[B, H] = lax.all_gather(activated, "model", axis=1, tiled=True)
             return settled(units) - lax.pmean(jnp.mean(w2), "model")
-        partial: W[B, M] = activated @ w2
+        product: W[B, M] = activated @ w2
         if KIND == "scattered_mlp":
-            return lax.psum_scatter(partial, "model", scatter_dimension=1, tiled=True)
-        total: W[B, M] = lax.psum(partial, "model")
+            return lax.psum_scatter(product, "model", scatter_dimension=1, tiled=True)
+        total: W[B, M] = lax.psum(product, "model")
         if KIND == "gated_block":
             return total * jax.nn.sigmoid(total)
         return settled(total)
