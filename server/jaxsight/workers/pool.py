@@ -84,7 +84,8 @@ class PooledTracer:
     def count_answer(self) -> None:
         """Count an answer."""
         self.answered += 1
-        if self.answered == WARM_UP:
+        # On a busy machine, its size becomes known later.
+        if self.answered >= WARM_UP and not self.warm_size:
             self.warm_size = self.process.resident
 
     def send_overlays(self, overlays: Mapping[str, str]) -> None:
