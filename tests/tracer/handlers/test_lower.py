@@ -250,12 +250,14 @@ def test_a_function_is_compiled_with_the_program_that_binds_its_axes() -> None:
 
 def test_an_error_without_words_says_what_was_asserted() -> None:
     source = (
-        "from jax.experimental import pallas as pl\n"
-        "from jax.experimental.pallas import tpu as pltpu\n"
-        "def double(x, out):\n    out[...] = x[...] * 2\n"
-        "def f(x):\n"
-        "    return pl.pallas_call(double, x, compiler_params=pltpu.CompilerParams())(x)\n"
+        "from jax.extend.core import Primitive\n"
+        "from jax.interpreters import mlir\n"
+        "refused = Primitive('refused')\n"
+        "refused.def_abstract_eval(lambda x: x)\n"
+        "def rule(ctx, x):\n    assert x is None\n"
+        "mlir.register_lowering(refused, rule)\n"
+        "def f(x):\n    return refused.bind(x)\n"
     )
     with pytest.raises(UserError) as caught:
-        lower(source, "cuda", x="f32[8,128]")
-    assert caught.value.failure.message
+        lower(source, x="f32[8]")
+    assert caught.value.failure.message == "`assert x is None` in rule"
