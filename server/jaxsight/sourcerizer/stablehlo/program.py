@@ -75,6 +75,8 @@ class StablehloProgram:
     """The name of each argument as the module has it, such as `p['w']`; empty if it has none."""
     expanded: bool = False
     """Whether it has operations that JAX does not lower to, such as `batch_norm_training`."""
+    devices: int = 1
+    """The number of devices of its largest mesh."""
 
     def types(self) -> AbstractContextManager[None]:
         """Return a context in which the program's types can be traced."""

@@ -15,7 +15,6 @@ from jaxsight.sourcerizer.compat import mlir
 from jaxsight.sourcerizer.proof.running import too_much
 from jaxsight.sourcerizer.stablehlo.canonical import TRANSFERS, canonical
 from jaxsight.sourcerizer.stablehlo.program import StablehloProgram
-from jaxsight.sourcerizer.stablehlo.reading import mesh_devices
 
 MOST_EQUATIONS = 2_000
 """The maximum number of equations of a program that runs here.
@@ -54,7 +53,7 @@ def prove(
         reason = too_much(opened(program.jaxpr), is_drawn=True, most_equations=MOST_EQUATIONS)
         if any(call.target in TRANSFERS for call in program.opaque):
             reason = "it waits for the host"
-        if mesh_devices(source) > 1:
+        if program.devices > 1:
             reason = "it is for several devices"
         if reason:
             return SameProgram(different, ran=False, not_run=reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 import jax
 
@@ -60,7 +61,7 @@ def mesh_devices(program: str | bytes) -> int:
     """
     module = _parsed(program)
     with module.context:
-        return max((math.prod(mesh.values()) for mesh in _meshes(module).values()), default=1)
+        return _devices(_meshes(module))
 
 
 def _parsed(program: str | bytes) -> ir.Module:
@@ -101,6 +102,7 @@ def _read(module: ir.Module, lines: Lines, *, readable: bool) -> StablehloProgra
         evaluation.wide,
         tuple(paths),
         evaluation.expanded,
+        _devices(meshes),
     )
 
 
@@ -112,6 +114,10 @@ def _meshes(module: ir.Module) -> dict[str, Mesh]:
             axes = re.findall(r'"([^"]+)"=(\d+)', str(operation.attributes["mesh"]))
             meshes[_symbol(operation)] = {name: int(size) for name, size in axes}
     return meshes
+
+
+def _devices(meshes: Mapping[str, Mesh]) -> int:
+    return max((math.prod(mesh.values()) for mesh in meshes.values()), default=1)
 
 
 def _has_64_bits(program: Program) -> bool:

@@ -110,10 +110,10 @@ class _Scopes:
             return _Needed((_shared("reduction", (size,), "uint8", size),))
         result = _Needed()
         for part in inner_jaxprs(equation):
-            result = self.needed(part.jaxpr).after(result)
-        if equation.primitive.name == "run_scoped":
-            (scope,) = [part.jaxpr for part in inner_jaxprs(equation)]
-            result = result.within(_allocated(scope))
+            needed = self.needed(part.jaxpr)
+            if equation.primitive.name == "run_scoped":
+                needed = needed.within(_allocated(part.jaxpr))
+            result = needed.after(result)
         return result
 
 

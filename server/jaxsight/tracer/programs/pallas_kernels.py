@@ -40,7 +40,7 @@ def kernel_facts(equation: Equation) -> PallasKernel:
     names = parameter_names(call.body.jaxpr)
     references = call.body.jaxpr.invars
     prefetched = [
-        on_tpu(name, var.aval, SMEM, 1)
+        _array(name, var.aval, SMEM, 1)
         for name, var in zip(names, references[: call.prefetched], strict=False)
     ]
     start = call.prefetched
@@ -49,14 +49,14 @@ def kernel_facts(equation: Equation) -> PallasKernel:
     ]
     start += len(blocks)
     scratch = [
-        on_tpu(name, aval, memory_on_tpu(aval), 1)
+        _array(name, aval, _memory(aval), 1)
         for name, aval in zip(names[start:], call.scratch, strict=False)
     ]
     return PallasKernel(
         call.name,
         tuple(-1 if size is None else size for size in call.grid),
         (*prefetched, *blocks, *scratch),
-        vmem_limit(equation.params.get("compiler_params")),
+        _vmem_limit(equation.params.get("compiler_params")),
     )
 
 
@@ -70,19 +70,19 @@ def parameter_names(jaxpr: Jaxpr) -> list[str]:
     return [name or f"argument {index}" for index, name in enumerate(names)]
 
 
-def vmem_limit(compiler_params: Any) -> int:
+def _vmem_limit(compiler_params: Any) -> int:
     if isinstance(compiler_params, dict) or hasattr(compiler_params, "values"):  # before JAX 0.9
         compiler_params = next(iter(compiler_params.values()), None)
     return int(getattr(compiler_params, "vmem_limit_bytes", None) or 0)
 
 
 def _block(name: str, call: pallas.KernelCall, block: pallas.KernelBlock) -> KernelArray:
-    memory = memory_on_tpu(block.reference)
+    memory = _memory(block.reference)
     depth = getattr(block.pipeline_mode, "buffer_count", None)
     buffers = 1 if _is_constant(call, block.index_map) else 2
     if isinstance(depth, int):
         buffers = depth
-    sized = on_tpu(name, block.reference, memory, buffers if memory != ELSEWHERE else 1)
+    sized = _array(name, block.reference, memory, buffers if memory != ELSEWHERE else 1)
     return KernelArray(
         name,
         block.sizes,
@@ -95,13 +95,13 @@ def _block(name: str, call: pallas.KernelCall, block: pallas.KernelBlock) -> Ker
     )
 
 
-def on_tpu(name: str, aval: Aval, memory: str, buffers: int) -> KernelArray:
+def _array(name: str, aval: Aval, memory: str, buffers: int) -> KernelArray:
     shape = tuple(aval.shape)
     size = _padded(shape, aval.dtype) * buffers if memory != ELSEWHERE else 0
     return KernelArray(name, shape, str(aval.dtype), memory, buffers, size)
 
 
-def memory_on_tpu(aval: Aval) -> str:
+def _memory(aval: Aval) -> str:
     """Return the memory of a reference on a TPU; blocks are in VMEM by default."""
     if pallas.semaphore(aval) is not None:
         return ELSEWHERE
