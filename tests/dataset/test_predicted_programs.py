@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from jaxsight.dataset import QuestionSet, baseline, evaluate, questions
 from jaxsight.dataset.tasks.programs import ProgramJudge
 from jaxsight.dataset.tasks.workers import TaskWorkers
+from tests.dataset.tables.conftest import jaxsight
 from tests.dataset.tables.synthetic import dataset, row, target
 
 SOURCE = """\
@@ -61,6 +63,7 @@ def f(x):
     return x * jax.lax.while_loop(lambda i: i >= 0, lambda i: (i + 1) % 7, first)
 """
 FORGED = """
+import json
 import os
 for descriptor in range(3, 20):
     try:
@@ -150,3 +153,38 @@ def test_programs_are_predicted_and_scored(tmp_path: Path) -> None:
     assert found.scores == {"equal": 0.5, "exact": 0.5}
     assert found.reasons == {"expected the text of a Python module": 1}
     assert found.copies == 1  # half of the sources are those of rows of `train`
+
+
+SORTED = '''\
+import jax.numpy as jnp
+
+
+def f(x):
+    """Find the largest value of each row.
+
+    Example inputs:
+        x: f32[4, 500]
+    """
+    return jnp.sort(x, axis=-1)[..., -1]
+'''
+
+
+@pytest.mark.slow
+def test_proved_fixes_are_a_baseline_where_they_save_something(tmp_path: Path) -> None:
+    fixed = SORTED.replace("jnp.sort(x, axis=-1)[..., -1]", "jnp.max(x, axis=-1)")
+    shape = '{"x": {"dtype": "float32", "shape": [4, 500], "values": "normal"}}'
+    sources = {4: SORTED, 9: fixed}
+    rows = [row(n, source_code=sources.get(n, fixed), arguments=shape) for n in range(10)]
+    dataset(tmp_path / "pairs", rows, "jsonl")
+    options = ("pairs", "-o", "own.jsonl", "--python", sys.executable)
+    done = jaxsight("dataset", "baseline", "improve", "jaxsight", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    own = [json.loads(line) for line in (tmp_path / "own.jsonl").read_text().splitlines()]
+    assert own == [
+        {"id": "improve/4", "prediction": fixed},
+        {"id": "improve/9", "prediction": fixed},
+    ]
+    asked = QuestionSet("improve", tmp_path / "pairs", python=sys.executable)
+    found = evaluate(asked, {each["id"]: each["prediction"] for each in own})
+    assert found.scores["improved"] == 0.5
+    assert found.scores["equal"] == 1.0

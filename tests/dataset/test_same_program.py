@@ -11,6 +11,9 @@ import pytest
 
 from jaxsight.dataset import QuestionSet, Spec, baseline, evaluate, generate, questions
 from jaxsight.dataset.tasks import changes
+from jaxsight.dataset.tasks.proofs import PairProofs
+from jaxsight.dataset.tasks.workers import TaskWorkers
+from jaxsight.files.private import cache_folder
 from tests.dataset.tables.synthetic import dataset, row
 
 MODULE = '''\
@@ -143,3 +146,55 @@ def test_pairs_are_proved_and_scored(pairs: Path) -> None:
     assert all(reason.endswith("was called the same") for reason in constant.reasons)
     own = {each["id"]: each["prediction"] for each in baseline(asked, "jaxsight")}
     assert evaluate(asked, own).scores["accuracy"] >= 0.5
+
+
+class AnsweringWorkers(TaskWorkers):
+    """Workers that have an answer already; `asked` are the actions of requests."""
+
+    def __init__(self, answer: dict[str, object], jax: str) -> None:
+        super().__init__(sys.executable)
+        self._answers = {"versions": {"versions": {"jax": jax}}, "compare": answer}
+        self.asked: list[str] = []
+
+    def ask(self, request: dict[str, object], *, x64: bool, purpose: str = "") -> dict[str, object]:
+        """Return the answer."""
+        self.asked.append(str(request["action"]))
+        return self._answers[self.asked[-1]]
+
+
+PROVED = {"proved": [{"text": "x = 1\n", "same": True, "change": "", "proof": "same"}]}
+
+
+def proofs(
+    answer: dict[str, object], number: int = 0, *, jax: str = "0.12.0", x64: bool = True
+) -> tuple[list[dict[str, object]], int]:
+    """What a new process knows of a request, and how many times it asks for a proof."""
+    workers = AnsweringWorkers(answer, jax)
+    found = PairProofs(workers).of({"action": "compare", "number": number}, x64=x64)
+    return found, workers.asked.count("compare")
+
+
+@pytest.mark.usefixtures("cold_cache")
+def test_a_pair_is_proved_once() -> None:
+    proved = PROVED["proved"]
+    assert [proofs(PROVED), proofs(PROVED)] == [(proved, 1), (proved, 0)]
+    assert proofs(PROVED, 1) == (proved, 1)
+    assert proofs(PROVED, jax="0.13.0") == (proved, 1)
+    assert proofs(PROVED, x64=False) == (proved, 1)
+
+
+@pytest.mark.usefixtures("cold_cache")
+def test_what_was_not_proved_is_tried_again() -> None:
+    died: dict[str, object] = {"rejected": "hang", "message": "more than 60 s"}
+    assert [proofs(died), proofs(PROVED)] == [([], 1), (PROVED["proved"], 1)]
+    assert [proofs({"proved": []}, 1), proofs(PROVED, 1)] == [([], 1), ([], 0)]
+
+
+@pytest.mark.usefixtures("cold_cache")
+def test_a_damaged_proof_is_made_again() -> None:
+    proofs(PROVED)
+    folder = cache_folder("dataset-pairs")
+    assert folder is not None
+    (file,) = folder.rglob("*.pairs")
+    file.write_bytes(file.read_bytes().replace(b"true", b"null"))
+    assert proofs(PROVED) == (PROVED["proved"], 1)

@@ -181,6 +181,13 @@ def test_pairs_are_asked_about_where_the_fix_saves_kernels_or_memory(tmp_path: P
         list(questions(QuestionSet("kernels", tmp_path / "fixed")))
 
 
+@pytest.mark.parametrize("task", ["improve", "source-from-ir"])
+def test_predicted_programs_are_those_of_one_device(task: str, tmp_path: Path) -> None:
+    rows = [row(n, targets=[{**target("cpu", 1), "devices": 1 + n // 5}]) for n in range(10)]
+    dataset(tmp_path / "pairs", rows, "jsonl")
+    assert ids(task, tmp_path / "pairs") == [f"{task}/4"]
+
+
 def test_the_command_asks_predicts_and_scores(pairs: Path, tmp_path: Path) -> None:
     for command in (
         ("questions", "kernels", str(pairs), "-o", "questions.jsonl"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError, about_python_option, failing_on
@@ -59,3 +61,17 @@ def interpreter_with_jax(python: str, version: str, offline: bool) -> str:
 def user_environment() -> dict[str, str]:
     """Return the variables of the user's shell, without folders of the server's own packages."""
     return without_server(os.environ)
+
+
+@contextmanager
+def process_variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable for the processes that start meanwhile."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -8,25 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
+from jaxsight.cli.datasets.fixing import program_fixes
 from jaxsight.dataset.making import shards
 from jaxsight.dataset.making.shards import ShardTask
 from jaxsight.dataset.making.worker_process import WorkerDied, WorkerProcess
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import PASSED, is_fine
-from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.projects.projects import Projects
-from jaxsight.rules import RULES
 from jaxsight.rules.fixing.context import applied
-from jaxsight.session import Session
-from jaxsight.trust import Trust
-
-_SECONDS = 300.0
-"""Seconds after which the check of a program is a hang, a choice: less loses slow compiles."""
 
 
 def make(task: ShardTask, python: str, on_program: Callable[[], None]) -> list[Record]:
@@ -38,45 +29,21 @@ def make(task: ShardTask, python: str, on_program: Callable[[], None]) -> list[R
 
 async def _pairs(task: ShardTask, python: str, on_program: Callable[[], None]) -> list[Record]:
     records: list[Record] = []
-    settings = {
-        "python": python,
-        "target": "cpu",
-        "select": [code for code in sorted(FIXES) if not RULES[code].says_times],
-        "inlayHints": {"kernels": False, "barriers": False},
-    }
     with (
-        tempfile.TemporaryDirectory(prefix="jaxsight-rewrites-") as folder,
         WorkerProcess(python, x64=task.x64) as first,
         WorkerProcess(python, x64=task.x64, other_path=True) as second,
     ):
-        session = Session(Projects(Trust(trusted=[folder], terminal=True)))
-        try:
-            session.configure([folder], settings)
+        async with program_fixes(python) as known:
             for source in task.sources:
-                path = str(Path(folder) / f"program_{source['program']['number']}.py")
-                fixes = await _fixes(session, path, source["program"]["text"])
+                program = source["program"]
+                fixes = await known.of(f"program_{program['number']}", program["text"])
                 records.append(
                     {"rejected": "check: hang"}
                     if fixes is None
                     else await asyncio.to_thread(_record, first, second, source, fixes)
                 )
                 on_program()
-        finally:
-            await session.aclose()
     return records
-
-
-async def _fixes(session: Session, path: str, text: str) -> list[Fix] | None:
-    """Return the proved fixes of a program, or None if that takes too long."""
-    session.open(path, text)
-    try:
-        return await asyncio.wait_for(session.fixes(path), _SECONDS)
-    except TimeoutError:
-        return None
-    finally:
-        session.close(path)
-        while not session.events.empty():
-            session.events.get_nowait()
 
 
 def _record(

@@ -171,7 +171,9 @@ def evaluate(
             tally.add(*_graded(task, item, given.of))
             on_graded(done, len(items))
         judged_with = (
-            task.judge.workers.versions() if isinstance(task, ImproveTask | SourceTask) else {}
+            task.judge.workers.versions("judge")
+            if isinstance(task, ImproveTask | SourceTask)
+            else {}
         )
     return EvaluationRecord(
         task=asked.task,

@@ -105,6 +105,8 @@ class ImproveTask:
         is_pair = self.table == "rewrites"
         if is_pair and not _is_better(row["figures_before"], row["figures_after"]):
             return []
+        if not is_pair and _has_many_devices(row):
+            return []
         question = {
             "source_code": row["before"] if is_pair else row["source_code"],
             **{name: row[name] for name in ("function", "arguments", "x64")},
@@ -133,6 +135,11 @@ class ImproveTask:
         return TaskGrade({**scores, "improved": 1.0})
 
 
+def _has_many_devices(row: Record) -> bool:
+    """Return whether a row's program needs several devices: judges have one."""
+    return (row["targets"][0]["devices"] or 1) > 1
+
+
 def _is_better(before: Record, after: Record) -> bool:
     """Return whether a program has fewer kernels, or as many and less temporary memory."""
     figures = [(each["kernel_count"], each["temp_bytes"] or 0) for each in (before, after)]
@@ -145,12 +152,14 @@ class SourceTask:
 
     judge: ProgramJudge
     given: IrForm
-    columns = ("function", "arguments", "x64", "source_code", "stablehlo", "hlo")
+    columns = ("function", "arguments", "x64", "source_code", "stablehlo", "hlo", "targets")
     scores = ("equal", "exact")
     predicts_programs = True
 
     def items(self, row: Record, chance: int) -> Sequence[TaskItem]:
         """Return the question about a row; the answer is its source."""
+        if _has_many_devices(row):
+            return []
         names = (self.given, "function", "arguments", "x64")
         json.loads(row["arguments"])
         return [TaskItem("", {name: row[name] for name in names}, row["source_code"])]

@@ -9,6 +9,7 @@ from enum import StrEnum
 from jaxsight.dataset.tasks.kernel_line import KernelLineTask
 from jaxsight.dataset.tasks.kernels import KernelsTask
 from jaxsight.dataset.tasks.programs import ImproveTask, ProgramJudge, SourceTask
+from jaxsight.dataset.tasks.proofs import PairProofs
 from jaxsight.dataset.tasks.same_program import SameProgramTask
 from jaxsight.dataset.tasks.selection import QuestionSet
 from jaxsight.dataset.tasks.task import DatasetTask
@@ -50,6 +51,6 @@ def task_of(asked: QuestionSet) -> Iterator[DatasetTask]:
                 yield SourceTask(ProgramJudge(workers), asked.given)
         case TaskName.same_program:
             with TaskWorkers(asked.python) as workers:
-                yield SameProgramTask(workers)
+                yield SameProgramTask(workers, PairProofs(workers))
         case TaskName.temporaries:
             yield TemporariesTask(asked.target)

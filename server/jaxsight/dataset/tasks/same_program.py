@@ -10,6 +10,7 @@ from itertools import islice
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.tables import again
 from jaxsight.dataset.tasks import changes
+from jaxsight.dataset.tasks.proofs import PairProofs
 from jaxsight.dataset.tasks.task import TaskGrade, TaskItem
 from jaxsight.dataset.tasks.workers import TaskWorkers
 
@@ -29,6 +30,7 @@ class SameProgramTask:
     """
 
     workers: TaskWorkers
+    proofs: PairProofs
     columns = (*again.COLUMNS, "x64")
     scores = ("accuracy",)
     predicts_programs = False
@@ -44,7 +46,7 @@ class SameProgramTask:
         for other in others:
             other["text"] = changes.rewritten(other["text"], draws)
         request = {"action": "compare", "program": again.program(row), "others": others}
-        proved = self.workers.ask({**request, "most": _PAIRS}, x64=row["x64"]).get("proved", [])
+        proved = self.proofs.of({**request, "most": _PAIRS}, x64=row["x64"])
         answers = [[each for each in proved if each["same"] is same] for same in (True, False)]
         pairs = [pair for both in zip(*answers, strict=False) for pair in both]
         draws.shuffle(pairs)

@@ -69,8 +69,8 @@ class TaskWorkers:
             return {"rejected": "crash", "message": "it wrote something else than an answer"}
         return answer
 
-    def versions(self) -> dict[str, str]:
+    def versions(self, purpose: str) -> dict[str, str]:
         """Return the versions of what programs run with; empty if that cannot be asked."""
-        answer = self.ask({"action": "versions"}, x64=True, purpose="judge")
+        answer = self.ask({"action": "versions"}, x64=True, purpose=purpose)
         found: dict[str, str] = answer.get("versions", {})
         return found

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +23,7 @@ from jaxsight.cli.revisions.report import RevisionReport
 from jaxsight.cli.revisions.sides import ProgramSide, compiled_side, python_texts
 from jaxsight.cli.revisions.tree import revision_tree
 from jaxsight.cli.trusted_paths import hosts
+from jaxsight.cli.user_python import process_variable
 from jaxsight.files import reading
 
 Base = Annotated[
@@ -104,7 +103,7 @@ async def diff(
         known = python or after.python or None
         limits = (allowed, InputsChoice.WRITTEN)
         search_path = tree.search_path(os.environ.get("PYTHONPATH", ""), after.python)
-        with _variable("PYTHONPATH", search_path):
+        with process_variable("PYTHONPATH", search_path):
             async with start_run(roots, known, *limits, noted=after.python) as run:
                 files, chosen = python_texts(then), targets or after.targets
                 before = await compiled_side(run, files, chosen, tree.folder)
@@ -118,17 +117,3 @@ async def diff(
     if not report.changes:
         return NOTHING_EXAMINED
     return FOUND if report.worse else 0
-
-
-@contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable for the processes that start meanwhile."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before

@@ -1,0 +1,69 @@
+"""Fix programs of datasets as `jaxsight check --fix` does, for the CPU."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from jaxsight.features.fixes.registry import FIXES
+from jaxsight.features.fixes.verifier import Fix
+from jaxsight.projects.projects import Projects
+from jaxsight.rules import RULES
+from jaxsight.session import Session
+from jaxsight.trust import Trust
+
+_SECONDS = 300.0
+"""Seconds after which the check of a program is a hang, a choice: less loses slow compiles."""
+
+
+class ProgramFixes:
+    """Finds proved fixes of programs, in a folder and a session of its own."""
+
+    def __init__(self, session: Session, folder: Path) -> None:
+        self._session = session
+        self._folder = folder
+
+    async def of(self, name: str, text: str) -> list[Fix] | None:
+        """Return the proved fixes of a program, or None if that takes too long.
+
+        Args:
+            name: that of the module, another one for each program.
+            text: the program.
+        """
+        path = str(self._folder / f"{name}.py")
+        self._session.open(path, text)
+        try:
+            return await asyncio.wait_for(self._session.fixes(path), _SECONDS)
+        except TimeoutError:
+            return None
+        finally:
+            self._session.close(path)
+            while not self._session.events.empty():
+                self._session.events.get_nowait()
+
+
+@asynccontextmanager
+async def program_fixes(python: str) -> AsyncIterator[ProgramFixes]:
+    """Provide what finds fixes; rules that measure times are off.
+
+    The programs run with the rights of the user: this is for those that the user trusts.
+
+    Args:
+        python: an interpreter that has JAX.
+    """
+    settings = {
+        "python": python,
+        "target": "cpu",
+        "select": [code for code in sorted(FIXES) if not RULES[code].says_times],
+        "inlayHints": {"kernels": False, "barriers": False},
+    }
+    with tempfile.TemporaryDirectory(prefix="jaxsight-fixes-") as folder:
+        session = Session(Projects(Trust(trusted=[folder], terminal=True)))
+        try:
+            session.configure([folder], settings)
+            yield ProgramFixes(session, Path(folder))
+        finally:
+            await session.aclose()
