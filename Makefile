@@ -76,6 +76,26 @@ bench-vscode: .venvs/vscode/.installed .venvs/test-py311/.installed .venvs/code-
 	CHROMIUM=$$(.ci/chromium) JAXSIGHT_PYTHON="$(CURDIR)/.venvs/test-py311/bin/python" PYTHONPATH=server \
 		.venvs/vscode/bin/python -m tests.perf.in_vscode --json reports/bench-vscode.json
 
+# The release of the dataset: its folder, rows to generate, their seed, devices to compile for,
+# packages to mine by import name, and functions of each to call with assumed inputs.
+DATASET = build/dataset
+SAMPLES = 10000
+SEED = 0
+TARGETS = cpu
+MINED = blackjax chex coordax diffrax distrax dm_pix dynamax e3nn_jax einshape equinox flax haiku interpax jaxlie jaxopt \
+	jraph lineax matfree mctx numpyro optax optimistix ott quadax rax rlax tinygp
+ASSUMED = 20
+WITH_DATASET = .venvs/mined/bin/jaxsight dataset
+
+.PHONY: dataset
+dataset: .venvs/mined/.installed ## Generate, mine and verify the datasets of the release (SAMPLES=10000)
+	$(WITH_DATASET) generate $(DATASET)/generated --python .venvs/mined/bin/python \
+		--samples $(SAMPLES) --seed $(SEED) --targets $(TARGETS)
+	$(WITH_DATASET) mine $(MINED) $(DATASET)/mined --python .venvs/mined/bin/python \
+		--assume $(ASSUMED) --targets $(TARGETS)
+	$(WITH_DATASET) verify $(DATASET)/generated
+	$(WITH_DATASET) verify $(DATASET)/mined
+
 .PHONY: docs
 docs: .venvs/docs/.installed ## Build the documentation into site/, strictly
 	PYTHONPATH=server NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
@@ -146,7 +166,7 @@ $(TOOLS:%=.venvs/%/.installed): .venvs/%/.installed: requirements/%.txt
 	.venvs/$*/bin/$(PIP) install --no-deps --editable .
 	touch $@
 
-.venvs/test-py312/.installed .venvs/dataset/.installed .venvs/notebooks/.installed: .venvs/%/.installed: requirements/%.txt
+.venvs/test-py312/.installed .venvs/dataset/.installed .venvs/mined/.installed .venvs/notebooks/.installed: .venvs/%/.installed: requirements/%.txt
 	$$(.ci/find-python 3.12 3.13) -m venv --clear .venvs/$*
 	.venvs/$*/bin/$(PIP) install --requirement requirements/$*.txt
 	.venvs/$*/bin/$(PIP) install --no-deps --editable .

@@ -148,7 +148,9 @@ ROWS = (
     Column("category", "string", "What the program is about."),
     Column("template", "string", "The family of the generator; no family is in two splits."),
     Column("difficulty", "string", "`basic`, `medium`, `hard` or `very hard`, by equations."),
-    Column("tags", _STRINGS, "What a reader should know, such as `non-finite`, `own-derivative`."),
+    Column(
+        "tags", _STRINGS, "What a reader should know, such as `non-finite` and `assumed-inputs`."
+    ),
     Column("arguments", "string", "The arguments of the call, as JSON: dtype, shape, values."),
     Column("input_shapes", List(List("int64")), "Shapes of the arrays in the arguments."),
     Column("input_dtypes", _STRINGS, "Their dtypes."),

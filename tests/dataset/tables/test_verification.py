@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from jaxsight.dataset.tables import manifest, verification
-from jaxsight.dataset.tables.manifest import NoDataset
+from jaxsight.dataset.tables.manifest import File, NoDataset
 from tests.dataset.tables.synthetic import dataset, rewrite, row
 
 TRAIN = "data/train-00000-of-00001"
@@ -132,6 +133,24 @@ def test_damaged_files_are_found(
     found = verification.verify(tmp_path, made).problems
     for kind, text in texts.items():
         assert any(text in problem for problem in found[kind]), found
+
+
+def test_the_digest_of_a_dataset_is_that_of_its_files_without_measured_times(
+    tmp_path: Path,
+) -> None:
+    made = dataset(tmp_path, [row(number) for number in range(4)])
+    timings = File("timings", "train", 3, 100, "0" * 64)
+    measured = replace(made, files={**made.files, "timings/train-00000-of-00001.parquet": timings})
+    assert measured.digest == made.digest
+    assert replace(made, files={}).digest != made.digest
+    assert made.digest in (tmp_path / "README.md").read_text()
+
+
+def test_another_digest_than_the_published_one_is_found(tmp_path: Path) -> None:
+    made = dataset(tmp_path, [row(number) for number in range(4)])
+    assert verification.verify(tmp_path, made, digest=made.digest).is_sound
+    found = verification.verify(tmp_path, made, digest="0" * 64)
+    assert found.problems["files"] == [f"the digest of the dataset is {made.digest}"]
 
 
 @pytest.mark.parametrize(

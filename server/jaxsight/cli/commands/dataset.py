@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from jaxsight import __version__
-from jaxsight.cli.datasets import mined_sources, rewriting, tasks, timing
+from jaxsight.cli.datasets import assuming, mined_sources, rewriting, tasks, timing
 from jaxsight.cli.datasets.around import explained, interruptible, say_what_runs
 from jaxsight.cli.datasets.printing import print_pair, print_row, print_statistics, print_verified
 from jaxsight.cli.datasets.progress import RowProgress
@@ -172,6 +172,14 @@ def generate(
 def mine(
     packages: Packages,
     out: Out,
+    assume: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Functions of each installed package to call with assumed inputs, at most.",
+        ),
+    ] = 0,
     targets: Targets = None,
     jobs: Jobs = None,
     engine: EngineOption = EngineName.local,
@@ -196,9 +204,10 @@ def mine(
         say_what_runs(f"the code and doctests of {one_line(', '.join(packages))}")
         read = partial(mined_sources.in_module, place=mined_sources.SourcePlace.of(Path.cwd()))
         names = _names(targets) or ["cpu"]
-        contents = {"packages": known, "targets": names}
-        run = _Run(out, form, engine, jobs or os.cpu_count() or 1, interpreter, versions)
-        made = run.make(contents, partial(make.mine, installed, project, read, names))
+        contents = {"packages": known, "targets": names, **({"assume": assume} if assume else {})}
+        count = jobs or os.cpu_count() or 1
+        run = _Run(out, form, engine, count, interpreter, versions, assuming.make)
+        made = run.make(contents, partial(make.mine, installed, project, read, assume, names))
         if made is None:
             return INTERRUPTED
         if not made.rows:
@@ -251,6 +260,9 @@ def verify(
     sample: Annotated[
         int, typer.Option(min=0, help="Rows to make again, which runs their source.")
     ] = 0,
+    digest: Annotated[
+        str, typer.Option(metavar="SHA256", help="The digest that was published of the dataset.")
+    ] = "",
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
@@ -264,7 +276,7 @@ def verify(
         described = manifest.read(out)
         rows = sum(file.rows for file in described.files.values())
         progress.report("rows", 0, rows)
-        verified = verification.verify(out, described, progress.step)
+        verified = verification.verify(out, described, progress.step, digest.lower())
         if sample:
             interpreter = user_interpreter(python)
             chosen = again.sample(out, described, sample)
@@ -438,7 +450,7 @@ _UNITS = {"rows": "row", "rewrites": "pair"}
 
 def _print_made(out: Path, built: Manifest, made: MadeDataset, *, as_json: bool) -> None:
     if as_json:
-        print_json({**asdict(built), "rows": made.rows})
+        print_json({**asdict(built), "rows": made.rows, "digest": built.digest})
         return
     table = "rows" if built.of_table("rows") else "rewrites"
     splits = " · ".join(f"{name} {rows:,}" for name, rows in built.splits(table).items())
@@ -451,3 +463,4 @@ def _print_made(out: Path, built: Manifest, made: MadeDataset, *, as_json: bool)
         f"{units.count(made.disagreements, 'disagreement')} · "
         f"{rejected:,} of {made.surveyed:,} programs rejected"
     )
+    printer.print(f"digest {built.digest}")

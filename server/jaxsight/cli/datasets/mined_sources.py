@@ -132,13 +132,14 @@ def _traces(text: str, module: str, file: str, place: SourcePlace) -> list[Recor
         )
         # The calls of doctests are watched instead.
         plain = [each for each in own.sets if each.call is None]
-        traces += [_record(module, file, place, function, each) for each in plain[:_MOST_SETS]]
+        traces += [record(module, file, place, function, each) for each in plain[:_MOST_SETS]]
     return traces
 
 
-def _record(
+def record(
     module: str, file: str, place: SourcePlace, function: Function, chosen: ExampleSet
 ) -> Record:
+    """Return a call of a function of a file with an example set, as a worker takes it."""
     request = Trace(
         id=NEW,
         file=file,
@@ -152,8 +153,8 @@ def _record(
         mesh_is_default=chosen.mesh_is_default,
         mesh_source=chosen.mesh_source,
     )
-    record: Record = json.loads(encode(request)[HEADER.size :])
-    return record
+    plain: Record = json.loads(encode(request)[HEADER.size :])
+    return plain
 
 
 def _project(root: Path, file: Path, module: str) -> dict[str, str]:

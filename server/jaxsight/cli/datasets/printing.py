@@ -210,6 +210,7 @@ def print_verified(verified: Verified) -> None:
     again = f", {verified.again} made again" if verified.again else ""
     if verified.is_sound:
         printer.print(styled(("sound", "bold green"), f": {checked} checked{again}"))
+        printer.print(f"digest {verified.digest}")
         return
     wrong = [units.count(count, _WORDS[kind]) for kind, count in verified.counts.items() if count]
     printer.print(f"{checked} checked{again}: {', '.join(wrong)}")

@@ -45,6 +45,10 @@ _HARNESSES = 40
 """Parts of JAX's 5,486 harnesses: about 140 each, which is minutes of work."""
 
 
+ASSUMED = "assumed-inputs"
+"""The label of programs whose inputs jaxsight assumed: nobody wrote or made such a call."""
+
+
 Report: TypeAlias = Callable[[str, int, int], None]
 """Takes the stage, how many of its programs are done, and how many there are (0 if unknown)."""
 
@@ -238,6 +242,7 @@ def mine(
     packages: Sequence[str],
     project: Sequence[Record],
     read: Callable[[str, str], list[Record]],
+    assumed: int,
     targets: Sequence[str],
     store: Store,
     engine: Engine,
@@ -252,6 +257,8 @@ def mine(
         project: the sources of tasks that mine a project's own functions.
         read: returns the sources of an installed module's functions with example inputs, from its
             name and its file.
+        assumed: the most functions of each package that are called with assumed inputs; unless it
+            is 0, the engine has to make shards of the kind `assume`, too.
         targets: devices that are described in rows.
         store: where shards are kept.
         engine: what makes shards.
@@ -263,7 +270,7 @@ def mine(
     made, selection = MadeDataset(), Selection()
     programs: list[Record] = []
     unwritten = 0
-    tasks = _mining(packages, project, read, store, engine)
+    tasks = _mining(packages, project, read, assumed, store, engine, report)
     functions = sum(len(task.sources) for task in tasks)
     done = 0
     for _, records in _done(tasks, store, engine):
@@ -294,8 +301,10 @@ def _mining(
     packages: Sequence[str],
     project: Sequence[Record],
     read: Callable[[str, str], list[Record]],
+    assumed: int,
     store: Store,
     engine: Engine,
+    report: Report,
 ) -> list[ShardTask]:
     """Return the tasks that mine packages and a project.
 
@@ -305,14 +314,22 @@ def _mining(
     sources = list(project)
     listing = ShardTask("mine", 0, tuple({"package": package} for package in packages), x64=False)
     ((_, records),) = _done([listing], store, engine)
+    assuming: list[ShardTask] = []
     for package, record in zip(packages, records, strict=True):
         if "modules" not in record:
             raise CannotMake(record["message"])
+        files = {module: about["file"] for module, about in record["modules"].items()}
+        source = {"package": package, "modules": files, "most": assumed}
+        assuming.append(ShardTask("assume", len(assuming), (source,), x64=False))
         for module, about in record["modules"].items():
             sources += [{"module": module, "doctest": name} for name in about["doctests"]]
             sources += read(module, about["file"])
         if package == "jax":
             sources += [{"harnesses": [start, _HARNESSES]} for start in range(_HARNESSES)]
+    for done, (_, (record,)) in enumerate(_done(assuming if assumed else [], store, engine)):
+        labelled = [{"trace": trace, "labels": [ASSUMED]} for trace in record["traces"]]
+        sources += labelled
+        report("packages", done + 1, len(packages))
     return _tasks("mine", sources, first=1)
 
 

@@ -10,7 +10,7 @@ from jaxsight.dataset.making.worker_process import WorkerDied, WorkerProcess
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import is_fine
 
-ShardKind = Literal["mine", "survey", "rows", "rewrites"]
+ShardKind = Literal["mine", "assume", "survey", "rows", "rewrites"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,13 @@ class ShardTask:
     """What a shard is made of.
 
     Attributes:
-        kind: `mine`, `survey`, `rows`, or `rewrites`, which `cli/datasets/rewriting.py` makes.
+        kind: `mine`, `survey` or `rows`; the modules `assuming` and `rewriting` of the terminal
+            make `assume` and `rewrites`.
         shard: its number among those of its kind.
         sources: what each of its programs is made of: `{"spec": …, "number": …}` for a generated
             one, `{"program": …}` for a mined one, `{"doctest": …}`, `{"trace": …}` or
-            `{"harnesses": …}` where programs are to be mined.
+            `{"harnesses": …}` where programs are to be mined, `{"package": …}` where inputs are to
+            be assumed.
         targets: devices that are described in rows.
         x64: whether JAX has 64-bit types.
         is_foreign: whether others wrote the programs, which may have no effects then.

@@ -84,10 +84,12 @@ class Mined:
         args: Sequence[object],
         kwargs: dict[str, object],
         origin: Origin,
+        labels: Sequence[str] = (),
     ) -> None:
         """Add the program of a call, or count why there is none."""
         try:
-            self.programs.append(program_of(function, args, kwargs, origin))
+            program = program_of(function, args, kwargs, origin)
+            self.programs.append(replace(program, labels=tuple(labels)))
         except NoProgram as reason:
             self.rejected[reason.cause] += 1
 

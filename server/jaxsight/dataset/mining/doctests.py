@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.dataset.mining.calls import Mined
+from jaxsight.dataset.mining.calls import Mined, NoProgram
 from jaxsight.dataset.mining.modules import origin_of, silence
 
 _USUAL = {"jax": jax, "jnp": jnp, "np": np}
@@ -47,7 +47,11 @@ def mine(module: str, name: str, project: Mapping[str, str]) -> Mined:
     function: Any = vars(loaded).get(name)
     if not _is_own(function, loaded) or ">>>" not in (function.__doc__ or ""):
         return mined
-    origin = origin_of(function, project)
+    try:
+        origin = origin_of(function, project)
+    except NoProgram as reason:
+        mined.rejected[reason.cause] += 1
+        return mined
     finder = doctest.DocTestFinder(recurse=False)
     for test in finder.find(function, name, loaded, globs={**_USUAL, **vars(loaded)}):
         for call in calls(test, function):

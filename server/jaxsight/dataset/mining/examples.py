@@ -5,11 +5,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxsight.dataset.mining.calls import SEVERAL_DEVICES, Mined, needs_devices
+from jaxsight.dataset.mining.calls import (
+    SEVERAL_DEVICES,
+    Mined,
+    NoProgram,
+    needs_devices,
+)
 from jaxsight.dataset.mining.modules import origin_of, silence
 from jaxsight.meshes.compat import meshes
 from jaxsight.repro.capturing.call_function import with_numbers
@@ -20,12 +25,13 @@ from jaxsight.tracer.failures import UserError
 from jaxsight.wire.messages.requests import Trace
 
 
-def mine(trace: Trace, project: Mapping[str, str]) -> Mined:
+def mine(trace: Trace, project: Mapping[str, str], labels: Sequence[str] = ()) -> Mined:
     """Return the program of a function called with its example inputs.
 
     Args:
         trace: the function and its inputs; its slice is not used, as the whole module is imported.
         project: as `origin_of` takes it.
+        labels: those of the program.
     """
     mined = Mined()
     try:
@@ -53,8 +59,13 @@ def mine(trace: Trace, project: Mapping[str, str]) -> Mined:
     if not hasattr(inspect.unwrap(function.call), "__code__"):
         mined.rejected["not a function of Python"] += 1
         return mined
+    try:
+        origin = origin_of(function.call, project)
+    except NoProgram as reason:
+        mined.rejected[reason.cause] += 1
+        return mined
     with silence(), meshes.entered(mesh):
-        mined.add(function.call, args, kwargs, origin_of(function.call, project))
+        mined.add(function.call, args, kwargs, origin, labels)
     return mined
 
 

@@ -11,10 +11,15 @@ import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jaxsight.dataset.mining.calls import Origin
+from jaxsight.dataset.mining import licences
+from jaxsight.dataset.mining.calls import NoProgram, Origin
+
+UNLICENSED = "no known licence"
+"""A cause: rows of installed packages say under which licence their source is."""
 
 _TESTS = {"tests", "test", "testing", "__main__"}
 
@@ -32,7 +37,7 @@ def files(package: str) -> dict[str, str]:
     try:
         with silence():
             top = importlib.import_module(package)
-    except ImportError as error:
+    except Exception as error:  # what a package raises, such as for JAX's names that are gone
         raise NoPackage(f"{package} cannot be imported: {error}") from error
     paths = {package: getattr(top, "__file__", None) or ""}
     with silence():  # importing a package inside of it may print, and fail
@@ -54,6 +59,9 @@ def origin_of(function: Callable[..., object], project: Mapping[str, str]) -> Or
         function: a function of a module that was imported.
         project: the `package`, `version`, `licence` and `root` of a project that is not installed;
             empty for an installed package.
+
+    Raises:
+        NoProgram: the licence of an installed package is not known.
     """
     plain: Any = inspect.unwrap(function)
     top = plain.__module__.partition(".")[0]
@@ -74,22 +82,21 @@ def origin_of(function: Callable[..., object], project: Mapping[str, str]) -> Or
     return Origin(name, package, version, place, licence, source)
 
 
+@cache
 def _distribution(top: str) -> tuple[str, str, str]:
-    """Return the name, version and licence of the distribution that has a module."""
+    """Return the name, version and licence of the distribution that has a module.
+
+    Raises:
+        NoProgram: its licence is not known.
+    """
     name = next(iter(importlib.metadata.packages_distributions().get(top, [])), "")
     if not name:
-        return top, "", ""
-    about = importlib.metadata.metadata(name)
-    return name, str(about["Version"] or ""), _licence(about)
-
-
-def _licence(about: Any) -> str:
-    if about["License-Expression"]:
-        return str(about["License-Expression"])
-    for classifier in about.get_all("Classifier") or []:
-        if classifier.startswith("License ::"):
-            return str(classifier).rpartition(" :: ")[2]
-    return str(about["License"] or "").partition("\n")[0]
+        raise NoProgram(UNLICENSED)
+    distribution = importlib.metadata.distribution(name)
+    licence = licences.of_distribution(distribution)
+    if not licence:
+        raise NoProgram(UNLICENSED)
+    return name, distribution.version, licence
 
 
 @contextlib.contextmanager

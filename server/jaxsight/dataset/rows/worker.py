@@ -118,7 +118,10 @@ def _mine(request: Record) -> Record:
         examples.make_importable(project)
     match request:
         case {"package": package}:
-            files = modules.files(package)
+            try:
+                files = modules.files(package)
+            except modules.NoPackage as error:
+                return {"rejected": "no package", "message": str(error)}
             return {
                 "modules": {
                     name: {"file": file, "doctests": doctest_names.doctests_of(file)}
@@ -130,7 +133,7 @@ def _mine(request: Record) -> Record:
         case {"trace": record}:
             trace = decode(json.dumps(record).encode())
             assert isinstance(trace, Trace)
-            mined = examples.mine(trace, project)
+            mined = examples.mine(trace, project, request.get("labels", ()))
         case _:
             mined = doctests.mine(request["module"], request["doctest"], project)
     return mined.record()

@@ -161,7 +161,9 @@ def _made_with(manifest: Manifest) -> str:
     return (
         f"Programs are {how}.\nMade by jaxsight {versions.get('jaxsight', '')} with "
         f"JAX {versions.get('jax', '')} and jaxlib {versions.get('jaxlib', '')}.\n"
-        f"The columns are version {manifest.schema_version} of the schema."
+        f"The columns are version {manifest.schema_version} of the schema.\n"
+        f"The digest of the dataset is `{manifest.digest}`; `jaxsight dataset verify --digest` "
+        "compares it with the files."
     )
 
 
@@ -210,6 +212,7 @@ def _statistics(statistics: Statistics) -> Iterator[str]:
         ("direction", "Direction"),
         ("transformation", "Transformation"),
         ("licence", "Licence"),
+        ("package", "Package"),
         ("primitive", "Primitive"),
     ):
         if counts := statistics.counts.get(name):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -107,11 +108,18 @@ class Manifest:
             for row in files.read_rows(files.inside(out, path), names):
                 yield path, row
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 digest of the dataset: of its manifest without files of measured times."""
+        lasting = {path: each for path, each in self.files.items() if each.table != "timings"}
+        return hashlib.sha256(replace(self, files=lasting)._text().encode()).hexdigest()
+
     def write(self, out: Path) -> None:
         """Write the manifest; the same dataset has the same bytes."""
-        listed = {name: asdict(file) for name, file in sorted(self.files.items())}
-        record = {**asdict(self), "files": listed}
-        files.replace_text(out / NAME, json.dumps(record, indent=1, sort_keys=True) + "\n")
+        files.replace_text(out / NAME, self._text())
+
+    def _text(self) -> str:
+        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
 
 
 def _file(table: str, split: str, rows: int, size: int, sha256: str) -> File:

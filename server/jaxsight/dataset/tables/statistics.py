@@ -27,9 +27,9 @@ _KERNEL_BINS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 32)
 
 COUNTED = (
     *("split", "category", "difficulty", "dtype", "primitive", "transformation"),
-    *("equations", "direction", "licence", "rule"),
+    *("equations", "direction", "licence", "package", "rule"),
 )
-"""What rows are counted by; rewrite pairs are counted by `rule`."""
+"""What rows are counted by; mined ones also by `package`, and rewrite pairs by `rule`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,8 @@ class _Counting:
         counts["direction"].update(row["directions"])
         counts["equations"][_bin(row["equation_count"], _BINS)] += 1
         counts["licence"][row["provenance"]["licence"]] += 1
+        if row["provenance"]["path"]:
+            counts["package"][row["provenance"]["package"]] += 1
         for target in row["targets"]:
             if target["kernel_count"] is None:
                 continue

@@ -26,12 +26,14 @@ class Verified:
     """What was found.
 
     Attributes:
+        digest: that of the dataset, by its manifest; empty if rows of several are checked.
         rows: how many rows were checked.
         again: how many rows were made again.
         counts: how many problems there are, by kind.
         problems: the first ones of each kind.
     """
 
+    digest: str = ""
     rows: int = 0
     again: int = 0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
@@ -78,13 +80,23 @@ class Splits:
                 verified.add("splits", f"the {what} of row {number} is in {both}")
 
 
-def verify(out: Path, manifest: Manifest, on_row: Callable[[], None] = lambda: None) -> Verified:
+def verify(
+    out: Path, manifest: Manifest, on_row: Callable[[], None] = lambda: None, digest: str = ""
+) -> Verified:
     """Check the files of a dataset, and all of its rows.
+
+    Args:
+        out: its folder.
+        manifest: its manifest.
+        on_row: called after each row.
+        digest: what the digest of the dataset has to be; empty if that is not known.
 
     Raises:
         MissingLibrary: the format requires pyarrow.
     """
-    verified = Verified()
+    verified = Verified(manifest.digest)
+    if digest and digest != verified.digest:
+        verified.add("files", f"the digest of the dataset is {verified.digest}")
     readable = _files(out, manifest, verified)
     splits_of = {table: Splits() for table in ("rows", "rewrites")}
     numbers_of: dict[str, set[int]] = {table: set() for table in splits_of}
