@@ -6,8 +6,12 @@ licences. What is not recognized is no licence.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from importlib.metadata import Distribution
+from pathlib import Path
+
+from jaxsight.files import reading
 
 _NAMES = {
     "apache 2": "Apache-2.0",
@@ -79,14 +83,11 @@ def of_distribution(distribution: Distribution) -> str:
     if "License" in about and (named := of_text(str(about["License"]))):
         return named
     for file in distribution.files or ():
-        is_own = ".dist-info/" in f"{file.as_posix()}" or ".egg-info/" in file.as_posix()
+        is_own = file.parts[0].endswith((".dist-info", ".egg-info"))
         if is_own and _LICENCE_FILE.fullmatch(file.name):
-            try:
-                text = file.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError):
-                continue
-            if quoted := of_text(text):
-                return quoted
+            with contextlib.suppress(reading.UnreadableError):
+                if quoted := of_text(reading.text(Path(str(file.locate())))):
+                    return quoted
     classifiers = about.get_all("Classifier") or []
     names = {of_text(each.rpartition(" :: ")[2]) for each in classifiers if "License ::" in each}
     return names.pop() if len(names) == 1 else ""
