@@ -76,5 +76,5 @@ class Draws:
         for left in range(rank, 0, -1):
             room = max(2, int((limit / math.prod(sizes)) ** (1 / left)) if left > 1 else largest)
             fair = max(2, min(largest, room * 2, limit // math.prod(sizes) // 2 ** (left - 1)))
-            sizes.append(self.size(2, fair))
+            sizes.append(self.size(3, max(3, fair)))
         return tuple(sizes)

@@ -10,16 +10,18 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from textwrap import dedent
 from typing import Any, TypeAlias
 
 from jaxsight.dataset.generating.choices import COMPLEX, FLOATS, INTEGERS, Draws
+from jaxsight.dataset.generating.snippets import Template
 from jaxsight.dataset.generating.steps import Steps, Term
 from jaxsight.dataset.program import Argument, Array
 
 Type: TypeAlias = "Array | dict[str, Type] | list[Type] | tuple[Type, ...]"
 
 HOLES = {"mapped", "mixed", "smooth", "prepared", "reduced", "moved", "scanned", "normalised"} | {
-    *("compared", "number", "binary", "settled")
+    *("compared", "number", "binary", "settled", "activated")
 }
 """The steps that a snippet can ask for."""
 
@@ -30,7 +32,6 @@ _BUILTINS = {
     **{each.__name__: each for each in (len, min, max, range, round, float, str, int, tuple)},
     **{each.__name__: each for each in (sum, zip, list, enumerate, sorted, dict, isinstance)},
     "prod": math.prod,
-    "sqrt": lambda x: round(math.sqrt(x), 3),
 }
 
 
@@ -50,7 +51,8 @@ class Expansion:
         body: the statements of the function.
     """
 
-    def __init__(self, choices: Draws, tree: ast.FunctionDef) -> None:
+    def __init__(self, choices: Draws, template: Template) -> None:
+        tree = template.snippet
         self.choices = choices
         self.steps = Steps(choices, self._let)
         self.parameters: dict[str, Argument] = {}
@@ -60,7 +62,8 @@ class Expansion:
         self.body: list[ast.stmt] = []
         self._to = self.body
         self._types: dict[str, Term] = {}
-        self._taken = {"jax", "jnp", "lax", "np", "partial"} | {
+        self._invented: set[str] = set()
+        self._taken = {"jax", "jnp", "lax", "np", "math", "partial"} | {
             getattr(node, field)
             for node in ast.walk(tree)
             for field in ("id", "arg", "name", "attr")
@@ -70,6 +73,7 @@ class Expansion:
             "__builtins__": {},
             **_BUILTINS,
             **{name: getattr(choices, name) for name in _DRAWS},
+            **template.tables,
             "below": lambda count: f"integers:{count}",
             "array": _array,
             "F": choices.floating(),
@@ -99,7 +103,7 @@ class Expansion:
             argument = self._type(parameter.annotation)
             self.parameters[name] = argument
             self._remember(name, argument, is_given=True)
-        title = self._replaced(ast.get_docstring(tree) or "")
+        title = self._replaced(self._replaced(ast.get_docstring(tree) or ""))  # one in another
         self.title = _A.sub(r"\1n ", title)
         self.name = self._replaced(tree.name)
         rest = [each for each in tree.body[1:] if not _assigns_decided(each)]
@@ -161,6 +165,11 @@ class Expansion:
                 named = self._filled(target)
                 self._types[ast.unparse(named)] = replace(made, text=ast.unparse(named))
                 self._assign(named, _parsed(made.text))
+            case ast.AnnAssign(target, annotation, ast.Call(ast.Name("formula"), [lines])):
+                *before, last = ast.parse(dedent(self._evaluated(lines))).body
+                self._block(before)
+                assert isinstance(last, ast.Expr)
+                self._statement(ast.AnnAssign(target, annotation, last.value, simple=1))
             case ast.AnnAssign(target, annotation, value):
                 assert value is not None
                 filled = self._filled(value)
@@ -171,9 +180,9 @@ class Expansion:
                 filled = self._filled(value)
                 self._assign(self._filled(target), filled)
             case ast.Return(ast.Call(ast.Name("more"), arguments, options)):
-                most = [self._evaluated(option.value) for option in options] or [4]
+                chosen = {str(each.arg): self._evaluated(each.value) for each in options}
                 values = [self._value(argument) for argument in arguments]
-                results = [_parsed(each.text) for each in self.steps.more(*values, most=most[0])]
+                results = [_parsed(each.text) for each in self.steps.more(*values, **chosen)]
                 whole = results[0] if len(results) == 1 else ast.Tuple(results)
                 self._to.append(ast.Return(whole))
             case ast.Expr(ast.Call(ast.Name("label"), [ast.Constant(str(label))])):
@@ -192,7 +201,7 @@ class Expansion:
         """Write an assignment; the new name of a value is replaced by that of the snippet."""
         match self._to[-1:], value:
             case [ast.Assign([ast.Name(name) as made])], ast.Name(read) if name == read and (
-                isinstance(target, ast.Name)
+                isinstance(target, ast.Name) and name in self._invented
             ):
                 made.id = target.id
             case _:
@@ -224,6 +233,7 @@ class Expansion:
         while name in self._taken:
             name, number = f"{base}{number}", number + 1
         self._taken.add(name)
+        self._invented.add(name)
         self._to.append(ast.Assign([ast.Name(name)], _parsed(text)))
         return name
 
@@ -304,6 +314,10 @@ class Expansion:
         """Return whether an expression consists of what is decided when a program is written."""
         if any(isinstance(each, ast.Attribute | ast.Lambda) for each in ast.walk(node)):
             return False
+        if isinstance(node, ast.Slice | ast.Tuple) and any(
+            isinstance(each, ast.Slice) for each in (node, *getattr(node, "elts", ()))
+        ):
+            return False
         inner = [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
         bound = {
             each.id
@@ -322,6 +336,8 @@ class Expansion:
                 return self._filled(body if self._evaluated(test) else orelse)
             case ast.Call(ast.Name("choose"), options):
                 return self._filled(self.choices.pick(options))
+            case ast.Call(ast.Name("sqrt"), [square]):
+                return _root(self._evaluated(square))
             case ast.Call(ast.Name(hole)) if hole in HOLES:
                 return _parsed(self._step(node).text)
             case ast.Name(name) if isinstance(self._decided.get(name), str) and is_decided(name):
@@ -384,6 +400,12 @@ def _parsed(text: str) -> ast.expr:
 
 def _literal(value: Any) -> ast.expr:
     return _parsed(repr(float(f"{value:.6g}") if isinstance(value, float) else value))
+
+
+def _root(square: int) -> ast.expr:
+    """Return a square root as people write it."""
+    root = math.isqrt(square)
+    return _literal(float(root)) if root**2 == square else _parsed(f"math.sqrt({square})")
 
 
 def _array(dtype: str, *parts: Any) -> Array:

@@ -1,123 +1,225 @@
-"""The functions that random steps are chosen from, with names for their results.
+"""What random steps are chosen from: expressions and idioms of people's programs, with names.
 
-Those of real numbers are spelled so that their results are defined and of moderate size wherever
-their arguments are: no step has to know the range of a value.
+Those of real numbers are defined, and of moderate size, wherever their arguments are: no step has
+to know the range of a value. What another range needs, such as a logarithm of densities, belongs
+in a template.
 
 In a pattern, `{x}` and `{y}` are values, `{k}` and `{m}` small numbers, `{mask}` is one less than a
-power of two, `{a}` an argument `axis=…`, `{axis}` an axis, and `{d}` a dtype.
+power of two, `{c}` a factor below one, `{s}` a scale, `{e}` a small number, `{a}` an argument
+`axis=…` with a comma before it, `{keep}` the same for `keepdims`, `{axis}` an axis, `{n}` the size
+along it, and `{d}` a dtype. The last line of a pattern is its value; lines before it
+assign to names that the rest of the pattern has in braces.
 """
 
 from __future__ import annotations
 
-SMOOTH = {
-    "jnp.tanh({x})": "bounded",
-    "jnp.sin(0.5 * {x})": "wave",
-    "jnp.cos(0.5 * {x})": "wave",
-    "jnp.exp(jnp.tanh({x}))": "growth",
-    "jnp.exp(-jnp.abs({x}))": "decay",
-    "jnp.expm1(jnp.tanh({x}))": "growth",
-    "jnp.exp2(-jnp.abs({x}))": "powers",
-    "jnp.log(jnp.abs({x}) + 0.5)": "logs",
-    "jnp.log1p(jnp.abs({x}))": "logs",
-    "jnp.log2(1.5 + jnp.abs({x}))": "octaves",
-    "jnp.log10({x} ** 2 + 1.0)": "decades",
-    "jnp.sqrt(jnp.abs({x}) + 0.1)": "roots",
-    "jnp.sqrt(1.0 + jax.nn.softplus({x}))": "roots",
-    "lax.rsqrt(jnp.abs({x}) + 0.3)": "inverse_roots",
-    "jnp.cbrt(jnp.abs({x}) + 0.1)": "cube_roots",
-    "jnp.square(jnp.tanh({x}))": "squares",
-    "jnp.tanh({x}) ** 3": "cubes",
-    "{x} / (1.0 + jnp.abs({x}))": "softened",
-    "jax.nn.sigmoid({x})": "gate",
-    "jax.nn.softplus({x})": "rates",
-    "jax.nn.relu({x}) + 0.1 * {x}": "rectified",
+ACTIVATIONS = {
+    "jnp.tanh({x})": "activated",
+    "jax.nn.relu({x})": "activated",
+    "jnp.maximum({x}, 0.0)": "rectified",
     "jax.nn.gelu({x})": "activated",
+    "jax.nn.gelu({x}, approximate=False)": "activated",
     "jax.nn.silu({x})": "activated",
+    "{x} * jax.nn.sigmoid({x})": "activated",
+    "{x} * jax.nn.sigmoid(1.702 * {x})": "activated",
     "jax.nn.elu({x})": "activated",
     "jax.nn.leaky_relu({x})": "activated",
-    "jax.nn.log_sigmoid({x})": "log_probabilities",
-    "jax.nn.soft_sign({x})": "softened",
-    "0.3 * {x} + jax.nn.relu6({x})": "leaky",
+    "jnp.where({x} > 0.0, {x}, 0.1 * {x})": "activated",
+    "jax.nn.softplus({x})": "activated",
+    "jax.nn.squareplus({x})": "activated",
+    "jax.nn.sigmoid({x})": "gates",
     "jax.nn.selu({x})": "activated",
+    "jax.nn.celu({x})": "activated",
     "jax.nn.mish({x})": "activated",
-    "0.2 * {x} - jax.nn.hard_tanh({x})": "clipped",
-    "jnp.arctan({x})": "angle",
-    "jnp.arcsin(0.9 * jnp.tanh({x}))": "angle",
-    "jnp.arccos(0.9 * jnp.sin({x}))": "angle",
-    "jnp.sinh(jnp.tanh({x}))": "hyperbolic",
-    "jnp.cosh(jnp.sin({x}))": "hyperbolic",
-    "jnp.tan(jnp.tanh({x}))": "slope",
+    "jax.nn.relu6({x})": "activated",
+    "jax.nn.hard_tanh({x})": "activated",
+    "jax.nn.hard_swish({x})": "activated",
+    "jax.nn.soft_sign({x})": "activated",
+    "jnp.square(jax.nn.relu({x}))": "activated",
+    "jax.nn.log_sigmoid({x})": "log_gates",
+    "{x} * jnp.tanh(jax.nn.softplus({x}))": "activated",
+}
+"""What follows an affine layer."""
+
+OF_KERNELS = {
+    "jnp.tanh({x})": "activated",
+    "jnp.maximum({x}, 0.0)": "rectified",
+    "jnp.square(jnp.maximum({x}, 0.0))": "rectified",
+    "jax.nn.sigmoid({x})": "gates",
+    "{x} * jax.nn.sigmoid({x})": "activated",
+    "{x} * jax.nn.sigmoid(1.702 * {x})": "activated",
+    "jnp.where({x} > 0.0, {x}, 0.1 * {x})": "activated",
+    "jnp.exp(-jnp.abs({x}))": "decay",
+    "{x} / (1.0 + jnp.abs({x}))": "activated",
+}
+"""Activations of primitives that Pallas lowers for all devices."""
+
+BASES = {
+    "jnp.sin({x})": "wave",
+    "jnp.cos({x})": "wave",
+    "jnp.tanh({x})": "saturated",
+    "jnp.square({x})": "squares",
+    "jnp.exp(-jnp.square({x}))": "bump",
+    "jnp.exp(-0.5 * jnp.square({x}))": "bump",
+    "jnp.log1p(jnp.square({x}))": "logs",
+    "jnp.sqrt(1.0 + jnp.square({x}))": "lengths",
+    "jnp.arctan({x})": "angles",
     "jnp.arcsinh({x})": "compressed",
-    "jnp.arccosh(jnp.abs({x}) + 1.2)": "distance",
-    "jnp.arctanh(0.9 * jnp.tanh({x}))": "rapidity",
-    "jnp.reciprocal(jnp.abs({x}) + 0.5)": "inverse",
-    "1.0 / (1.0 + {x} ** 2)": "inverse",
-    "jnp.sinc({x} / 4.0)": "kernel_values",
+    "jax.nn.sigmoid({x})": "gates",
+    "jax.nn.softplus({x})": "rates",
     "lax.erf({x})": "errors",
-    "lax.erfc(jnp.tanh({x}))": "tails",
-    "lax.erf_inv(0.8 * jnp.tanh({x}))": "quantiles",
-    "lax.logistic({x})": "gate",
-    "jnp.deg2rad({x})": "radians",
-    "jax.nn.sigmoid({x}) * {x}": "gated",
-    "0.5 * {x}": "scaled",
-    "{x} + 1.0": "shifted",
-    "{x} - 0.25": "shifted",
-    "{x} / 3.0": "scaled",
-    "2.0 - 0.5 * {x}": "reflected",
-    "1.5 * {x}": "scaled",
+    "jnp.sinc({x})": "kernel",
+    "jnp.sin({s} * {x})": "wave",
+    "jnp.cos({s} * {x})": "wave",
+    "jnp.tanh({s} * {x})": "saturated",
 }
-"""Functions of real numbers, and names for their results."""
+"""Smooth curved functions of real numbers, of which `CURVES` and `SURFACES` are made."""
 
-EVERYDAY = (
-    *("bounded", "wave", "logs", "softened", "gate", "rates", "activated", "inverse", "gated"),
-    *("scaled", "decay", "rectified"),
-)
-"""Names of the results of those that most programs of people have."""
-
-SPECIAL = {
-    "lax.lgamma(jnp.abs({x}) + 0.5)": "log_gamma",
-    "lax.digamma(jnp.abs({x}) + 0.5)": "digammas",
-    "jax.scipy.special.i0e({x})": "bessel",
-    "jax.scipy.special.i1e({x})": "bessel",
-    "jax.scipy.special.logit(0.1 + 0.8 * jax.nn.sigmoid({x}))": "logits",
-    "jax.scipy.special.entr(jnp.abs({x}) + 0.1)": "entropies",
-    "jax.scipy.stats.norm.cdf({x})": "cumulative",
-    "jax.scipy.stats.norm.logpdf(jnp.tanh({x}))": "log_density",
+POWERS = {
+    "{x} - {x} ** 3 / 6.0": "series",
+    "{x} ** 3 - {x}": "force",
+    "0.5 * {x} ** 2 - 0.25 * {x} ** 4": "potential",
+    "{x} - {c} * {x} ** 3": "force",
+    "1.0 + {x} + 0.5 * {x} ** 2": "series",
+    "1.5 * {x} ** 2 - 0.5": "legendre",
+    "0.5 * (5.0 * {x} ** 3 - 3.0 * {x})": "legendre",
+    "{x} * (1.0 - {x})": "growth",
+    "{s} * {x} ** 2 - {c} * {x}": "parabola",
 }
-"""Those of `float32` and `float64` only."""
+"""Polynomials."""
+
+CURVES = {
+    "{f}": "curve",
+    "{f} - {c} * {x}": "curve",
+    "{x} + {c} * {f}": "curve",
+    "{x} * {f}": "product",
+    "{f} + {c} * {g}": "curve",
+    "{f} * {g}": "product",
+    "{s} * {f} - {g}": "curve",
+    "1.0 - {c} * {f}": "curve",
+}
+"""Functions of one value, where `{f}` and `{g}` are different ones of `BASES`."""
+
+SURFACES = {
+    "{f} - {y}": "residuals",
+    "{f} + {y}": "total",
+    "{f} * {y}": "product",
+    "{x} * {h}": "product",
+    "{x} - {h}": "residuals",
+    "{f} * {h}": "product",
+    "{f} + {c} * {h}": "total",
+    "{f} - {h}": "residuals",
+    "{x} * {y} + {c} * {f}": "coupling",
+    "{f} * {y} - {c} * {x}": "coupling",
+    "jnp.sin({x} * {y})": "wave",
+    "jnp.tanh({x} * {y})": "saturated",
+    "jnp.sin({x} - {y})": "wave",
+    "jnp.cos({x} + {y})": "wave",
+    "jnp.square({x} - {y})": "squared_errors",
+    "jnp.square({f} - {y})": "squared_errors",
+    "jnp.exp(-jnp.square({x} - {y}))": "similarity",
+    "jnp.log1p(jnp.square({x} - {y}))": "robust_errors",
+    "jnp.sqrt(1.0 + jnp.square({x} - {y})) - 1.0": "robust_errors",
+    "jax.nn.softplus({x}) - {x} * {y}": "logistic_losses",
+    "jax.nn.softplus(-{x} * {y})": "margin_losses",
+    "jnp.tanh({s} * {x} + {y})": "saturated",
+    "{x} * jax.nn.sigmoid({y})": "gated",
+    "jnp.square({y} - {x} ** 2) + {c} * {x}": "valley",
+    "{x} ** 2 + {x} * {y}": "quadratic",
+}
+"""Functions of two values, where `{h}` is one of `BASES` of `{y}`."""
+
+BLENDS = {
+    "{x} * {y} + {z}": "total",
+    "{x} + {z} * ({y} - {x})": "interpolated",
+    "gate = jax.nn.sigmoid({z})\n{gate} * {x} + (1.0 - {gate}) * {y}": "blended",
+    "jnp.tanh({x} + {y}) * {z}": "modulated",
+    "jnp.sin({x} - {y}) + {z}": "wave",
+    "{f} * {y} - {z}": "residuals",
+    "{x} - {h} + {c} * {z}": "residuals",
+    "gap = {x} - {y}\n{gap} * jnp.exp(-jnp.square({z}))": "weighted",
+    "jnp.where({x} > {y}, {x}, {y}) + {z}": "total",
+    "jnp.hypot({x}, {y}) + {z}": "total",
+    "jnp.maximum({x}, {y}) - {z}": "excess",
+}
+"""Functions of three values."""
+
+POINTWISE = {
+    "jnp.log1p(jnp.abs({x}))": "logs",
+    "jnp.sign({x}) * jnp.log1p(jnp.abs({x}))": "symmetric_logs",
+    "jnp.arcsinh({x})": "compressed",
+    "jnp.exp(-jnp.square({x}))": "bump",
+    "jnp.exp(-jnp.abs({x}))": "decay",
+    "1.0 / (1.0 + jnp.square({x}))": "lorentzian",
+    "jnp.square({x})": "squares",
+    "jnp.abs({x})": "magnitudes",
+    "jnp.sin({x})": "wave",
+    "jnp.cos({x})": "wave",
+    "jnp.tanh({x})": "bounded",
+    "jnp.arctan({x})": "angles",
+    "jnp.clip({x}, -1.0, 1.0)": "clipped",
+    "5.0 * jnp.tanh({x} / 5.0)": "capped",
+    "{c} * {x}": "scaled",
+    "{s} * {x} - 1.0": "rescaled",
+    "{x} - 1.0": "shifted",
+    "1.0 - {x}": "complement",
+    "jax.nn.relu({x})": "positive_part",
+    "jnp.sqrt(jnp.square({x}) + {e})": "magnitudes",
+    "jnp.sign({x}) * jnp.maximum(jnp.abs({x}) - 0.1, 0.0)": "shrunk",
+}
+"""What is done to each number of an array."""
+
+FINAL = {
+    pattern: name
+    for pattern, name in POINTWISE.items()
+    if name not in ("scaled", "rescaled", "shifted", "complement", "wave", "positive_part")
+}
+"""Those that a result ends with."""
+
+OF_NUMBERS = {
+    "{c} * {x}": "scaled",
+    "jnp.tanh({x})": "bounded",
+    "jnp.square({x})": "squared",
+    "jnp.log1p(jnp.square({x}))": "log_size",
+    "jnp.exp(-jnp.square({x}))": "decay",
+    "jax.nn.softplus({x})": "rate",
+    "jnp.sqrt(1.0 + jnp.square({x}))": "length",
+}
+"""What is done to a number that is alone."""
 
 JUMPING = {
     "jnp.floor({x})": "floored",
-    "jnp.ceil({x})": "raised",
     "jnp.round({x})": "rounded",
+    "jnp.round({x}, 1)": "rounded",
     "jnp.trunc({x})": "whole",
-    "lax.reduce_precision({x}, 8, 7)": "coarse",
-    "jnp.sign({x}) * jnp.sqrt(jnp.abs({x}) + 0.1)": "signed_roots",
     "lax.stop_gradient({x})": "frozen",
-    "jnp.remainder({x}, 1.5)": "remainders",
-    "jnp.where({x} > 0.5, {x}, 0.2 * {x})": "bent",
+    "{x} % 1.5": "wrapped",
+    "jnp.where(jnp.abs({x}) > 0.1, {x}, 0.0)": "thresholded",
 }
 """Those that jump, or whose derivative is another than their slope."""
 
 COMPLEX_FUNCTIONS = {
     "jnp.conj({x})": "conjugate",
-    "{x} / (jnp.abs({x}) + 0.5)": "phasors",
-    "{x} / (1.0 + jnp.abs({x}))": "softened",
-    "jnp.tanh({x} / (4.0 + jnp.abs({x})))": "bounded",
-    "jnp.sin({x} / (2.0 + jnp.abs({x})))": "wave",
-    "jnp.cos({x} / (2.0 + jnp.abs({x})))": "wave",
-    "jnp.exp({x} / (1.0 + jnp.abs({x})))": "growth",
+    "{x} / (jnp.abs({x}) + 1e-3)": "phasors",
+    "{x} * jnp.exp(0.5j)": "turned",
+    "{x} * 1j": "turned",
+    "{x} ** 2": "squares",
+    "jnp.exp(-jnp.abs({x}) ** 2) * {x}": "packet",
     "jnp.sqrt({x} + 8.0)": "roots",
+    "jnp.exp(1j * jnp.real({x}))": "phases",
+    "jnp.sin({x})": "wave",
+    "jnp.cos({x})": "wave",
+    "jnp.tanh({x} / (4.0 + jnp.abs({x})))": "bounded",
     "lax.complex(jnp.imag({x}), jnp.real({x}))": "swapped",
-    "{x} * (0.5 + 0.5j)": "turned",
-    "jnp.log(jnp.abs({x}) + 1.0) * {x}": "weighted",
-    "{x} + 0.5j": "shifted",
+    "({x} - 0.5) / (1.0 + jnp.abs({x}))": "mapped",
+    "{x} * jnp.log1p(jnp.abs({x}))": "weighted",
+    "{c} * {x} + 0.5j": "shifted",
 }
 
 INTEGER_FUNCTIONS = {
-    "{x} & {mask}": "masked",
+    "{x} & {mask}": "low_bits",
     "{x} ^ {mask}": "toggled",
-    "{x} | {mask}": "flagged",
+    "{x} | 1": "odd",
     "{x} << {k}": "shifted",
     "{x} >> {k}": "halved",
     "~{x}": "inverted",
@@ -125,42 +227,58 @@ INTEGER_FUNCTIONS = {
     "jnp.bitwise_count({x}).astype({x}.dtype)": "bit_counts",
     "lax.clz({x})": "leading_zeros",
     "{x} * {k}": "multiples",
-    "{x} + {k}": "moved_on",
-    "{x} % {m}": "residues",
-    "{x} // {m}": "quotients",
-    "jnp.minimum({x}, {mask})": "capped",
-    "jnp.maximum({x}, {mask})": "raised",
-    "jnp.clip({x}, 5, 60)": "clipped",
+    "{x} + 1": "following",
+    "{x} % {m}": "remainders",
+    "{x} // {k}": "quotients",
+    "jnp.clip({x}, 0, {m})": "clipped",
     "{x} ** 2": "squares",
-    "jnp.where({x} > {m}, {x}, {k})": "replaced",
+    "{x} * ({x} + 1) // 2": "triangular",
+    "jnp.where({x} % 2 == 0, {x} // 2, 3 * {x} + 1)": "collatz",
     "jnp.abs({x} - {m})": "distances",
-    "jnp.sign({x}) * {k}": "signs",
+    "{x} ^ ({x} >> 1)": "gray_codes",
 }
 
 SUMS = {
     "{x} + {y}": "total",
     "{x} - {y}": "difference",
-    "{x} * jnp.tanh({y})": "modulated",
+    "{x} * {y}": "product",
     "0.5 * ({x} + {y})": "average",
-    "{x} / (1.0 + jnp.abs({y}))": "ratio",
-    "{x} / (1.0 + {y} ** 2)": "ratio",
+    "0.9 * {x} + 0.1 * {y}": "blended",
+    "{x} + {c} * {y}": "total",
     "{x} * jax.nn.sigmoid({y})": "gated",
+    "{x} * (1.0 + {y})": "modulated",
     "jnp.maximum({x}, {y})": "larger",
     "jnp.minimum({x}, {y})": "smaller",
-    "jnp.logaddexp({x}, {y})": "soft_maximum",
-    "jnp.arctan2({x}, jnp.abs({y}) + 0.5)": "angle",
-    "jnp.sqrt({x} ** 2 + {y} ** 2 + 1.0)": "radius",
-    "jnp.power(jax.nn.sigmoid({x}) + 0.5, jnp.tanh({y}))": "powers",
-    "jnp.hypot(jnp.tanh({x}) + 3.0, {y})": "distance",
-    "jnp.exp(-jnp.abs({x} - {y}))": "similarity",
+    "jnp.logaddexp({x}, {y})": "log_total",
+    "jnp.square({x} - {y})": "squared_errors",
+    "jnp.abs({x} - {y})": "errors",
+    "jnp.sqrt({x} ** 2 + {y} ** 2 + {e})": "radius",
+    "jnp.exp(-jnp.square({x} - {y}))": "similarity",
+    "{x} / (1.0 + jnp.abs({y}))": "ratio",
 }
 """Functions of two real numbers that are defined everywhere."""
+
+RESIDUALS = {
+    "{x} + {y}": "residual",
+    "{x} - {y}": "difference",
+    "{x} * {y}": "modulated",
+    "{x} + {c} * {y}": "total",
+    "0.9 * {y} + 0.1 * {x}": "smoothed",
+    "{x} * jax.nn.sigmoid({y})": "gated",
+    "{y} + jnp.tanh({x})": "residual",
+    "jnp.where({y} > 0.0, {x}, 0.0)": "kept",
+    "jnp.maximum({x}, {y})": "larger",
+    "jnp.square({x} - {y})": "squared_errors",
+}
+"""What a result is combined with an argument by."""
 
 GIVEN_PAIRS = {
     "{x} * {y}": "product",
     "jnp.copysign({x}, {y})": "signed",
-    "jnp.where({x} > {y}, {x}, 0.5 * {y})": "chosen",
+    "jnp.where({x} > {y}, {x}, {c} * {y})": "chosen",
+    "jnp.where({y} > 0.0, {x}, {y})": "chosen",
     "jnp.heaviside({x}, 0.5) * {y}": "gated",
+    "jnp.arctan2({x}, {y})": "angles",
     "jnp.remainder({x}, jnp.abs({y}) + 0.5)": "remainders",
 }
 """Functions of two arguments."""
@@ -172,90 +290,37 @@ INTEGER_PAIRS = {
     "{x} & {y}": "common",
     "{x} | {y}": "union",
     "{x} ^ {y}": "hashed",
-    "jnp.maximum({x}, {y})": "larger",
-    "jnp.minimum({x}, {y})": "smaller",
-    "{x} % (({y} & 7) + 1)": "residues",
-    "{x} // (({y} & 7) + 1)": "quotients",
+    "{x} % (jnp.abs({y}) + 1)": "remainders",
     "{x} << ({y} & 3)": "shifted",
     "{x} >> ({y} & 3)": "halved",
-    "jnp.where({x} > {y}, {x}, {y})": "chosen",
+    "jnp.where({x} > {y}, {x} - {y}, 0)": "excess",
+    "31 * {x} + {y}": "hashed",
+    "{x} ^ ({y} << {k})": "hashed",
 }
 
 COMPLEX_PAIRS = {
     "{x} + {y}": "total",
     "{x} - {y}": "difference",
-    "{x} * {y} / (1.0 + jnp.abs({y}))": "product",
+    "{x} * {y}": "product",
+    "{x} * jnp.conj({y})": "correlation",
     "{x} / (1.0 + jnp.abs({y}))": "ratio",
-    "{x} + 0.5 * jnp.conj({y})": "blended",
+    "{x} + {c} * jnp.conj({y})": "blended",
+    "{x} * jnp.exp(1j * jnp.abs({y}))": "turned",
 }
 
-_PARTS = ("jnp.abs({x})", "jnp.real({x})", "jnp.imag({x})", "jnp.real({x}) + jnp.imag({x})")
+_PARTS = ("jnp.abs({x})", "jnp.real({x})", "jnp.imag({x})", "jnp.square(jnp.abs({x}))")
 NUMBERS = {
     "complex64": _PARTS,
     "complex128": _PARTS,
-    "integer": ("({x} % 61).astype({d}) / 8.0", "({x} & 15).astype({d})"),
-    "bool": ("{x}.astype({d})", "jnp.where({x}, 1.0, -0.5).astype({d})"),
+    "integer": ("({x} & 127).astype({d}) / 127.0", "({x} % 10).astype({d})"),
+    "bool": ("{x}.astype({d})", "jnp.where({x}, 1.0, -1.0).astype({d})"),
     "float": (*("{x}.astype({d})", "lax.convert_element_type({x}, {d})", "jnp.asarray({x}, {d})"),),
 }
 """Moderate floating-point numbers of values of other dtypes."""
 
 COMPARISONS = ("{x} > {y}", "{x} < {y}", "{x} >= {y}", "{x} <= {y}")
-TESTS = ("{x} > 0.3", "{x} < 0.5", "{x} >= 0.0", "{x} <= 0.2", "jnp.abs({x}) < 1.0")
-INTEGER_TESTS = ("{x} > {m}", "{x} % {m} == 0", "{x} % 2 != 1", "({x} & 3) == 1", "{x} <= {m}")
-
-REDUCTIONS = {
-    "jnp.mean({x}{a})": "average",
-    "jnp.sum({x}{a}) / {x}.size": "total",
-    "jnp.max({x}{a})": "largest",
-    "jnp.min({x}{a})": "smallest",
-    "jnp.var({x}{a})": "variance",
-    "jnp.mean({x} ** 2{a})": "energy",
-    "jnp.sqrt(jnp.mean({x} ** 2{a}) + 1e-3)": "rms",
-    "jnp.mean(jnp.abs({x}){a})": "size",
-    "jax.nn.logsumexp({x}{a})": "log_total",
-    "jnp.sqrt(jnp.var({x}{a}) + 1e-2)": "deviation",
-    "jnp.ptp({x}{a})": "spread",
-    "jnp.prod(1.0 + 0.1 * jnp.tanh({x}){a})": "growth",
-    "jnp.median({x}.astype(jnp.float32){a})": "median",
-}
-
-MOVES = {
-    "jnp.flip({x}, axis={axis})": "reversed_values",
-    "jnp.roll({x}, {k}, axis={axis})": "shifted",
-    "{x}[..., ::2]": "strided",
-    "{x}[::-1]": "flipped",
-    "jnp.pad({x}, {widths})": "padded",
-    'jnp.pad({x}, {widths}, mode="edge")': "padded",
-    "jnp.repeat({x}, 2, axis={axis})": "repeated",
-    "jnp.concatenate([{x}, {x}[::-1]], axis={axis})": "mirrored",
-}
-RANK_MOVES = {
-    "jnp.transpose({x}, {order})": "transposed",
-    "jnp.swapaxes({x}, 0, -1)": "swapped",
-    "{x}.T": "transposed",
-    "jnp.moveaxis({x}, 0, -1)": "turned",
-}
-"""Moves of values with two dimensions or more."""
-
-CUMULATIVE = {
-    "jnp.cumsum({x}, axis={axis}) / 4.0": "running_total",
-    "lax.cummax({x}, axis={axis})": "running_max",
-    "lax.cummin({x}, axis={axis})": "running_min",
-    "jnp.sort({x}, axis={axis})": "ordered",
-    "{x} - jnp.roll({x}, 1, axis={axis})": "changes",
-    "lax.cumlogsumexp({x}, axis={axis})": "running_log",
-    "jnp.cumprod(1.0 + 0.1 * jnp.tanh({x}), axis={axis})": "running_product",
-}
-
-NORMAL_FORMS = {
-    "{x} * jax.nn.softmax({x}, {a})": "attended",
-    "jnp.square(jax.nn.softmax({x}, {a}))": "sharpened",
-    "jax.nn.log_softmax({x}, {a})": "log_probabilities",
-    "jnp.square({x} - jnp.mean({x}, {a}, keepdims=True))": "squared_deviations",
-    "{x} / (jnp.max(jnp.abs({x}), {a}, keepdims=True) + 1e-1)": "normalized",
-    "{x} * lax.rsqrt(jnp.mean({x} ** 2, {a}, keepdims=True) + 1e-1)": "normalized",
-    "{x} / (jnp.std({x}, {a}, keepdims=True) + 0.5)": "rescaled",
-}
+TESTS = ("{x} > 0.5", "{x} < 0.5", "{x} >= 0.0", "{x} <= 0.0", "jnp.abs({x}) < 1.0")
+INTEGER_TESTS = ("{x} > {m}", "{x} % {k} == 0", "{x} % 2 == 1", "({x} & 1) == 0", "{x} <= {m}")
 
 PLAIN = {
     "jnp.tanh({x})": "bounded",

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from jaxsight.dataset.generating.expansion import Expansion
 from jaxsight.dataset.program import Argument, Array
@@ -32,6 +33,7 @@ SHORT = {
 """Dtypes as jaxprs print them."""
 
 IMPORTS = {
+    "math": "import math",
     "np": "import numpy as np",
     "jnp": "import jax.numpy as jnp",
     "jax": "import jax",
@@ -46,16 +48,22 @@ IMPORTS = {
     "NamedSharding": "from jax.sharding import NamedSharding",
     "PartitionSpec": "from jax.sharding import PartitionSpec",
 }
-_STANDARD = ("dataclasses", "functools", "typing")
+_STANDARD = ("dataclasses", "functools", "math", "typing")
 
 _LONGEST = 84
 """Characters of a statement with its indentation; calls inside of longer ones are assigned to
 names. A choice: brackets that `ast.unparse` leaves out fit the line, too."""
 
+_EXPONENT = re.compile(r"(?<=\de)-0(?=\d\b)")
+"""The zero of an exponent, such as that of `1e-05`, which nobody writes."""
+
+_TUPLE = re.compile(r"^( *\w+(?:, \w+)+ = )\((.+)\)$", re.MULTILINE)
+"""An assignment of a tuple, to which `ast.unparse` writes brackets."""
+
 _RESULTS = {
     "mean": "mean", "sum": "total", "max": "largest", "min": "smallest", "std": "deviation",
     "abs": "magnitude", "sqrt": "root", "rsqrt": "inverse_root", "tanh": "bounded", "sin": "wave",
-    "cos": "wave", "exp": "exponential", "square": "squares", "softmax": "weights",
+    "cos": "wave", "exp": "exponential", "square": "squares", "softmax": "probabilities",
     "sigmoid": "gate", "softplus": "rates", "log": "logs", "log1p": "logs", "arange": "places",
     "array": "values", "normal": "noise", "uniform": "noise", "where": "chosen", "dot": "product",
     "grad": "gradient", "vmap": "batched", "jit": "compiled", "astype": "converted",
@@ -95,7 +103,9 @@ def module(program: Expansion) -> str:
         is_apart = isinstance(statement, blocks) or isinstance(before, blocks)
         gap = "\n\n\n" if is_apart else "\n" if before else "\n\n"
         module = ast.fix_missing_locations(ast.Module([statement], []))
-        text += (gap if text else "") + formatted(ast.unparse(module)).rstrip("\n")
+        written = _EXPONENT.sub("-", formatted(ast.unparse(module)))
+        written = _TUPLE.sub(_without_brackets, written)
+        text += (gap if text else "") + written.rstrip("\n")
         before = statement
     return text + "\n"
 
@@ -113,7 +123,7 @@ def _tidied(
     kept, before = list(body), ""
     while before != (before := ast.dump(ast.Module(kept, []))):
         kept = _without_unread(kept, _read([*kept, *everything]), always)
-    kept = _without_copies(kept, parameters)
+    kept = _without_overwritten(_without_copies(kept, parameters))
     taken = {*_read([*kept, *everything]), *_assigned([*kept, *everything]), *always}
     kept = list(_short(_returning(kept), 1, taken))
     return _renumbered(kept, {*_read([*kept, *everything]), *_assigned([*kept, *everything])})
@@ -163,6 +173,11 @@ def _without_unread(
         match statement:
             case ast.Assign([ast.Name(name)]) if not read[name] and name not in always:
                 continue
+            case ast.Assign([ast.Tuple(parts)], ast.Call() | ast.Tuple()) if not any(
+                read[getattr(part, "id", "")] or getattr(part, "id", "_") in always
+                for part in parts
+            ):
+                continue
             case ast.FunctionDef(name) if not read[name] and not _is_rule(statement):
                 continue
             case ast.FunctionDef(body=inner):
@@ -171,6 +186,32 @@ def _without_unread(
                 statement.body = _without_unread(inner, read, always)
         kept.append(statement)
     return kept
+
+
+def _without_overwritten(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a function without values that nothing reads before they change."""
+    kept: list[ast.stmt] = []
+    for at, statement in enumerate(body):
+        match statement:
+            case ast.Assign([ast.Name(name)]) if _is_overwritten(name, body[at + 1 :]):
+                continue
+            case ast.FunctionDef(body=inner):
+                statement.body = _without_overwritten(inner)
+        kept.append(statement)
+    return kept
+
+
+def _is_overwritten(name: str, after: Sequence[ast.stmt]) -> bool:
+    """Return whether statements assign to a name, or return, before they read it."""
+    for statement in after:
+        if _read([statement])[name]:
+            return False
+        match statement:
+            case ast.Assign([ast.Name(other)]) if other == name:
+                return True
+            case ast.Return():
+                return True
+    return False
 
 
 def _without_copies(body: list[ast.stmt], parameters: set[str]) -> list[ast.stmt]:
@@ -309,6 +350,11 @@ class _Replace(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         return ast.Name(self.name) if ast.dump(node) == self.dump else self.generic_visit(node)
+
+
+def _without_brackets(match: re.Match[str]) -> str:
+    depths = accumulate((each in "([{") - (each in ")]}") for each in match[2])
+    return match[1] + match[2] if min(depths) >= 0 else match[0]
 
 
 def _example(name: str, item: Argument) -> list[str]:

@@ -40,7 +40,7 @@ def generate(spec: Spec, number: int) -> Program:
 
 def written(template: Template, spec: Spec, source: random.Random, number: int) -> Program:
     """Return a program of a template."""
-    made = Expansion(Draws(spec, source), template.snippet)
+    made = Expansion(Draws(spec, source), template)
     text = module(made)
     if any(name in text for name in _OWN_DERIVATIVE):
         made.labels.add("own-derivative")

@@ -21,13 +21,16 @@ good one is decided by running it.
 * `F[S, N]` is an array of that shape, `F[N, "unit"]` and `INDEX[N, below(9)]` with a rule of
   values (`program.Array`);
 * `choose`, `chance`, `between`, `sample`, `size`, `shape`, `dtype` draw (`choices.Draws`);
-* `mapped(x, 2)` is up to so many functions of `x`, `prepared(x)` is `x` or a value of the same
-  shape made from it, `settled(x)` is `x` after up to two plain functions;
+* `mapped(x, 2)` is a function of `x`, more complex where the number is larger, `prepared(x)` is
+  `x` or a value of the same shape made from it, `settled(x)` is `x` after up to two plain
+  functions;
 * `mixed(x, y)`, `binary(x, y)` and, with a derivative everywhere, `smooth(x, y)` are expressions
   of values of one dtype whose shapes broadcast;
-* `reduced(x, axis=A)`, `moved`, `scanned`, `normalised`, `compared`, `number(x, D)` are steps of
-  their kinds (`steps.Steps`);
-* `return more(x, y)` goes on with some steps of any kind; `y` broadcasts with `x`;
+* `reduced(x, axis=A)`, `moved`, `scanned`, `normalised`, `activated`, `compared`, `number(x, D)`
+  are steps of their kinds (`steps.Steps`);
+* `formula(LINES)` is the last of some lines of a snippet, after the assignments before it; tables
+  of them are uppercase names of the module;
+* `return more(x, y)` returns `x`, what is made of it, or two values; `y` broadcasts with `x`;
 * `with module:` is what stands above the function, `label("…")` a label of the program, and
   `unread(y)` keeps an assignment that nothing reads.
 """
@@ -51,12 +54,14 @@ class Template:
         name: identifies the family; no family is in two splits.
         category: one of `spec.CATEGORIES`.
         snippet: the function that stands for its programs, as it is written.
+        tables: the uppercase names of its module, such as a table of formulas.
         weight: how often it is chosen, relative to the others of its category.
     """
 
     name: str
     category: str
     snippet: ast.FunctionDef
+    tables: dict[str, object]
     weight: int = 2
 
 
@@ -75,7 +80,8 @@ def template(name: str, category: str, weight: int = 2) -> Callable[[FunctionTyp
         assert name not in family, f"two templates named {name}"
         code = function.__code__
         snippet = _functions(code.co_filename)[code.co_firstlineno]
-        family[name] = Template(name, category, snippet, weight)
+        tables = {key: it for key, it in function.__globals__.items() if key.isupper()}
+        family[name] = Template(name, category, snippet, tables, weight)
         return function
 
     return registered

@@ -8,27 +8,44 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from jaxsight.dataset.generating.axes import (
+    CUMULATIVE,
+    EXTREMES,
+    LAYER_FORMS,
+    MOVES,
+    NORMAL_FORMS,
+    PAIRS,
+    POOLS,
+    RANK_MOVES,
+    REDUCTIONS,
+    SQUARE_FORMS,
+    SUMMARIES,
+    WIDE_REDUCTIONS,
+)
 from jaxsight.dataset.generating.choices import COMPLEX, FLOATS, INTEGERS, WIDE, Draws
 from jaxsight.dataset.generating.functions import (
+    ACTIVATIONS,
+    BASES,
+    BLENDS,
     COMPARISONS,
     COMPLEX_FUNCTIONS,
     COMPLEX_PAIRS,
-    CUMULATIVE,
-    EVERYDAY,
+    CURVES,
+    FINAL,
     GIVEN_PAIRS,
     INTEGER_FUNCTIONS,
     INTEGER_PAIRS,
     INTEGER_TESTS,
     JUMPING,
-    MOVES,
-    NORMAL_FORMS,
     NUMBERS,
+    OF_KERNELS,
+    OF_NUMBERS,
     PLAIN,
-    RANK_MOVES,
-    REDUCTIONS,
-    SMOOTH,
-    SPECIAL,
+    POINTWISE,
+    POWERS,
+    RESIDUALS,
     SUMS,
+    SURFACES,
     TESTS,
 )
 
@@ -42,15 +59,13 @@ class Term:
         dtype: as NumPy names it.
         rank: the number of its dimensions.
         is_given: whether it is an argument, or has the same bits eagerly and compiled.
-        reads: the values that it depends on.
-        name: a name for it, should it need one.
+        name: a name for it, should it need one; it also says what has been done to it.
     """
 
     text: str
     dtype: str
     rank: int
     is_given: bool = False
-    reads: frozenset[str] = frozenset()
     name: str = "inner"
 
     def __str__(self) -> str:
@@ -60,14 +75,6 @@ class Term:
 LONGEST = 36
 """Letters of an expression; a longer one is assigned to a name before it is used in another one. A
 choice: two of them fit a line."""
-
-_CURVED = {
-    **{pattern: name for pattern, name in PLAIN.items() if name in ("bounded", "wave", "logs")},
-    "jax.nn.softplus({x})": "rates",
-    "jnp.square(jnp.tanh({x}))": "squares",
-}
-
-_EVERYDAY = {pattern: name for pattern, name in SMOOTH.items() if name in EVERYDAY}
 
 
 class Steps:
@@ -95,18 +102,46 @@ class Steps:
     ) -> Term:
         """Return one of the functions of a table, of one or two values."""
         pattern, name = self.choices.pick(list(table.items()))
-        x = self.named(x) if pattern.count("{x}") > 1 or "{x}." in pattern else self.short(x)
+        return self.written(pattern, name, x, y, **holes)
+
+    def written(
+        self, pattern: str, name: str, x: Term, y: Term | None = None, **holes: object
+    ) -> Term:
+        """Return the value of a pattern, after the assignments that it begins with."""
+        is_repeated = pattern.count("{x}") > 1 or "{x}." in pattern or "\n" in pattern
+        x = self.named(x) if is_repeated else self.short(x)
         if y is not None:
             y = self.named(y) if pattern.count("{y}") > 1 else self.short(y)
-        small = {"k": self.choices.between(2, 4), "m": self.choices.between(3, 9)}
-        mask = self.choices.choose(3, 7, 15, 31, 63)
-        text = pattern.format(x=x, y=y, mask=mask, **small, **holes)
+        filled: dict[str, object] = {
+            "x": x,
+            "y": y,
+            "k": self.choices.between(2, 4),
+            "m": self.choices.choose(5, 6, 7, 8, 9, 3),
+            "mask": self.choices.choose(1, 3, 7, 15, 31, 63),
+            "c": self.choices.choose(0.1, 0.2, 0.25, 0.5),
+            "s": self.choices.choose(2.0, 3.0, 0.5, 1.5),
+            "e": self.choices.choose("1e-3", "1e-5", "1e-6") if x.dtype in WIDE else "1e-3",
+            **holes,
+        }
+        *before, last = pattern.split("\n")
+        for line in before:
+            target, _, value = line.partition(" = ")
+            filled[target] = self.let(target, value.format(**filled))
         is_given = x.is_given and (y is None or y.is_given) and x.dtype not in FLOATS
         rank = max(x.rank, y.rank if y else 0)
-        reads = x.reads | y.reads if y else x.reads
-        return self.short(Term(text, x.dtype, rank, is_given, reads, name))
+        return Term(last.format(**filled), x.dtype, rank, is_given, name)
 
-    def unary(self, x: Term, is_smooth: bool = False) -> Term:
+    def along(self, table: Mapping[str, str], x: Term, axis: int | None = None) -> Term:
+        """Return one of the functions of a table that work along an axis, or along all."""
+        a = "" if axis is None else f", axis={axis}"
+        x = self.named(x)
+        n = f"{x}.size" if axis is None else f"{x}.shape[{axis}]"
+        keep = "" if axis is None else ", keepdims=True"
+        return self.applied(table, x, a=a, axis=axis, keep=keep, n=n)
+
+    # Functions of elements
+
+    def unary(self, x: Term) -> Term:
         """Return a function of the elements of a value, of the same dtype."""
         if x.dtype in COMPLEX:
             return self.applied(COMPLEX_FUNCTIONS, x)
@@ -114,81 +149,97 @@ class Steps:
             return replace(x, text=f"~{x}")
         if x.dtype in INTEGERS:
             return self.applied(INTEGER_FUNCTIONS, x)
-        table = SMOOTH | (SPECIAL if x.dtype in WIDE else {})
-        if x.is_given and not is_smooth and self.choices.chance(0.15):
-            table = JUMPING
-        elif self.choices.chance(0.7):
-            # Nobody scales a value twice.
-            table = {pattern: name for pattern, name in _EVERYDAY.items() if name != x.name}
-        return self.applied(table, x)
+        if not x.rank:
+            return self.applied(OF_NUMBERS, x)
+        if x.is_given and self.choices.chance(0.1):
+            return self.applied(JUMPING, x)
+        # Nobody scales a value twice.
+        return self.applied({p: name for p, name in POINTWISE.items() if name != x.name}, x)
 
-    def binary(self, x: Term, y: Term, is_smooth: bool = False) -> Term:
+    def activated(self, x: Term, where: str = "program") -> Term:
+        """Return the activations of real numbers, in a program or in a `kernel`."""
+        if not x.rank:
+            return self.applied(OF_NUMBERS, x)
+        return self.short(self.applied(OF_KERNELS if where == "kernel" else ACTIVATIONS, x))
+
+    def binary(self, x: Term, y: Term) -> Term:
         """Return a function of two values of one dtype; their shapes broadcast."""
         if x.text == y.text:
-            return self.unary(x, is_smooth)
+            return self.unary(x)
         if x.dtype == "bool":
-            return self.applied(
-                dict.fromkeys(("{x} & {y}", "{x} | {y}", "{x} ^ {y}"), "both"), x, y
-            )
+            logical = ("{x} & {y}", "{x} | {y}", "{x} ^ {y}", "{x} & ~{y}")
+            return self.applied(dict.fromkeys(logical, "both"), x, y)
         if x.dtype in INTEGERS:
             return self.applied(INTEGER_PAIRS, x, y)
         if x.dtype in COMPLEX:
             return self.applied(COMPLEX_PAIRS, x, y)
-        if x.is_given and y.is_given and not is_smooth and self.choices.chance(0.4):
+        if x.is_given and y.is_given and x.rank and self.choices.chance(0.3):
             return self.applied(GIVEN_PAIRS, x, y)
         return self.applied(SUMS, x, y)
 
     def mapped(self, x: Term, most: int = 2) -> Term:
-        """Return up to so many functions of a value, one at least."""
+        """Return a function of a value, the more complex the larger `most` is."""
+        if x.dtype in FLOATS:
+            if most > 1 and self.choices.chance(0.3 * (most - 1)):
+                return self.short(self.smooth(x))
+            return self.short(self.unary(x))
         for _ in range(self.choices.between(1, most)):
-            x = self.unary(x)
+            x = self.short(self.unary(x))
         return x
 
-    def mixed(self, *values: Term, is_smooth: bool = False) -> Term:
+    def mixed(self, *values: Term) -> Term:
         """Return an expression that depends on each of some values."""
-        x = self._tree(values, self.choices.between(1, 3), is_smooth)
-        for value in values:
-            if value.text in x.reads:
-                continue
-            if x.dtype in FLOATS:
-                extra = self.choices.choose(
-                    "{} + {}", "{} + 0.5 * {}", "{} - {}", "{} + jnp.tanh({})"
-                )
-                text = extra.format(self.short(x), value)
-                x = replace(x, text=text, is_given=False, name="total")
-            else:
-                x = self.binary(x, value)
-            reads = x.reads | {value.text}
-            x = replace(self.short(x), rank=max(x.rank, value.rank), reads=reads)
-        if is_smooth and "(" not in x.text:
-            return self.applied(_CURVED, x)  # the derivative of a sum reads nothing
-        is_bare = any(x.text == value.text for value in values)
-        return self.unary(x, is_smooth) if is_bare else x
+        if values[0].dtype in FLOATS:
+            return self.smooth(*values)
+        total = values[0]
+        if len(values) == 1 or self.choices.chance(0.5):
+            total = self.short(self.unary(total))
+        for other in values[1:]:
+            rest = self.short(self.unary(other)) if self.choices.chance(0.3) else other
+            total = self.short(self.binary(total, rest))
+        return total
 
     def smooth(self, *values: Term) -> Term:
-        """Return an expression with a derivative everywhere that depends on each of some values."""
-        return self.mixed(*values, is_smooth=True)
+        """Return a curved function of real numbers that depends on each of some values.
 
-    def _tree(self, values: tuple[Term, ...], depth: int, is_smooth: bool) -> Term:
-        if depth <= 0 or (depth == 1 and self.choices.chance(0.2)):
-            leaf = self.choices.pick(values)
-            return replace(leaf, reads=frozenset({leaf.text}))
-        if self.choices.chance(0.5):
-            return self.unary(self._tree(values, depth - 1, is_smooth), is_smooth)
-        one, other = (self._tree(values, depth - 1, is_smooth) for _ in range(2))
-        return self.binary(one, other, is_smooth)
+        Its derivative exists everywhere, and is no constant.
+        """
+        x, *others = values
+        if not others:
+            powers = self.choices.chance(0.15)
+            return self._curve(POWERS if powers else CURVES, x)
+        y, *rest = others
+        if not rest:
+            return self._curve(SURFACES, x, y)
+        rank = max(value.rank for value in values)
+        return replace(self._curve(BLENDS, x, y, z=self.named(rest[0])), rank=rank)
+
+    def _curve(
+        self, table: Mapping[str, str], x: Term, y: Term | None = None, **holes: Term
+    ) -> Term:
+        """Return a function of a table in whose patterns are some of `BASES`."""
+        x = self.named(x)
+        y = y and self.named(y)
+        pattern, name = self.choices.pick(list(table.items()))
+        first, second = self.choices.sample(list(BASES), 2)
+        scale = self.choices.choose(2.0, 3.0, 0.5)
+        f, g = (f"({base.format(x=x, s=scale)})" for base in (first, second))
+        h = f"({second.format(x=y, s=scale)})"
+        if "{f}" in pattern and len(pattern) + len(f) + len(h) > 56:
+            f = self.let(BASES[first], f)
+        return self.written(pattern, name, x, y, f=f, g=g, h=h, **holes)
 
     def prepared(self, x: Term) -> Term:
         """Return a value, or one of the same shape made from it."""
-        if self.choices.chance(0.4):
+        if self.choices.chance(0.5) or x.dtype == "bool" or not x.rank:
             return x
-        if x.rank and x.dtype != "bool" and self.choices.chance(0.4):
-            axis = self.axis(x)
-            if x.dtype in FLOATS and self.choices.chance(0.5):
-                return self.applied(NORMAL_FORMS, x, a=f"axis={axis}")
+        axis = self.axis(x)
+        if self.choices.chance(0.2):
             turns = ("jnp.flip({x}, axis={axis})", "jnp.roll({x}, {k}, axis={axis})")
             return self.applied(dict.fromkeys(turns, "turned"), x, axis=axis)
-        return self.unary(x)
+        if x.dtype in FLOATS and self.choices.chance(0.4):
+            return self.along(NORMAL_FORMS, x, axis)
+        return self.short(self.unary(x))
 
     def settled(self, x: Term) -> Term:
         """Return a value after up to two plain steps."""
@@ -197,35 +248,34 @@ class Steps:
             x = replace(x, text=self.let(name, pattern.format(x=x)), is_given=False)
         return x
 
+    # Functions along an axis
+
     def axis(self, x: Term) -> int:
         """Return one of the axes of a value."""
         return self.choices.between(0, max(0, x.rank - 1))
 
     def reduced(self, x: Term, axis: int | None = None) -> Term:
         """Return a reduction over an axis, or over all of them."""
-        a = "" if axis is None else f", axis={axis}"
         rank = 0 if axis is None else max(0, x.rank - 1)
         result = x.dtype
         if x.dtype == "bool":
-            pattern, result = self.choices.choose(
-                ("jnp.sum({x}{a})", "int64"),
-                ("jnp.any({x}{a})", "bool"),
-                ("jnp.all({x}{a})", "bool"),
-            )
+            table, result = {"jnp.sum({x}{a})": "count"}, "int64"
         elif x.dtype in INTEGERS:
-            pattern = self.choices.choose(
-                "jnp.sum({x}{a}, dtype={x}.dtype)", "jnp.max({x}{a})", "jnp.min({x}{a})",
-                "jnp.prod({x}{a}, dtype={x}.dtype)",
-            )  # fmt: skip
+            total = "jnp.sum({x}{a}, dtype={x}.dtype)"
+            table = {total: "total"}
+            if axis is not None:
+                table |= {"jnp.max({x}{a})": "largest", "jnp.min({x}{a})": "smallest"}
         elif x.dtype in COMPLEX:
-            pattern = "jnp.mean({x}{a})"
+            table = dict.fromkeys(("jnp.mean({x}{a})", "jnp.sum({x}{a})"), "mean")
+        elif not x.rank:
+            return self.unary(x)
         else:
-            tables = [each for each in REDUCTIONS if x.dtype in WIDE or "median" not in each]
-            pattern = self.choices.pick(tables)
-            result = "float32" if "median" in pattern else result
-        name = REDUCTIONS.get(pattern, "folded")
-        made = self.applied({pattern: name}, x, a=a)
-        return replace(made, rank=rank, dtype=result)
+            general = REDUCTIONS | (WIDE_REDUCTIONS if x.dtype in WIDE else {})
+            table = dict(SUMMARIES.get(x.name, general))
+            if axis is None:  # the largest of all elements depends on few arguments
+                table = {pattern: it for pattern, it in table.items() if it not in EXTREMES}
+        made = self.along(table, x, axis)
+        return replace(made, dtype=result, rank=rank, is_given=False)
 
     def moved(self, x: Term) -> Term:
         """Return a value with its elements moved."""
@@ -233,27 +283,27 @@ class Steps:
             return self.unary(x)
         axis, order = self.axis(x), self.choices.sample(range(x.rank), x.rank)
         order = order[1:] + order[:1] if order == sorted(order) else order
-        table = {**MOVES, "{x}[..., None]": "column"} if x.rank < 5 else MOVES
+        table = {**MOVES, "{x}[..., None]": "column"} if x.rank < 5 else dict(MOVES)
+        if x.rank > 4:
+            table.pop("jnp.expand_dims({x}, {axis})")
         if x.rank > 1:
             table = table | RANK_MOVES | {"{x}.reshape(-1)": "flat"}
         widths = [(0, 0)] * x.rank
         widths[axis] = (self.choices.between(0, 2), self.choices.between(1, 2))
         pattern, name = self.choices.pick(list(table.items()))
-        made = self.applied(
-            {pattern: name}, self.named(x), axis=axis, order=tuple(order), widths=tuple(widths)
+        made = self.written(
+            pattern, name, self.named(x), axis=axis, order=tuple(order), widths=tuple(widths)
         )
-        rank = {"flat": 1, "column": x.rank + 1}.get(name, x.rank)
+        rank = {"flat": 1, "column": x.rank + 1, "expanded": x.rank + 1}.get(name, x.rank)
         return replace(made, rank=rank, is_given=x.is_given)
 
     def scanned(self, x: Term) -> Term:
         """Return a cumulative function or a sorted form of real numbers."""
-        return self.applied(CUMULATIVE, x, axis=self.axis(x)) if x.rank else self.unary(x)
+        return self.along(CUMULATIVE, x, self.axis(x)) if x.rank else self.unary(x)
 
     def normalised(self, x: Term) -> Term:
         """Return real numbers normalised along an axis."""
-        if not x.rank:
-            return self.unary(x)
-        return self.applied(NORMAL_FORMS, x, a=f"axis={self.axis(x)}")
+        return self.along(NORMAL_FORMS, x, self.axis(x)) if x.rank else self.unary(x)
 
     def compared(self, x: Term, y: Term | None = None) -> Term:
         """Return a comparison of values that are given."""
@@ -271,37 +321,66 @@ class Steps:
             dtype = {"complex64": "float32", "complex128": "float64"}[x.dtype]
         return replace(made, dtype=dtype, is_given=False)
 
-    def step(self, x: Term) -> Term:
-        """Return a value after one random step of any kind."""
-        kind = self.choices.random.random()
-        if x.dtype not in FLOATS:
-            if x.rank and kind < 0.15:
-                return self.reduced(x, self.axis(x))
-            if x.rank and kind < 0.4:
-                return self.moved(x)
-            if kind < 0.5 and x.dtype in INTEGERS:
-                return self.compared(x)
-            if kind < 0.7 and x.dtype in (*COMPLEX, "bool"):
-                return self.number(x, "float32")
-            return self.unary(x)
-        if not x.rank or kind < 0.3:
-            return self.unary(x)
-        if kind < 0.6:
-            return self.reduced(x, None if self.choices.chance(0.3) else self.axis(x))
-        if kind < 0.78:
-            return self.normalised(x)
-        return self.moved(x) if kind < 0.9 else self.scanned(x)
+    # What functions return
 
-    def more(self, x: Term, *others: Term, most: int = 4) -> list[Term]:
-        """Return what a function returns: a value after up to so many random steps, or two."""
+    def more(self, x: Term, *others: Term, most: int = 4, style: str = "data") -> list[Term]:
+        """Return what a function returns: a value, what is made of it, or two values.
+
+        `style` says what the value is: `data`, `layer`, units of a neural network, or `square`,
+        square matrices.
+        """
+        if x.dtype not in FLOATS:
+            return [self._summarized(x, most)]
         for other in others:
             if other.dtype == x.dtype and self.choices.chance(0.3):
-                x = self.binary(x, other)
-        for _ in range(min(most, self.choices.choose(0, 0, 1, 1, 1, 2, 2, 3))):
-            before, x = x, self.step(x)
-            if x.rank < before.rank and self.choices.chance(0.6):
-                break  # people seldom go on with what they have reduced
-        if x.dtype in FLOATS and x.rank and self.choices.chance(0.1):
-            x = self.named(x)
-            return [x, self.reduced(x)]
-        return [x]
+                x = self.short(self.applied(RESIDUALS, x, other))
+        count = min(most, self.choices.choose(0, 1, 1, 1, 2, 2))
+        if not count:
+            return [x]
+        if not x.rank:
+            return [self.unary(x) if self.choices.chance(0.15) else x]
+        if style == "square":
+            return [self.applied(SQUARE_FORMS, x)]
+        axis = self.axis(x)
+        if count > 1 or self.choices.chance(0.3):
+            if count == 1 and style == "data" and self.choices.chance(0.3):
+                return [self.moved(x)]
+            x = self._transformed(x, style, axis)
+            if count == 1:
+                return [x]
+        along = None if self.choices.chance(0.25) else -1 if style == "layer" else axis
+        if count == 1 and style == "data" and self.choices.chance(0.2):
+            return [self.along(dict.fromkeys(PAIRS, "both"), x, along)]
+        if style == "layer" and x.name not in SUMMARIES:
+            return [self.along(POOLS, x, along)]
+        return [self.reduced(x, along)]
+
+    def _transformed(self, x: Term, style: str, axis: int) -> Term:
+        """Return real numbers of the same shape made of others."""
+        kind = self.choices.random.random()
+        if style == "layer":
+            return self.activated(x) if kind < 0.5 else self.along(LAYER_FORMS, x, -1)
+        if kind < 0.3:
+            return self.applied(FINAL, x)
+        if kind < 0.8:
+            return self.along(NORMAL_FORMS, x, axis)
+        scans = {pattern: name for pattern, name in CUMULATIVE.items() if name != "ordered"}
+        return self.along(scans, x, axis)
+
+    def _summarized(self, x: Term, most: int) -> Term:
+        """Return integers, booleans or complex numbers after some steps."""
+        for _ in range(min(most, self.choices.choose(0, 1, 1, 1, 2))):
+            kind = self.choices.random.random()
+            if x.dtype in FLOATS:
+                return x
+            if x.rank and kind < 0.35:
+                return self.reduced(x, self.axis(x))
+            if x.rank and kind < 0.55:
+                x = self.moved(x)
+            elif kind < 0.7 and x.dtype in INTEGERS:
+                return self.compared(x)
+            elif kind < 0.85 and x.dtype in (*COMPLEX, "bool"):
+                x = self.number(x, "float32")
+            else:
+                x = self.unary(x)
+        return x

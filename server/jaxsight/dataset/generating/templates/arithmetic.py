@@ -5,79 +5,50 @@ from __future__ import annotations
 from jaxsight.dataset.generating.snippets import template
 
 
-@template("expression tree", "arithmetic", 3)
-def combine_NAME(FIRST: F[S], SECOND: F[S], THIRD: F[S[K:], RULE], FOURTH: F[()]):
-    """Combine NAME elementwise."""
-    S, RULE = shape(0, 4), choose("normal", "positive", "unit", "uniform")
-    K = choose(0, 0, 0, between(0, len(S)))
-    NAME = choose("signals", "energies", "prices", "distances", "reactions", "losses", "images")
-    FIRST = choose("x", "mass", "price", "signal", "image", "state", "position")
-    SECOND = choose("y", "velocity", "discount", "noise", "background", "target", "momentum")
-    THIRD = choose("z", "height", "tax", "gain", "contrast", "error", "charge")
-    FOURTH = choose("w", "drag", "rate", "offset", "depth", "control", "field")
-    COUNT = between(1, 4)
-    if COUNT == 1:
-        total: F[S] = mixed(FIRST)
-    elif COUNT == 2:
-        total: F[S] = mixed(FIRST, SECOND)
-    elif COUNT == 3:
-        total: F[S] = mixed(FIRST, THIRD)
-    else:
-        total: F[S] = mixed(FIRST, SECOND, FOURTH)
-    if chance(0.5):
-        part: F[S] = mixed(FIRST)
-        total: F[S] = binary(total, part)
-    return more(total, most=2)
-
-
-@template("polynomial", "arithmetic")
-def polynomial_KIND(x: F[S, "unit"], z: CPX[S], coefficients: F[DEGREE + 1]):
+@template("polynomial", "arithmetic", 2)
+def polynomial_KIND(x: F[S, "unit"], z: CPX[S], coefficients: F[DEGREE + 1], scale: F[()]):
     """Evaluate a polynomial of degree DEGREE."""
     S, DEGREE = shape(0, 3), between(2, 6)
-    KIND = choose("horner", "powers", "polyval", "complex")
-    SIGN, FACTOR = choose("+", "-"), choose(0.5, 1.5, 0.25)
+    KIND = choose("horner", "polyval", "basis", "chebyshev", "complex", "loop", "taylor")
     if KIND == "horner":
         value = coefficients[0] * jnp.ones_like(x)
         for K in range(1, DEGREE + 1):
             value = value * x + coefficients[K]
-        return value
-    if KIND == "polyval":
-        y: F[S] = jnp.polyval(coefficients, x)
-    elif KIND == "powers":
-        y: F[S] = FACTOR * x + choose(1.5, 0.5) * x**2 - choose(2.0, 3.0) * x**DEGREE
-        if chance(0.5):
-            y: F[S] = y + choose(0.25, 3.0) * x ** (DEGREE + 1)
-    else:
-        inner = z / (1.0 + jnp.abs(z))
-        y: CPX[S] = FACTOR * inner - choose(1.5, 0.5, 2.0) * inner**DEGREE
-    return more(y, most=3)
-
-
-@template("integer arithmetic", "arithmetic", 3)
-def NAME_bits(words: INT[S], salt: INT[S], offsets: INT[S[1:]]):
-    """Mix the bits of integers."""
-    S, NAME = shape(0, 4), choose("mix", "hash", "pack", "wrap", "encode", "tally")
-    WIDTH = 8 if "8" in INT else 16 if "16" in INT else 32
-    x: INT[S] = choose(mixed(words), mixed(words, salt), mixed(words, offsets))
-    if chance(0.4):
-        K = between(1, WIDTH - 4)
-        if INT[0] == "u":
-            x: INT[S] = (x << K) | (x >> (WIDTH - K))
-        else:
-            x: INT[S] = choose(lax.shift_right_arithmetic, lax.shift_right_logical)(
-                x, jnp.full_like(x, between(1, 4))
-            )
-    if chance(0.25):
-        x: INT[S] = choose(lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic)(
-            x, jnp.full_like(x, between(1, 4))
+        y: F[S] = choose(value, scale * value, value)
+    elif KIND == "loop":
+        value = jnp.zeros_like(x)
+        for coefficient in choose(coefficients, coefficients[::-1]):
+            value = value * x + coefficient
+        y: F[S] = value
+    elif KIND == "polyval":
+        y: F[S] = choose(jnp.polyval(coefficients, x), jnp.polyval(jnp.polyder(coefficients), x))
+    elif KIND == "basis":
+        powers = choose(
+            x[..., None] ** jnp.arange(DEGREE + 1), jnp.stack([x**k for k in range(DEGREE + 1)], -1)
         )
-    if INT in ("int32", "uint32", "int64") and chance(0.9):
-        FACTOR = choose(715827883, 858993459, 613566757) << (32 if INT == "int64" else 0)
-        x: INT[S] = lax.mulhi(x << between(6, 20), jnp.full_like(x, FACTOR))
-    y: INT[S] = choose(x ^ words, x + words, x - words)
-    if chance(0.2):
-        z: F[S] = number(y)
-        return more(z, most=2)
+        y: F[S] = choose(powers @ coefficients, jnp.sum(powers * coefficients, axis=-1))
+    elif KIND == "chebyshev":
+        previous, current = jnp.ones_like(x), x
+        total = coefficients[0] + coefficients[1] * x
+        for K in range(2, DEGREE + 1):
+            previous, current = current, 2.0 * x * current - previous
+            total = total + coefficients[K] * current
+        y: F[S] = total
+    elif KIND == "taylor":
+        y: F[S] = choose(
+            x - x**3 / 6.0 + x**5 / 120.0,
+            1.0 - x**2 / 2.0 + x**4 / 24.0,
+            1.0 + scale * x + 0.5 * (scale * x) ** 2,
+            x - x**2 / 2.0 + x**3 / 3.0,
+            coefficients[0] + coefficients[1] * x + coefficients[2] * x**2,
+        )
+    else:
+        y: CPX[S] = choose(
+            z**2 + choose(0.25, -0.5),
+            z**3 - 1.0,
+            z - (z**3 - 1.0) / (3.0 * jnp.abs(z) ** 2 + 1.0),
+            (0.5 + 0.5j) * z**2 - z,
+        )
     return more(y, most=2)
 
 
@@ -87,33 +58,68 @@ def combine_W_and_SMALL(x: W[S], y: SMALL[S]):
     S = shape(0, 4)
     SMALL = dtype("bfloat16", "float16", "int8", "uint8", "int16", "bool", "int32", "uint16")
     NARROW = dtype("bfloat16", "float16", "float32")
-    left: W[S] = mapped(x)
-    right: W[S] = number(y, W) if chance(0.5) else y.astype(jnp.W)
-    z: W[S] = choose(left * right, left + right, right - left, left * jnp.tanh(right))
-    if chance(0.4):
-        narrow: NARROW[S] = jnp.arcsinh(z).astype(jnp.NARROW)
-        return more(narrow, most=3)
-    return more(z, x, most=3)
+    left: W[S] = choose(mapped(x), x)
+    right: W[S] = y.astype(jnp.W)
+    z: W[S] = choose(left * right, left + right, right - left, 0.5 * (left + right))
+    if chance(0.3):
+        narrow: NARROW[S] = z.astype(jnp.NARROW)
+        return more(narrow, most=2)
+    return more(z, most=2)
 
 
 @template("complex arithmetic", "arithmetic", 3)
-def complex_KIND(z: CPX[S], u: CPX[S], real_part: P[S], phase: P[S]):
-    """Combine complex numbers."""
-    S, KIND = shape(0, 3), choose("wave", "pair", "single")
+def NAME(z: CPX[S], u: CPX[S], real_part: P[S], phase: P[S], detuning: P[()]):
+    """TITLE."""
+    S = shape(0, 3)
+    KIND, NAME, TITLE = choose(
+        *(("wave", "interfere", "Add a wave to an amplitude"),),
+        *(("wave", "with_carrier", "Multiply a signal with its carrier"),),
+        *(("pair", "combine_amplitudes", "Combine complex amplitudes"),),
+        *(("single", "transform_amplitude", "Transform complex amplitudes"),),
+        *(("mobius", "mobius", "Apply a Möbius transformation"),),
+        *(("response", "frequency_response", "Compute the response of a resonator"),),
+        *(("impedance", "impedance", "Compute impedances of circuits"),),
+        *(("julia", "julia_steps", "Iterate a quadratic map of the complex plane"),),
+    )
     P = "float64" if CPX == "complex128" else "float32"
     if KIND == "wave":
         wave: CPX[S] = choose(
             lax.complex(real_part, phase), real_part + 1j * phase, real_part * jnp.exp(1j * phase)
         )
-        x: CPX[S] = mixed(z, wave)
+        x: CPX[S] = choose(z + wave, z * wave, mixed(z, wave), z * jnp.conj(wave))
+    elif KIND == "mobius":
+        x: CPX[S] = choose(
+            (z - 0.5j) / (z + 4.0j + jnp.abs(z)),
+            (z - 0.3) / (1.0 + jnp.abs(z)),
+            1.0 / (z + 6.0),
+            (2.0 * z + 1.0) / (jnp.conj(z) * z + 2.0),
+        )
+    elif KIND == "response":
+        frequency = real_part + detuning
+        x: CPX[S] = choose(
+            1.0 / (1.0 + 1j * frequency),
+            u / (1.0 - frequency**2 + 0.5j * frequency),
+            jnp.exp(-1j * frequency) / (1.0 + 1j * frequency),
+            z / (1.0 + 1j * frequency),
+        )
+    elif KIND == "impedance":
+        load = jnp.abs(real_part) + 1.0 + 1j * phase
+        x: CPX[S] = choose(
+            load * z / (load + jnp.abs(z)), (load - 1.0) / (load + 1.0), 1.0 / load + u, u / load
+        )
+    elif KIND == "julia":
+        x = z / (1.0 + jnp.abs(z))
+        for _ in range(between(2, 4)):
+            x = choose(x**2 + 0.3j, x**2 + 0.25 * u / (1.0 + jnp.abs(u)))
+        x: CPX[S] = x - z
     elif KIND == "pair":
         x: CPX[S] = mixed(z, u)
     else:
         x: CPX[S] = mixed(z)
-    if chance(0.4):
+    if chance(0.5):
         part: P[S] = number(x, P)
-        return more(part, most=3)
-    return more(x, most=3)
+        return more(part, most=2)
+    return more(x, most=2)
 
 
 @template("reduced precision", "arithmetic", 2)
@@ -128,7 +134,7 @@ def KIND_in_NAME(values: W[S], weights: W[S[-1]]):
         lax.reduce_precision(source, exponent_bits=E, mantissa_bits=M),
     )
     if KIND == "error":
-        y: W[S] = jnp.abs(source - coarse) + choose(0.1, 0.5) * values
+        y: W[S] = choose(jnp.abs(source - coarse), (source - coarse) / (jnp.abs(source) + 1e-3))
     elif KIND == "split":
         rest = source - coarse
         y: W[S] = coarse + lax.reduce_precision(rest, E, M)
@@ -139,23 +145,7 @@ def KIND_in_NAME(values: W[S], weights: W[S[-1]]):
     else:
         inner: W[S] = mapped(values)
         y: W[S] = lax.reduce_precision(inner, E, M)
-    return more(y, values)
-
-
-@template("elementary functions", "math", 3)
-def transform_NAME(x: F[S], y: F[S], scale: F[S[1:]]):
-    """Transform NAME elementwise."""
-    S = shape(0, 4)
-    NAME = choose("curves", "responses", "levels", "phases", "angles", "growth")
-    z: F[S] = mapped(x, 3)
-    if chance(0.4):
-        z: F[S] = binary(z, y)
-        z: F[S] = mapped(z, 2)
-    if chance(0.4):
-        z: F[S] = binary(z, scale)
-    if chance(0.4):
-        z: F[S] = mapped(z, 2)
-    return more(z, x, most=2)
+    return more(y, most=2)
 
 
 @template("special functions", "math", 3)
@@ -192,13 +182,13 @@ def elementwise_KIND(a: W[S, RULE], b: W[S, OTHER]):
         y: W[S] = lax.random_gamma_grad(a, b)
     else:
         y: W[S] = jax.scipy.stats.KIND.logpdf(b, a)
-    return more(y, b)
+    return more(y, most=2)
 
 
 @template("gamma and zeta functions", "math", 4)
 def KIND_curve(a: W[S, "positive"], b: W[S, OTHER]):
     """Evaluate the special function KIND elementwise."""
-    S = shape(0, 2, 16)
+    S = shape(1, 2, 16)
     KIND = choose("igamma", "igammac", "zeta", "polygamma", "igamma_grad_a", "betainc")
     OTHER = "uniform" if KIND == "betainc" else "positive"
     if KIND == "zeta":
@@ -209,7 +199,7 @@ def KIND_curve(a: W[S, "positive"], b: W[S, OTHER]):
         y: W[S] = choose(lax.betainc(a, a + 1.0, b), lax.betainc(a + 0.5, a, b))
     else:
         y: W[S] = lax.KIND(a, b)
-    return more(y, a)
+    return more(y, most=2)
 
 
 @template("derivatives of gamma functions", "math", 2)
@@ -236,13 +226,15 @@ def NAME_slope_by_KIND(a: W[S, "positive"], b: W[S, "positive"]):
 
     if KIND == "jvp":
         level, slope = jax.jvp(NAME, (a,), (jnp.ones_like(a),))
-        y: W[S] = choose(slope - 0.1 * level, level + slope, slope * level)
+        if chance(0.4):
+            return level, slope
+        y: W[S] = choose(slope / level, slope, level + 0.1 * slope)
     elif KIND == "grad":
         y: W[S] = jax.grad(lambda order: jnp.sum(NAME(order)))(a)
     else:
         total, slope = jax.value_and_grad(lambda order: jnp.sum(NAME(order)))(a)
-        y: W[S] = choose(slope / (1.0 + total**2), slope + 0.1 * total)
-    return more(y, b)
+        return choose((total, slope), (slope, a - 0.1 * slope), a - 0.1 * (total - 1.0) * slope)
+    return more(y, most=1)
 
 
 @template("rounding", "math")
@@ -282,19 +274,19 @@ def KIND_values(x: F[S], y: F[S]):
     else:
         stepped: F[S] = jnp.modf(x)[0]
     rest: F[S] = choose(mixed(x), mixed(x, y))
-    z: F[S] = binary(rest, stepped)
-    return more(z, most=3)
+    z: F[S] = choose(stepped, x - stepped, binary(rest, stepped), y * stepped)
+    return more(z, most=2)
 
 
 @template("masked math", "math")
 def NAME_in_two_regimes(x: F[S], y: F[S]):
     """Use another formula where a condition on the arguments holds."""
-    S, NAME = shape(0, 4), choose("blend", "mask", "split", "switch", "guard")
-    condition = choose(compared(x), compared(x, y))
-    first: F[S] = choose(mixed(x, y), mapped(x))
-    second: F[S] = mapped(y)
+    S, NAME = shape(0, 4), choose("blend", "response", "drag", "loss", "potential")
+    condition = choose(compared(x), compared(x, y), jnp.abs(x) < 1.0)
+    first: F[S] = choose(mixed(x, y), mapped(x), x)
+    second: F[S] = choose(y, mapped(y), 0.1 * y, y - x)
     z: F[S] = jnp.where(condition, first, second)
-    return more(z, x, most=3)
+    return more(z, most=2)
 
 
 @template("bits of floats", "math")
@@ -309,7 +301,7 @@ def KIND_of_float(x: D[S, "positive"]):
     if KIND == "round_trip":
         toggled = bits ^ between(1, 7)
         near: D[S] = lax.bitcast_convert_type(toggled, jnp.D)
-        return more(near, most=3)
+        return more(near, most=1)
     if KIND == "exponent":
         y: BITS[S] = (bits >> DIGITS) & 255
     elif KIND == "mantissa":
@@ -317,6 +309,6 @@ def KIND_of_float(x: D[S, "positive"]):
     else:
         y: BITS[S] = mixed(bits)
     if chance(0.5):
-        z: F32[S] = number(y, F32)
-        return more(z, most=3)
-    return more(y, most=3)
+        z: F32[S] = y.astype(jnp.float32)
+        return more(z, most=1)
+    return more(y, most=1)

@@ -4,6 +4,143 @@ from __future__ import annotations
 
 from jaxsight.dataset.generating.snippets import template
 
+CURVES = {
+    "sine_wave": (
+        "Sample a sine wave",
+        "amplitude * choose(jnp.sin, jnp.cos)(2.0 * jnp.pi * frequency * times)",
+    ),
+    "chirp": (
+        "Sample a wave of rising frequency",
+        "amplitude * jnp.sin(jnp.pi * frequency * times**2)",
+    ),
+    "hann_window": (
+        "Apply a Hann window",
+        """
+        window = 0.5 - 0.5 * jnp.cos(2.0 * jnp.pi * times)
+        choose(amplitude * window, amplitude * window**2, amplitude * jnp.sqrt(window + 1e-3))
+        """,
+    ),
+    "decay_curve": (
+        "Sample an exponential decay",
+        """
+        choose(
+            amplitude * jnp.exp(-times / width),
+            amplitude * (1.0 - jnp.exp(-times / width)),
+            amplitude * jnp.exp(-times / width) * jnp.cos(2.0 * jnp.pi * frequency * times),
+            amplitude * 0.5 ** (times / width),
+        )
+        """,
+    ),
+    "log_frequencies": (
+        "Space frequencies evenly",
+        """
+        frequencies = choose(
+            jnp.logspace(-1.0, 1.0, M, dtype=jnp.W), jnp.geomspace(0.1, 10.0, M, dtype=jnp.W)
+        )
+        choose(
+            amplitude / (1.0 + (frequencies / width) ** 2),
+            amplitude * jnp.sin(frequencies * width),
+            amplitude * jnp.log(frequencies),
+        )
+        """,
+    ),
+    "ramp": (
+        "Build a linear ramp",
+        """
+        choose(
+            amplitude * times, amplitude * (1.0 - times), amplitude + (width - amplitude) * times,
+            amplitude * jnp.minimum(times / width, 1.0), amplitude * times**2 * (3.0 - 2.0 * times),
+        )
+        """,
+    ),
+    "sawtooth": (
+        "Sample a sawtooth",
+        """
+        phase = times * frequency
+        choose(
+            amplitude * (phase - jnp.floor(phase + 0.5)),
+            amplitude * jnp.sign(jnp.sin(2.0 * jnp.pi * phase)),
+            amplitude * jnp.abs(phase - jnp.round(phase)),
+        )
+        """,
+    ),
+}
+
+GRIDS = {
+    "gaussian_kernel": (
+        "Sample a Gaussian on a grid",
+        """
+        squares = choose(rows**2 + columns**2, (rows / width) ** 2 + columns**2)
+        amplitude * jnp.exp(-frequency * squares)
+        """,
+    ),
+    "radial_mask": (
+        "Fade a grid radially",
+        """
+        radius = choose(jnp.hypot(rows, columns), jnp.sqrt(rows**2 + columns**2))
+        choose(
+            amplitude * jnp.clip(width - radius, 0.0, 1.0),
+            amplitude * jax.nn.sigmoid(8.0 * (width - radius)),
+            amplitude * jnp.where(radius < 0.5, 1.0, 0.5),
+        )
+        """,
+    ),
+    "checkerboard": (
+        "Scale a checkerboard",
+        """
+        parity = (jnp.arange(N)[:, None] + jnp.arange(M)) % 2
+        choose(amplitude * parity, jnp.where(parity == 0, amplitude, -width))
+        """,
+    ),
+    "band_matrix": (
+        "Build a band matrix",
+        """
+        choose(
+            amplitude * (jnp.eye(N, M, dtype=jnp.W) - 0.5 * jnp.eye(N, M, k=1, dtype=jnp.W)),
+            width * jnp.eye(N, M, dtype=jnp.W) + amplitude * jnp.eye(N, M, k=-1, dtype=jnp.W),
+            amplitude * jnp.tri(N, M, k=1, dtype=jnp.W) - width * jnp.tri(N, M, k=-2, dtype=jnp.W),
+        )
+        """,
+    ),
+    "shift_matrix": (
+        "Build a shift matrix",
+        "amplitude * jnp.eye(N, M, k=choose(1, -1), dtype=jnp.W)",
+    ),
+    "position_bias": (
+        "Compute biases from distances",
+        """
+        distances = jnp.abs(jnp.arange(N)[:, None] - jnp.arange(M))
+        choose(
+            -amplitude * distances, amplitude * jnp.exp(-distances / width), -width * distances**2
+        )
+        """,
+    ),
+    "causal_bias": (
+        "Build a bias for causal attention",
+        """
+        visible = choose(
+            jnp.tril(jnp.ones((N, M), dtype=bool)), jnp.tri(N, M, dtype=bool),
+            jnp.arange(N)[:, None] >= jnp.arange(M),
+        )
+        jnp.where(visible, amplitude, choose(-1e4, -jnp.abs(width), 0.0))
+        """,
+    ),
+    "polynomial_features": (
+        "Compute powers on a grid",
+        """
+        powers = choose(across ** jnp.arange(3)[:, None], jnp.vander(across, 3, increasing=True).T)
+        choose(amplitude * powers, powers * width + amplitude)
+        """,
+    ),
+    "plane_wave": (
+        "Sample a plane wave",
+        """
+        phase = 2.0 * jnp.pi * (frequency * rows + width * columns)
+        choose(amplitude * jnp.cos(phase), amplitude * jnp.sin(phase) * jnp.exp(-(rows**2)))
+        """,
+    ),
+}
+
 
 @template("movement", "array", 3)
 def rearrange_NAME(x: D[S]):
@@ -11,9 +148,9 @@ def rearrange_NAME(x: D[S]):
     D, S = choose(F, INT, F, CPX, "bool"), shape(2, 5, 12)
     NAME = choose("axes", "elements", "array", "blocks")
     y: D[S] = moved(prepared(x))
-    for K in range(2):
+    if chance(0.7):
         y: D[S] = moved(y)
-    return more(y, most=3)
+    return more(y, most=2)
 
 
 @template("joining", "array")
@@ -74,30 +211,37 @@ def KIND_of_NAME(x: D[S]):
     return more(y)
 
 
-@template("creation", "array")
-def modulated_KIND(amplitude: W[A]):
-    """Modulate a pattern made by KIND."""
-    N, M = size(2, 24), size(2, 24)
-    KIND = choose("linspace", "arange", "iota", "meshgrid", "eye", "tri", "logspace")
-    A = choose((), (M,))
-    if KIND in ("linspace", "logspace"):
-        grid: W[M] = jnp.KIND(-1.0, 1.0, M, dtype=jnp.W)
-    elif KIND == "arange":
-        grid: W[M] = jnp.arange(M, dtype=jnp.W) / float(M)
-    elif KIND == "iota":
-        grid: W[N, M] = 0.1 * lax.broadcasted_iota(jnp.W, (N, M), between(0, 1))
-    elif KIND == "meshgrid":
-        height = jnp.linspace(0.0, 1.0, N, dtype=jnp.W)
-        width = jnp.linspace(0.0, 1.0, M, dtype=jnp.W)
-        if chance(0.5):
-            rows, columns = jnp.meshgrid(height, width, indexing="ij")
-        else:
-            columns, rows = jnp.meshgrid(width, height, indexing="xy")
-        grid: W[N, M] = choose(rows * columns, rows - columns, jnp.hypot(rows, columns))
+@template("curves", "array", 2)
+def NAME(amplitude: W[A], frequency: W[(), "positive"], width: W[(), "positive"]):
+    """TITLE."""
+    M = size(3, 32)
+    A, NAME = choose((), (M,)), choose(*CURVES)
+    TITLE, LINES = CURVES[NAME]
+    times = choose(
+        jnp.linspace(0.0, 1.0, M, dtype=jnp.W),
+        jnp.arange(M, dtype=jnp.W) / M,
+        jnp.linspace(-1.0, 1.0, M, dtype=jnp.W),
+    )
+    y: W[M] = formula(LINES)
+    return more(y)
+
+
+@template("grids", "array", 2)
+def NAME(amplitude: W[A], frequency: W[(), "positive"], width: W[(), "positive"]):
+    """TITLE."""
+    N, M = size(3, 16), size(3, 24)
+    A, NAME = choose((), (M,)), choose(*GRIDS)
+    TITLE, LINES = GRIDS[NAME]
+    height = choose(jnp.linspace(-1.0, 1.0, N, dtype=jnp.W), jnp.arange(N, dtype=jnp.W) / N)
+    across = jnp.linspace(-1.0, 1.0, M, dtype=jnp.W)
+    if chance(0.3):
+        rows = lax.broadcasted_iota(jnp.W, (N, M), 0) / N
+        columns = lax.broadcasted_iota(jnp.W, (N, M), 1) / M
+    elif chance(0.5):
+        columns, rows = jnp.meshgrid(across, height, indexing="xy")
     else:
-        grid: W[N, M] = jnp.KIND(N, M, k=between(-1, 1), dtype=jnp.W)
-    wave: W[_] = mapped(grid)
-    y: W[_] = choose(amplitude * wave, jnp.sin(amplitude) + wave, amplitude * grid - wave)
+        rows, columns = jnp.meshgrid(height, across, indexing="ij")
+    y: W[N, M] = formula(LINES)
     return more(y)
 
 
@@ -113,20 +257,41 @@ def outer_NAME(rows: D[BATCH, N], columns: D[BATCH, M]):
     if not BATCH and chance(0.2):
         column: D[N, M] = jnp.broadcast_to(left[:, None], (N, M))
     table: D[BATCH, N, M] = binary(column, row)
-    if chance(0.4):
-        table: D[BATCH, N, M] = mapped(table)
+    if chance(0.3):
+        table: D[BATCH, N, M] = mapped(table, 1)
     return more(table)
 
 
 @template("conversion", "array")
-def convert_START_to_TARGET(x: START[S]):
-    """Convert START values to TARGET."""
+def NAME(x: START[S], scale: TARGET[(), "positive"], offset: TARGET[S[-1:]]):
+    """TITLE."""
     START = dtype(*"float32 float64 bfloat16 float16 int8 int16 int32 uint8 bool".split())
     S, TARGET = shape(0, 5, 12), dtype("float32", "float64", "bfloat16", "float16")
-    y: START[S] = prepared(x)
-    if chance(0.3) and START != "bool":
-        flags: BOOL[S] = compared(x)
-        z: TARGET[S] = number(y, TARGET) * jnp.where(flags, 1.0, -0.5).astype(jnp.TARGET)
+    KIND, NAME, TITLE = choose(
+        *(("cast", f"convert_to_{TARGET}", f"Convert {START} values to {TARGET}"),),
+        *(("scaled", "dequantize", f"Scale {START} values as {TARGET}"),),
+        *(("shifted", f"rescale_to_{TARGET}", f"Scale and shift {START} values as {TARGET}"),),
+        *(("back", f"compute_in_{TARGET}", f"Compute on {START} values in {TARGET}"),),
+        *(("masked", f"masked_to_{TARGET}", f"Convert {START} values that pass a test"),),
+    )
+    y: START[S] = choose(x, prepared(x))
+    wide: TARGET[S] = choose(
+        y.astype(jnp.TARGET), lax.convert_element_type(y, jnp.TARGET), jnp.asarray(y, jnp.TARGET)
+    )
+    if KIND == "cast":
+        z: TARGET[S] = wide
+    elif KIND == "scaled":
+        z: TARGET[S] = choose(wide * scale, wide / scale, (wide - 3.0) * scale)
+    elif KIND == "shifted":
+        z: TARGET[S] = choose(
+            wide * scale + offset, (wide - offset) / scale, (wide - offset) * scale
+        )
+    elif KIND == "back":
+        inner: TARGET[S] = mapped(wide)
+        z: TARGET[S] = inner if START in ("bool", "int8", "uint8") else inner + offset
+    elif START == "bool":
+        z: TARGET[S] = jnp.where(y, offset, -scale)
     else:
-        z: TARGET[S] = number(y, TARGET)
+        flags = compared(x)
+        z: TARGET[S] = jnp.where(flags, wide, choose(jnp.zeros_like(wide), offset))
     return more(z)

@@ -4,100 +4,131 @@ from __future__ import annotations
 
 from jaxsight.dataset.generating.snippets import template
 
+LOSS = """
+    choose(
+        jnp.mean(terms**2),
+        jnp.sum(jnp.square(terms)),
+        jnp.mean(jnp.log1p(terms**2)),
+        jnp.mean(terms**2) + 0.01 * jnp.sum(u**2),
+        jax.nn.logsumexp(terms),
+        0.5 * jnp.mean(jnp.square(terms)),
+        jnp.mean(jnp.sqrt(1.0 + terms**2)) - 1.0,
+    )
+    """
+"""A number made of `terms`, which depend on `u`."""
+
 
 @template("pipeline of helpers", "helper functions", 4)
-def FIRST_then_SECOND(x: F[S], reference: F[S]):
-    """Apply FIRST, then SECOND."""
-    S, COUNT = shape(0, 3, 12), between(2, 3)
-    FIRST, SECOND, THIRD = sample(
-        ["smooth_out", "sharpen", "rescale", "warp", "encode", "blend", "tune", "preprocess"], 3
+def NAME(x: F[S], reference: F[S], scale: F[()]):
+    """TITLE."""
+    S, COUNT = shape(0, 3, 12), between(1, 3)
+    NAME, TITLE = choose(
+        *(("forward", "Apply the parts of a model in turn"), ("score", "Score values")),
+        *(("evaluate", "Compare features of values with a reference"),),
+        *(("process", "Process a signal in stages"), ("simulate", "Compute a response in stages")),
+    )
+    FIRST, SECOND, THIRD = (
+        choose("encode", "feature_map", "response", "embed", "link", "profile"),
+        choose("combine", "interact", "couple", "compare", "attend_to", "correct"),
+        choose("normalize", "rescale", "calibrate", "standardize"),
     )
     with module:
 
         def FIRST(u: F[S]):
-            return smooth(u)
+            return choose(smooth(u), smooth(u), activated(u))
 
         if chance(0.3):
 
             @jax.jit
             def SECOND(u: F[S], v: F[S]):
                 return smooth(u, v)
-        else:
+        elif chance(0.5):
 
             def SECOND(u: F[S], v: F[S]):
-                """Combine the hidden values with the reference."""
+                """Combine values with a reference."""
                 return smooth(u, v)
+        else:
+
+            def SECOND(u: F[S], v: F[S], weight=choose(0.1, 0.5, 1.0)):
+                change: F[S] = smooth(u, v)
+                return u + weight * change
 
         def THIRD(u: F[S]):
-            value: F[S] = normalised(u) if S else mapped(u)
-            return choose(value, value + 0.2 * u)
+            return normalised(u) if S else mapped(u)
 
-    hidden: F[S] = FIRST(choose(x, 0.5 * x))
-    y: F[S] = SECOND(hidden, reference)
+    hidden: F[S] = choose(FIRST(x), FIRST(scale * x), FIRST(x - reference))
+    y: F[S] = SECOND(hidden, reference) if COUNT > 1 else choose(hidden, scale * hidden)
     if COUNT == 3:
         y: F[S] = THIRD(y)
-    if chance(0.3):
-        y: F[S] = FIRST(jnp.tanh(y))
-    z: F[S] = y - 0.5 * reference
-    return more(z, x, most=3)
+    if chance(0.25):
+        y: F[S] = choose(x + y, scale * y, FIRST(y), y - FIRST(reference))
+    return more(y, most=1)
 
 
 @template("jitted helper", "helper functions", 3)
 def NAME_by_KIND(x: F[S]):
     """Apply a jitted function with a static argument `KIND`."""
-    S, NAME = shape(1, 3, 12), choose("summarize", "rescale", "transform_by")
+    S = shape(1, 3, 12)
     KIND, A = choose("axis", "mode", "degree", "gain"), between(0, len(S) - 1)
+    NAME = {
+        "axis": choose("summarize", "pool", "reduce_axis"),
+        "mode": choose("activate", "rectify", "loss_terms"),
+        "degree": choose("iterate", "refine", "features"),
+        "gain": choose("amplify", "blend", "residual_step"),
+    }[KIND]
     with module:
         if KIND == "axis":
 
             @partial(jax.jit, static_argnames=("axis",))
             def NAME(x: F[S], axis):
                 inner: F[S] = mapped(x, 2)
-                return choose(jnp.mean, jnp.max, jnp.min, jnp.sum)(inner, axis=axis) / 4.0
+                return choose(jnp.mean, jnp.max, jnp.min, jnp.std, jnp.ptp)(inner, axis=axis)
         elif KIND == "mode":
 
             @partial(jax.jit, static_argnames=("mode",))
             def NAME(x: F[S], mode):
-                inner: F[S] = choose(mapped(x, 2), prepared(x))
+                inner: F[S] = choose(mapped(x, 2), prepared(x), normalised(x))
                 if mode == "soft":
-                    return jax.nn.softplus(inner)
-                return jnp.maximum(inner, 0.1 * inner)
+                    return choose(jax.nn.softplus(inner), jnp.tanh(inner), jax.nn.silu(inner))
+                return choose(jnp.maximum(inner, 0.1 * inner), jnp.clip(inner, -1.0, 1.0))
         elif KIND == "degree":
 
             @partial(jax.jit, static_argnames=("degree",))
             def NAME(x: F[S], degree):
                 result: F[S] = mapped(x, 2)
                 for _ in range(degree):
-                    result = jnp.tanh(result) + 0.5 * x
+                    result = choose(jnp.tanh(result) + 0.5 * x, 0.5 * (result + x))
                 return result
         else:
 
             @partial(jax.jit, static_argnames=("gain",), inline=True)
             def NAME(x: F[S], gain):
                 inner: F[S] = mapped(x, 2)
-                return gain * inner + x
+                return choose(gain * inner + x, x + gain * (inner - x), gain * inner)
 
     if KIND == "axis":
-        y: F[S[1:]] = NAME(x, A) + choose(0.5, 0.2) * NAME(jnp.tanh(x), A)
-        return more(y)
+        y: F[S[1:]] = choose(NAME(x, A), NAME(x, A) - NAME(-x, A), NAME(x, axis=A))
+        return more(y, most=1)
     if KIND == "mode":
         first = NAME(x, "soft")
-        second = NAME(x, "leaky")
+        second = NAME(x, "hard")
     elif KIND == "degree":
         first = NAME(x, 2)
         second = NAME(x, 3)
     else:
         first = NAME(x, 0.5)
         second = NAME(x, 2.0)
-    y: F[S] = choose(first - 0.5 * second, first * jnp.tanh(second), first + second)
-    return more(y)
+    if chance(0.3):
+        return first, second
+    y: F[S] = choose(first - second, 0.5 * (first + second), jnp.stack([first, second]), first)
+    return more(y, most=1)
 
 
 @template("recursive helper", "helper functions", 2)
 def recursive_KIND(x: F[B, N]):
     """Transform values recursively."""
     N, B, KIND = choose(4, 8, 16), shape(0, 1, 6), choose("halves", "depth", "butterfly")
-    NAME = choose("combine_halves", "refine", "fold_up")
+    NAME = {"halves": "combine_halves", "depth": "refine", "butterfly": "haar"}[KIND]
     with module:
         if KIND == "halves":
 
@@ -112,9 +143,10 @@ def recursive_KIND(x: F[B, N]):
                     choose(
                         jnp.maximum(left, right),
                         0.5 * (left + right),
-                        left * jnp.tanh(right),
+                        left * right,
                         jnp.logaddexp(left, right),
-                        jnp.sin(left) + jnp.cos(right),
+                        jnp.hypot(left, right),
+                        left + right,
                     )
                 )
         elif KIND == "depth":
@@ -123,7 +155,7 @@ def recursive_KIND(x: F[B, N]):
                 if depth == 0:
                     return values
                 inner: F[B, N] = smooth(values)
-                return NAME(0.5 * values + jnp.tanh(inner), depth - 1)
+                return NAME(choose(values - 0.1 * inner, 0.5 * (values + inner), inner), depth - 1)
         else:
 
             def NAME(values):
@@ -133,8 +165,9 @@ def recursive_KIND(x: F[B, N]):
                     return values
                 left = values[..., : count // 2]
                 right = values[..., count // 2 :]
-                low = NAME(choose(0.5, 0.7) * (left + right))
-                high = NAME(0.5 * (left - right))
+                SCALE = choose("0.5", "math.sqrt(0.5)")
+                low = NAME(choose(SCALE * (left + right), left + right))
+                high = choose(NAME(SCALE * (left - right)), SCALE * (left - right))
                 return jnp.concatenate([low, high], axis=-1)
 
     inputs: F[B, N] = prepared(x)
@@ -144,21 +177,19 @@ def recursive_KIND(x: F[B, N]):
         y: F[B] = NAME(inputs)
     else:
         y: F[B, N] = NAME(inputs)
-    return more(y)
+    return more(y, most=2)
 
 
 @template("function of functions", "helper functions", 3)
 def KIND_of_FIRST_and_SECOND(x: F[S]):
     """Build a function from FIRST and SECOND, and apply it."""
     S, KIND = shape(0, 3, 12), choose("composition", "repetition", "factory", "residual", "blend")
-    FIRST, SECOND = sample(["bend", "twist", "squeeze", "lift", "tilt"], 2)
+    FIRST, SECOND = sample(["envelope", "profile", "response", "carrier", "basis", "wave"], 2)
     with module:
+        for FUNCTION in (FIRST, SECOND):
 
-        def FIRST(u: F[S]):
-            return smooth(u)
-
-        def SECOND(u: F[S]):
-            return smooth(u)
+            def FUNCTION(u: F[S]):
+                return smooth(u)
 
         if KIND == "composition":
 
@@ -176,7 +207,7 @@ def KIND_of_FIRST_and_SECOND(x: F[S]):
             def repeat(function, x, count):
                 """Return the function applied count times."""
                 for _ in range(count):
-                    x = jnp.tanh(function(x))
+                    x = choose(function(x), jnp.tanh(function(x)), x - 0.1 * function(x))
                 return x
         elif KIND == "factory":
 
@@ -184,7 +215,7 @@ def KIND_of_FIRST_and_SECOND(x: F[S]):
                 """Return a scaled version of a function."""
 
                 def layer(x):
-                    return scale * function(x) + choose(x, 0.5 * x, jnp.sin(x))
+                    return choose(scale * function(x) + x, scale * function(x), function(scale * x))
 
                 return layer
         elif KIND == "blend":
@@ -195,47 +226,68 @@ def KIND_of_FIRST_and_SECOND(x: F[S]):
         else:
 
             def with_residual(function, x):
-                """Return x plus a bounded function of it."""
-                return x + choose(0.1, 0.5, 1.0) * jnp.tanh(function(x))
+                """Return x plus a function of it."""
+                return x + choose(function(x), 0.5 * function(x), 0.1 * function(x))
 
     if KIND == "composition":
-        y: F[S] = choose(compose(FIRST, SECOND), compose(FIRST, jnp.tanh, SECOND))(x)
+        y: F[S] = choose(compose(FIRST, SECOND), compose(SECOND, jnp.tanh, FIRST))(x)
     elif KIND == "repetition":
-        y: F[S] = repeat(FIRST, x, between(1, 3)) - 0.5 * repeat(SECOND, x, between(1, 3))
+        y: F[S] = repeat(SECOND, FIRST(x), between(2, 3))
     elif KIND == "factory":
         first_layer = make_layer(FIRST, choose(0.5, 2.0, 0.1))
         second_layer = make_layer(SECOND, choose(0.5, 1.5, 0.1))
-        y: F[S] = second_layer(jnp.tanh(first_layer(x)))
+        y: F[S] = choose(second_layer(first_layer(x)), first_layer(x) * second_layer(x))
     elif KIND == "blend":
         first_blend = partial(blend, FIRST, weight=choose(0.1, 0.3, 0.7))
-        y: F[S] = first_blend(jnp.tanh(blend(SECOND, x)))
+        y: F[S] = choose(first_blend(blend(SECOND, x)), first_blend(x) - SECOND(x))
     else:
         y: F[S] = with_residual(SECOND, with_residual(FIRST, x))
-    return more(y, x, most=3)
+    return more(y, most=1)
 
 
 @template("constants and helpers", "helper functions", 3)
-def NAME_with_constants(x: F[S, N]):
+def NAME_with_CONSTANTS(x: F[S, N]):
     """Apply NAME with constants of the module."""
-    N, S, NAME = between(2, 5), shape(0, 2, 10), choose("weigh", "project", "score")
-    NUMBERS = tuple([choose(0.25, 0.5, 1.0, 1.5, -0.5, 2.0, -1.0) for K in range(N)])
+    N, S = between(3, 5), shape(0, 2, 10)
+    NAME, CONSTANTS = choose(
+        *(("weigh", "weights"), ("project", "direction"), ("standardize", "statistics")),
+        *(("smooth_rows", "taps"), ("evaluate", "coefficients")),
+    )
+    NUMBERS = tuple([choose(0.25, 0.5, 1.0, 1.5, -0.5, 2.0, -1.0, 0.75) for K in range(N)])
+    SCALES = tuple([choose(0.25, 0.5, 1.5, 2.0, 3.0) for K in range(N)])
     with module:
         WEIGHTS = NUMBERS
+        DEVIATIONS = SCALES
         RATE = choose(0.1, 0.5, 2.0)
 
-        def NAME(x):
-            """Weigh the last axis with the constants."""
-            weights = jnp.array(WEIGHTS, x.dtype)
-            value: F[S, N] = choose(
-                x * weights, x + RATE * weights, jnp.tanh(x) * weights, x - weights
-            )
-            return choose(mapped(value, 2), value)
+        def NAME(x: F[S, N]):
+            """TITLE."""
+            weights = choose(jnp.array(WEIGHTS, x.dtype), jnp.asarray(WEIGHTS, x.dtype))
+            deviations = jnp.array(DEVIATIONS, x.dtype)
+            if NAME == "weigh":
+                return choose(x * weights, RATE * x * weights, x * weights / deviations)
+            if NAME == "project":
+                along = x @ weights
+                return choose(along[..., None] * weights, x - RATE * along[..., None] * weights)
+            if NAME == "standardize":
+                return choose((x - weights) / deviations, (x - weights) / (deviations + RATE))
+            if NAME == "smooth_rows":
+                padded = jnp.pad(x, [(0, 0)] * len(S) + [(1, 1)], mode="edge")
+                return choose(
+                    WEIGHTS[0] * padded[..., :-2] + WEIGHTS[1] * x + WEIGHTS[2] * padded[..., 2:],
+                    x - RATE * (padded[..., 2:] - padded[..., :-2]),
+                )
+            return choose(weights * x**2 + RATE * x, weights * jnp.exp(-RATE * jnp.square(x)))
 
-    y: F[S, N] = NAME(x) + RATE * jnp.sin(x)
-    if chance(0.5):
-        z: F[S] = reduced(y, axis=-1)
-        return more(z)
-    return more(y, x)
+    TITLE = {
+        "weigh": "Weigh the columns",
+        "project": "Project on a direction, or remove it",
+        "standardize": "Standardize columns with known statistics",
+        "smooth_rows": "Convolve each row with the taps",
+        "evaluate": "Evaluate a function with the coefficients",
+    }[NAME]
+    y: F[S, N] = choose(NAME(x), NAME(x) - x, NAME(x) + RATE * x)
+    return more(y, most=2)
 
 
 @template("gradients of examples", "nested transformations", 3)
@@ -246,24 +298,35 @@ def per_example_KIND_of_NAME(params: F[S], xs: F[B, S]):
 
     def NAME(u: F[S], v: F[S]):
         terms: F[S] = smooth(u, v)
-        return choose(
-            jnp.mean(terms**2), jnp.sum(jnp.sin(terms)), jnp.mean(jnp.tanh(terms) * terms)
-        )
+        value: F[()] = formula(LOSS)
+        return value
 
     if KIND == "value_and_grad":
         values, slopes = jax.vmap(jax.value_and_grad(NAME), in_axes=(None, 0))(params, xs)
-        grads: F[B, S] = slopes + 0.1 * jnp.mean(values)
+        if chance(0.4):
+            return values, slopes
+        grads: F[B, S] = slopes * jax.nn.softmax(values).reshape(-1, *([1] * len(S)))
     elif KIND == "grad":
         grads: F[B, S] = jax.vmap(jax.grad(NAME), in_axes=(None, 0))(params, xs)
     elif KIND == "jit":
         grads: F[B, S] = jax.vmap(jax.jit(jax.grad(NAME)), in_axes=(None, 0))(params, xs)
     else:
         grads: F[B, S] = jax.vmap(jax.grad(NAME, argnums=1), in_axes=(None, 0))(params, xs)
-    average: F[S] = reduced(grads, axis=0)
-    y: F[S] = choose(
-        params - 0.1 * average, average + 0.1 * jnp.mean(grads), average * jnp.cos(params)
+    if chance(0.3):
+        norms = jnp.sqrt(
+            jnp.sum(jnp.square(grads), axis=tuple(range(1, len(S) + 1)), keepdims=True)
+        )
+        grads: F[B, S] = grads / jnp.maximum(norms / choose(0.5, 1.0), 1.0)
+    if chance(0.2):
+        return more(grads, most=1)
+    average: F[S] = choose(
+        jnp.mean(grads, axis=0),
+        jnp.sum(grads, axis=0),
+        jnp.mean(grads, axis=0),
+        jnp.mean(grads, axis=0) / (jnp.std(grads, axis=0) + 1e-3),
     )
-    return more(y, params, most=3)
+    y: F[S] = choose(params - choose(0.1, 0.01) * average, average)
+    return more(y, most=1)
 
 
 @template("derivatives of derivatives", "nested transformations", 3)
@@ -274,13 +337,14 @@ def KIND_of_NAME(x: W[S], y: W[S]):
 
     def NAME(u: W[S], v: W[S]):
         terms: W[S] = smooth(u, v)
-        return choose(
-            jnp.mean(terms**2), jnp.sum(jnp.sin(terms)), jnp.mean(jnp.tanh(terms) * terms)
-        )
+        value: F[()] = formula(LOSS)
+        return value
 
     def penalty(u):
         slope = jax.grad(NAME)(u, y)
-        return choose(jnp.sum(slope**2) + jnp.sum(u), jnp.sum(jnp.sin(slope)))
+        return choose(
+            jnp.sum(slope**2), jnp.sqrt(jnp.sum(slope**2) + 1e-3), 0.5 * jnp.sum(slope**2)
+        )
 
     def change(u):
         return jax.jvp(lambda v: NAME(u, v), (y,), (u,))[1]
@@ -290,14 +354,15 @@ def KIND_of_NAME(x: W[S], y: W[S]):
     elif KIND == "jvp_grad":
         z: W[S] = jax.jvp(jax.grad(NAME), (x, y), (y, x))[1]
     elif KIND == "jacfwd_grad":
-        z: W[S] = jnp.sum(jax.jacfwd(jax.grad(NAME), argnums=1)(x, y), axis=tuple(range(len(S))))
+        mixed_derivatives = jax.jacfwd(jax.grad(NAME), argnums=1)(x, y)
+        z: W[S] = mixed_derivatives @ y if S else mixed_derivatives * y
     elif KIND == "vjp_jvp":
         z: W[S] = jax.grad(change)(x)
     else:
         value, slope = jax.jit(jax.value_and_grad(NAME))(x, y)
-        z: W[S] = slope * value
-    total: W[S] = z + 0.1 * x * y
-    return more(total, x, most=3)
+        z: W[S] = choose(slope / (1.0 + value**2), x - 0.1 * slope, slope)
+    total: W[S] = choose(z, x - 0.1 * z, z + y)
+    return more(total, most=1)
 
 
 @template("scan under vmap", "nested transformations", 3)
@@ -309,12 +374,18 @@ def batched_KIND(xs: F[B, N, S], initial: F[S]):
 
     def NAME(row: F[N, S]):
         def advance(carry: F[S], x: F[S]):
-            now: F[S] = jnp.tanh(carry)
-            drive: F[S] = mixed(now, x)
-            new = choose(jnp.sin(drive), 0.8 * now + 0.2 * jnp.tanh(drive), jnp.tanh(drive))
+            drive: F[S] = mixed(carry, x)
+            new = choose(
+                jnp.tanh(drive),
+                0.9 * carry + 0.1 * drive,
+                0.5 * carry + jnp.tanh(x),
+                carry + 0.1 * (x - carry),
+                jnp.maximum(0.9 * carry, x),
+                jnp.tanh(carry + x),
+            )
             if KIND == "cond":
-                new = lax.cond(jnp.sum(x) > 0.0, jnp.tanh, jnp.sin, new)
-            return new, choose(new, new * x)
+                new = lax.cond(jnp.sum(x) > 0.0, lambda v: v, lambda v: 0.5 * v, new)
+            return new, choose(new, new - x, jnp.square(new - x))
 
         if KIND == "fori":
             return lax.fori_loop(0, N, lambda i, carry: advance(carry, row[i])[0], initial)
@@ -323,17 +394,18 @@ def batched_KIND(xs: F[B, N, S], initial: F[S]):
         else:
             final, outputs = lax.scan(advance, initial, row)
         return choose(
-            final + jnp.mean(outputs, axis=0),
-            final * outputs[0],
-            jnp.max(outputs, axis=0) + 0.1 * final,
+            jnp.mean(outputs, axis=0),
+            final,
+            jnp.max(outputs, axis=0),
+            final - outputs[0],
+            jnp.sum(outputs, axis=0),
         )
 
     y: F[B, S] = jax.vmap(NAME)(xs)
     if chance(0.4):
-        slope = jax.grad(lambda rows: jnp.mean(jax.vmap(NAME)(rows)))(xs)
-        y: F[B, S] = y + jnp.mean(slope, axis=1)
-    z: F[B, S] = y + 0.1 * initial
-    return more(z, most=3)
+        slope = jax.grad(lambda rows: jnp.mean(jnp.square(jax.vmap(NAME)(rows))))(xs)
+        return choose(slope, xs - 0.1 * slope, jnp.sum(slope, axis=1))
+    return more(y, most=2)
 
 
 @template("branches in transformations", "nested transformations", 3)
@@ -344,13 +416,13 @@ def NAME_under_KIND(xs: F[N, S], flags: BOOL[N]):
 
     def NAME(x: F[S], flag):
         def on_true(v: F[S]):
-            return mapped(v, 3)
+            return choose(mapped(v, 3), activated(v))
 
         def on_false(v: F[S]):
-            return smooth(v)
+            return choose(smooth(v), v, 0.1 * v, -v)
 
         picked = lax.cond(flag, on_true, on_false, x)
-        return choose(picked + 0.1 * x, picked - 0.5 * x)
+        return choose(picked, picked, x + picked, picked - x)
 
     if KIND == "vmap":
         y: F[N, S] = jax.vmap(NAME)(xs, flags)
@@ -362,11 +434,15 @@ def NAME_under_KIND(xs: F[N, S], flags: BOOL[N]):
 
         def advance(total, row):
             picked = NAME(*row)
-            return 0.5 * total + jnp.tanh(picked), picked * total
+            return choose(
+                total + picked, 0.9 * total + 0.1 * picked, jnp.maximum(total, picked)
+            ), picked
 
-        last, outputs = lax.scan(advance, jnp.ones_like(xs[0]), (xs, flags))
-        y: F[N, S] = outputs + last
-    return more(y, xs)
+        last, outputs = lax.scan(advance, jnp.zeros_like(xs[0]), (xs, flags))
+        if chance(0.5):
+            return last, outputs
+        y: F[N, S] = choose(outputs - last, outputs)
+    return more(y, most=2)
 
 
 @template("unrolled optimisation", "nested transformations", 3)
@@ -377,30 +453,29 @@ def optimize_NAME(start: W[S], target: W[S]):
 
     def NAME(u: W[S], v: W[S]):
         terms: W[S] = smooth(u, v)
-        return choose(
-            jnp.mean(terms**2), jnp.sum(jnp.sin(terms)), jnp.mean(jnp.tanh(terms) * terms)
-        )
+        value: F[()] = formula(LOSS)
+        return value
 
     def optimize(theta):
         slope = jax.grad(NAME)
         if FORM == "fori":
-            return lax.fori_loop(
-                0, N, lambda _, value: value - RATE * jnp.tanh(slope(value, target)), theta
-            )
+            return lax.fori_loop(0, N, lambda _, value: value - RATE * slope(value, target), theta)
         if FORM == "scan":
 
             def advance(value, _):
-                new = value - RATE * jnp.tanh(slope(value, target))
-                return new, NAME(new, target)
+                new = value - RATE * slope(value, target)
+                return new, None
 
-            final, losses = lax.scan(advance, theta, None, length=N)
-            return final + 0.01 * jnp.mean(losses)
+            final, _ = lax.scan(advance, theta, None, length=N)
+            return final
         for _ in range(min(N, 4)):
-            theta = theta - RATE * jnp.tanh(slope(theta, target))
+            theta = theta - RATE * slope(theta, target)
         return theta
 
     y: W[S] = optimize(start)
-    if chance(0.4):
-        y: W[S] = y + jax.jvp(optimize, (start,), (jnp.ones_like(start),))[1]
-    z: W[S] = y - 0.5 * target
-    return more(z, start, most=3)
+    if chance(0.3):
+        return jax.jvp(optimize, (start,), (choose(target, jnp.ones_like(start)),))
+    if chance(0.3):
+        return y, NAME(y, target)
+    z: W[S] = choose(y, y - target, y - start)
+    return more(z, most=1)

@@ -11,7 +11,7 @@ def NAME_convolution_of_RANK_axes(x: F[X], kernel: F[K], bias: F[OUTER], pointwi
     RANK, LAST = choose(1, 2, 2, 2, 3), chance(0.5)
     NAME = choose("plain", "dilated", "transposed", "grouped")
     GROUPS = 2 if NAME == "grouped" else 1
-    B, INNER, OUTER = between(1, 3), GROUPS * between(1, 3), GROUPS * between(1, 3)
+    B, INNER, OUTER = between(2, 3), GROUPS * between(1, 3), GROUPS * between(2, 3)
     SPACE = tuple([choose(5, 6, 7, 8, 9) for D in range(RANK)]) if RANK < 3 else (5, 4, 4)
     WIDTHS = tuple([choose(1, 2, 3) for D in SPACE])
     LETTERS = "DHW"[3 - RANK :]
@@ -22,13 +22,13 @@ def NAME_convolution_of_RANK_axes(x: F[X], kernel: F[K], bias: F[OUTER], pointwi
     )
     X = (B, *SPACE, INNER) if LAST else (B, INNER, *SPACE)
     K = (*WIDTHS, INNER // GROUPS, OUTER) if LAST else (OUTER, INNER // GROUPS, *WIDTHS)
-    STRIDES = tuple([choose(1, 1, 2) for D in SPACE])
+    STRIDES = tuple([1 if NAME == "transposed" else choose(1, 1, 2) for D in SPACE])
     PADDING = choose(
         [(between(0, 2), between(0, 2)) for D in SPACE],
         "SAME" if NAME != "transposed" else [(1, 1)] * RANK,
     )
     TWOS = tuple([2 if WIDTH < 3 else 1 for WIDTH in WIDTHS])
-    images: F[X] = prepared(x)
+    images: F[X] = choose(x, x, 2.0 * x - 1.0, x - jnp.mean(x), jax.nn.relu(x))
     PADS = '"SAME"' if PADDING == "SAME" else PADDING
     if NAME == "dilated":
         y: F[X] = lax.conv_general_dilated(
@@ -50,10 +50,19 @@ def NAME_convolution_of_RANK_axes(x: F[X], kernel: F[K], bias: F[OUTER], pointwi
         y: F[X] = lax.conv_general_dilated(images, kernel, STRIDES, PADS, dimension_numbers=LAYOUT)
     if LAST and chance(0.4):
         y: F[X] = y + bias
-    z: F[X] = mapped(y, 2)
-    if LAST and chance(0.4):
+    z: F[X] = choose(activated(y), activated(y), y)
+    if LAST and chance(0.3):
         z: F[X] = jnp.einsum("...c,co->...o", z, pointwise)
-    return more(z, most=3)
+    elif chance(0.3):
+        SPATIAL = tuple(range(1, RANK + 1)) if LAST else tuple(range(2, RANK + 2))
+        return choose(
+            jnp.mean(z, axis=SPATIAL),
+            jnp.max(z, axis=SPATIAL),
+            jnp.sum(jnp.square(z), axis=SPATIAL),
+            jax.nn.softmax(jnp.mean(z, axis=SPATIAL)),
+            jnp.std(z, axis=SPATIAL),
+        )
+    return more(z, most=1, style="layer")
 
 
 @template("simple convolution", "convolutions", 3)
@@ -99,9 +108,9 @@ def KIND_filter(
 @template("pooling", "convolutions", 3)
 def KIND_pool(x: W[B, N, M, C]):
     """Pool images (KIND)."""
-    B, C, N, M = between(1, 3), between(1, 4), choose(4, 6, 8), choose(4, 6, 8)
+    B, C, N, M = between(2, 3), between(2, 4), choose(4, 6, 8), choose(4, 6, 8)
     KIND = choose("max", "average", "reshape", "whole", "min", "overlap", "slope")
-    maps: W[B, N, M, C] = prepared(x)
+    maps: W[B, N, M, C] = choose(x, x, activated(x), x - jnp.mean(x, axis=(1, 2), keepdims=True))
     WINDOW = (1, 2, 2, 1)
     if KIND in ("max", "min"):
         START = "-jnp.inf" if KIND == "max" else "jnp.inf"
@@ -121,16 +130,20 @@ def KIND_pool(x: W[B, N, M, C]):
 
         def pooled_total(values):
             pooled = lax.reduce_window(values, -jnp.inf, lax.max, WINDOW, WINDOW, "VALID")
-            return jnp.sum(jnp.sin(pooled))
+            return choose(
+                jnp.sum(pooled**2), 0.5 * jnp.sum(jnp.square(pooled)), jnp.sum(jnp.exp(pooled))
+            )
 
-        y: W[B, N, M, C] = jax.grad(pooled_total)(maps) + 0.1 * x
-    return more(y)
+        y: W[B, N, M, C] = choose(
+            jax.grad(pooled_total)(maps), maps - 0.1 * jax.grad(pooled_total)(maps)
+        )
+    return more(y, most=2, style="layer")
 
 
 @template("image operations", "convolutions", 2)
 def KIND_image(x: W[N, M, C, RULE], flag: BOOL[()]):
     """Process an image (KIND)."""
-    N, M, C, RULE = choose(4, 6, 8), choose(4, 6, 8), between(1, 4), choose("uniform", "normal")
+    N, M, C, RULE = choose(4, 6, 8), choose(4, 6, 8), between(2, 4), choose("uniform", "normal")
     KIND = choose("resize", "sobel", "patches", "augment", "laplace", "upsample", "normalize")
     METHOD = choose("linear", "cubic", "nearest", "lanczos3")
     MODE = choose("edge", "wrap", "reflect")
@@ -140,12 +153,18 @@ def KIND_image(x: W[N, M, C, RULE], flag: BOOL[()]):
     elif KIND == "sobel":
         dx = picture[:, 1:] - picture[:, :-1]
         dy = picture[1:] - picture[:-1]
-        y: W[N, M, C] = jnp.sqrt(dx[1:] ** 2 + dy[:, 1:] ** 2 + 1e-2)
+        y: W[N, M, C] = choose(
+            jnp.sqrt(dx[1:] ** 2 + dy[:, 1:] ** 2 + 1e-3),
+            jnp.abs(dx[1:]) + jnp.abs(dy[:, 1:]),
+            jnp.hypot(dx[1:], dy[:, 1:]),
+        )
     elif KIND == "patches":
         tiles = picture.reshape(N // 2, 2, M // 2, 2, C)
         y: W[N, M] = tiles.transpose(0, 2, 1, 3, 4).reshape((N // 2) * (M // 2), -1)
     elif KIND == "augment":
-        y: W[N, M, C] = jnp.where(flag, jnp.fliplr(picture), choose(jnp.flipud, jnp.abs)(picture))
+        y: W[N, M, C] = jnp.where(
+            flag, jnp.fliplr(picture), choose(jnp.flipud(picture), picture, 1.0 - picture)
+        )
     elif KIND == "laplace":
         padded = jnp.pad(picture, ((1, 1), (1, 1), (0, 0)), mode="MODE")
         vertical = padded[2:, 1:-1] + padded[:-2, 1:-1]
@@ -155,5 +174,14 @@ def KIND_image(x: W[N, M, C, RULE], flag: BOOL[()]):
         y: W[N, M, C] = jnp.repeat(jnp.repeat(picture, 2, axis=0), 2, axis=1)
     else:
         mean = jnp.mean(picture, axis=(0, 1))
-        y: W[N, M, C] = (picture - mean) / (jnp.std(picture, axis=(0, 1)) + 0.1)
-    return more(y)
+        y: W[N, M, C] = (picture - mean) / (jnp.std(picture, axis=(0, 1)) + 1e-3)
+    if KIND != "patches" and chance(0.3):
+        return choose(
+            jnp.mean(y, axis=(0, 1)),
+            jnp.max(y, axis=(0, 1)),
+            jnp.clip(y, 0.0, 1.0),
+            jnp.mean(y, axis=-1),
+            y - jnp.mean(y, axis=(0, 1)),
+            jnp.std(y, axis=(0, 1)),
+        )
+    return more(y, most=1)

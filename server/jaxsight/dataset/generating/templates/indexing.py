@@ -76,7 +76,9 @@ def segment_KIND(x: F[K, TAIL], groups: INDEX[K, below(N)]):
     if KIND == "sum":
         y: F[N, TAIL] = jax.ops.segment_sum(terms, groups, num_segments=N)
     elif KIND == "max":
-        y: F[N, TAIL] = jnp.maximum(jax.ops.segment_max(terms, groups, num_segments=N), -9.0)
+        y: F[N, TAIL] = jnp.maximum(
+            jax.ops.segment_max(terms, groups, num_segments=N), choose(-10.0, 0.0)
+        )
     elif KIND == "mean":
         totals = jax.ops.segment_sum(terms, groups, num_segments=N)
         counts = jax.ops.segment_sum(jnp.ones_like(terms), groups, num_segments=N)
@@ -87,7 +89,10 @@ def segment_KIND(x: F[K, TAIL], groups: INDEX[K, below(N)]):
         y: F[K, TAIL] = exponents / totals[groups]
     elif KIND == "bincount":
         counts = jnp.bincount(groups, length=N).astype(jnp.F)
-        y: F[TAIL, N] = jnp.mean(terms, axis=0)[..., None] * counts
+        shares = counts / K
+        y: F[TAIL, N] = jnp.mean(terms, axis=0)[..., None] * choose(
+            shares, counts, jnp.log1p(counts)
+        )
     else:
         y: F[N, TAIL] = jax.nn.one_hot(groups, N, dtype=jnp.F).T @ terms
     return more(y)
@@ -142,35 +147,67 @@ def select_KIND(
     elif KIND == "picked":
         y: F[N] = source[jnp.arange(N), labels]
     elif KIND == "masked":
-        y: F[N, M] = jnp.where(keep, source, choose(0.0, -9.0, 1.0))
+        y: F[N, M] = jnp.where(keep, source, choose(0.0, -1e4, 1.0))
     elif KIND == "diagonal":
-        y: F[N] = 2.0 * jnp.diagonal(source)
+        y: F[N] = choose(jnp.diagonal(source), jnp.diagonal(source, offset=1))
     else:
         chosen = compared(gates)
-        y: F[N, M] = jnp.where(chosen, source, 0.5 * gates)
+        y: F[N, M] = choose(
+            jnp.where(chosen, source, gates), source * chosen, jnp.where(chosen, source, 0.0)
+        )
     return more(y)
 
 
 @template("integer indices", "indexing")
-def NAME_of_COUNT_points(x: F[N, TAIL]):
-    """Combine each element with COUNT of its neighbors."""
-    N, TAIL, COUNT = size(4, 32), shape(0, 1, 6), between(2, 4)
-    NAME = choose("stencil", "neighbors", "finite_difference")
+def NAME(x: F[N, TAIL], weights: F[3]):
+    """TITLE."""
+    N, TAIL = size(4, 32), shape(0, 1, 6)
+    NAME, TITLE = choose(
+        *(("second_difference", "Compute second differences"), ("gradient", "Compute slopes")),
+        *(("smooth_neighbors", "Average each element with its neighbors"),),
+        *(("stencil", "Apply a stencil of three points"), ("upwind", "Compute upwind differences")),
+        *(
+            ("local_maximum", "Compare each element with its neighbors"),
+            ("lag", "Compare with the past"),
+        ),
+        *(("interleave", "Reorder elements"), ("mirror", "Combine elements with mirrored ones")),
+    )
     source: F[N, TAIL] = prepared(x)
     index = jnp.arange(N)
-    total: F[N, TAIL] = mapped(source)
-    for K in range(1, COUNT + 1):
-        OFFSET = between(1, 3)
-        place_K = choose(
-            (index + OFFSET) % N,
-            (index - OFFSET) % N,
-            jnp.minimum(index + OFFSET, N - 1),
-            jnp.maximum(index - OFFSET, 0),
-            (index * OFFSET) % N,
+    right: F[N, TAIL] = source[choose((index + 1) % N, jnp.minimum(index + 1, N - 1))]
+    left: F[N, TAIL] = source[choose((index - 1) % N, jnp.maximum(index - 1, 0))]
+    if NAME == "second_difference":
+        y: F[N, TAIL] = left + right - 2.0 * source
+    elif NAME == "gradient":
+        y: F[N, TAIL] = choose(0.5 * (right - left), right - source, (right - left) / 2.0)
+    elif NAME == "smooth_neighbors":
+        y: F[N, TAIL] = choose((left + source + right) / 3.0, 0.5 * source + 0.25 * (left + right))
+    elif NAME == "stencil":
+        y: F[N, TAIL] = weights[0] * left + weights[1] * source + weights[2] * right
+    elif NAME == "upwind":
+        y: F[N, TAIL] = jnp.where(source > 0.0, source - left, right - source) * choose(source, 1.0)
+    elif NAME == "local_maximum":
+        y: F[N, TAIL] = choose(
+            jnp.maximum(left, jnp.maximum(source, right)),
+            source - jnp.maximum(left, right),
+            jnp.where((x > left) & (x > right), x, 0.0),
         )
-        part_K: F[N, TAIL] = source[place_K]
-        total: F[N, TAIL] = binary(total, part_K)
-    return more(total)
+    elif NAME == "lag":
+        LAG = between(1, 3)
+        y: F[N, TAIL] = choose(
+            source - source[(index - LAG) % N],
+            source * source[(index - LAG) % N],
+            0.9 * source + 0.1 * source[jnp.maximum(index - LAG, 0)],
+        )
+    elif NAME == "interleave":
+        y: F[N, TAIL] = choose(
+            source[index[::-1]], source[(index * 3) % N], source[(N - 1) - index]
+        )
+    else:
+        y: F[N, TAIL] = choose(
+            0.5 * (source + source[N - 1 - index]), source - source[N - 1 - index]
+        )
+    return more(y, most=2)
 
 
 @template("running extremes", "indexing", 3)

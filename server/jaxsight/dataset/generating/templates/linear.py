@@ -10,17 +10,19 @@ def project_NAME(x: F[BATCH, N], first: F[N, M], second: F[M, K]):
     """Multiply with matrices in turn."""
     BATCH, N, M, K = shape(0, 3, 8), size(2, 32), size(2, 32), size(2, 32)
     NAME = choose("features", "vectors", "rows")
-    source: F[BATCH, N] = prepared(x)
+    source: F[BATCH, N] = choose(x, x, normalised(x), x - jnp.mean(x, axis=-1, keepdims=True))
     hidden: F[BATCH, M] = choose(
         source @ first / sqrt(N),
         jnp.dot(source, first) / sqrt(N),
-        jnp.matmul(source, first) * sqrt(1.0 / N),
+        jnp.matmul(source, first) / N,
     )
-    if chance(0.6):
-        hidden: F[BATCH, M] = mapped(hidden, 2)
+    if chance(0.4):
+        hidden: F[BATCH, M] = activated(hidden)
     if chance(0.5):
-        hidden: F[BATCH, K] = hidden @ second / sqrt(M)
-    return more(hidden)
+        hidden: F[BATCH, K] = choose(
+            hidden @ second / sqrt(M), hidden @ second, jnp.dot(hidden, second)
+        )
+    return more(hidden, most=2, style="layer")
 
 
 @template("einsum", "linear algebra", 3)
@@ -48,8 +50,7 @@ def einsum_NAME(x: D[DIMS[0]], y: D[DIMS[1]], z: D[DIMS[2]]):
         product: D[RANK] = jnp.einsum("EQUATION", left, y)
     else:
         product: D[RANK] = jnp.einsum("EQUATION", left, y, z)
-    total: D[RANK] = 0.5 * product
-    return more(total)
+    return more(product, most=2)
 
 
 @template("dot_general", "linear algebra", 4)
@@ -85,8 +86,8 @@ def KIND_of_NAME(matrix: W[BATCH, N, N, "definite"], design: W[BATCH, M, N]):
     KIND = choose(
         *"cholesky qr svd svd eigh eigh eigh lu lu lu svdvals eigvalsh slogdet inv pinv".split()
     )
-    x = choose(matrix, matrix + 0.1 * jnp.eye(N, dtype=jnp.W), 0.5 * matrix)
-    z = choose(design, 0.5 * design, jnp.tanh(design))
+    x = choose(matrix, matrix, matrix + choose(0.1, 1e-3) * jnp.eye(N, dtype=jnp.W))
+    z = choose(design, design, design - jnp.mean(design, axis=-2, keepdims=True))
     if KIND == "svdvals":
         y: W[BATCH, N] = jnp.linalg.svd(z, compute_uv=False)
     elif KIND == "eigvalsh":
@@ -101,10 +102,14 @@ def KIND_of_NAME(matrix: W[BATCH, N, N, "definite"], design: W[BATCH, M, N]):
         if chance(0.5):
             y: W[BATCH, N] = jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1))
         else:
-            y: W[BATCH, N, N] = 0.5 * factor
+            y: W[BATCH, N, N] = choose(factor, jnp.swapaxes(factor, -1, -2), factor @ factor)
     elif KIND == "qr":
         q, r = jnp.linalg.qr(z)
-        y: W[BATCH, N, N] = choose(jnp.abs(r), jnp.abs(q) @ jnp.abs(r))
+        y: W[BATCH, N, N] = choose(
+            jnp.abs(r),
+            jnp.log(jnp.abs(jnp.diagonal(r, axis1=-2, axis2=-1)))[..., None],
+            jnp.abs(q @ r),
+        )
     elif KIND == "svd":
         u, s, vt = jnp.linalg.svd(z, full_matrices=False)
         RANK = between(1, N - 1)
@@ -116,8 +121,12 @@ def KIND_of_NAME(matrix: W[BATCH, N, N, "definite"], design: W[BATCH, M, N]):
     else:
         packed, pivots, permutation = lax.linalg.lu(x)
         order = lax.linalg.lu_pivots_to_permutation(pivots, N)
-        y: W[BATCH, N, N] = packed * (
-            1.0 + choose(order, order + permutation).astype(jnp.W)[..., None]
+        upper = jnp.triu(packed)
+        if chance(0.4):
+            return choose((packed, order), (jnp.diagonal(packed, axis1=-2, axis2=-1), permutation))
+        places = choose(order, order + permutation).astype(jnp.W)[..., None]
+        y: W[BATCH, N, N] = choose(
+            upper * (1.0 + places), packed + places, jnp.tril(packed, -1) * places
         )
     return more(y)
 
@@ -166,8 +175,8 @@ def solve_with_KIND(
         y: W[B] = jax.scipy.linalg.cho_solve((factor, True), target)
     else:
         y: W[B] = lax.custom_linear_solve(matvec, target, solve_with, symmetric=True)
-    z: W[B] = choose(y - 0.5 * target, 0.5 * y, jnp.tanh(y) + target)
-    return more(z, b, most=3)
+    z: W[B] = choose(y, y, y - target, matrix @ y - b, y - jnp.mean(y, axis=0))
+    return more(z, most=1)
 
 
 @template("matrix functions", "linear algebra", 3)
@@ -178,19 +187,17 @@ def KIND_of_matrix(x: W[N, N, "definite"], arm: W[N, 3], axle: W[N, 3]):
         *"expm det matrix_power kron norm cov trace cross multi_dot vander symmetric_part".split(),
         *"block_diag toeplitz".split(),
     )
-    small: W[N, N] = choose(x / float(N), 0.5 * x, jnp.tanh(x))
-    if KIND in ("det", "cov"):
-        y: W[()] = (
-            choose(jnp.linalg.det(small), jnp.linalg.slogdet(x)[1])
-            if KIND == "det"
-            else jnp.mean(jnp.cov(small), axis=0)
-        )
+    small: W[N, N] = choose(x / N, 0.5 * x, x)
+    if KIND == "det":
+        return choose(jnp.linalg.det(x), jnp.linalg.slogdet(x)[1], jnp.log(jnp.linalg.det(x)))
+    if KIND == "cov":
+        y: W[N, N] = choose(jnp.cov(x), jnp.corrcoef(x), jnp.cov(x, rowvar=False))
     elif KIND == "norm":
         y: W[()] = jnp.linalg.norm(small, ord=choose(2, 1, "nuc"))
     elif KIND == "trace":
         y: W[()] = jnp.trace(small @ small)
     elif KIND == "expm":
-        y: W[N, N] = jax.scipy.linalg.expm(small / 4.0)
+        y: W[N, N] = choose(jax.scipy.linalg.expm(-small), jax.scipy.linalg.expm(x / N))
     elif KIND == "matrix_power":
         y: W[N, N] = jnp.linalg.matrix_power(small, between(2, 4))
     elif KIND == "kron":
@@ -198,16 +205,22 @@ def KIND_of_matrix(x: W[N, N, "definite"], arm: W[N, 3], axle: W[N, 3]):
     elif KIND == "cross":
         y: W[N, 3] = small @ jnp.cross(arm, axle)
     elif KIND == "multi_dot":
-        y: W[N, N] = jnp.linalg.multi_dot([small, small.T, small])
+        y: W[N, N] = jnp.linalg.multi_dot(
+            choose([arm.T, x, axle], [arm, axle.T, x], [x, arm, arm.T])
+        )
+        return y
     elif KIND == "vander":
-        y: W[N, 3] = jnp.vander(jnp.diagonal(small) / 4.0, 3)
+        y: W[N, 3] = jnp.vander(jnp.diagonal(small), 3)
     elif KIND == "symmetric_part":
         y: W[N, N] = jnp.triu(small) + jnp.tril(small, k=-1).T
     elif KIND == "block_diag":
-        y: W[N, N] = jax.scipy.linalg.block_diag(small, 2.0 * small)
+        y: W[N, N] = jax.scipy.linalg.block_diag(small, choose(arm, x.T, jnp.eye(2, dtype=jnp.W)))
+        return more(y, most=1)
     else:
-        y: W[N, N] = jax.scipy.linalg.toeplitz(small[0])
-    return more(y)
+        y: W[N, N] = jax.scipy.linalg.toeplitz(choose(x[0], jnp.diagonal(x)))
+    if KIND in ("norm", "trace", "cross", "vander", "kron"):
+        return more(y, most=1)
+    return more(y, most=1, style="square")
 
 
 @template("rare decompositions", "linear algebra", 16)
@@ -218,31 +231,44 @@ def KIND_features(x: W[N, N, "definite"], update: W[N], rows: W[N, M]):
         *"schur hessenberg tridiagonal householder ormqr eig cholesky_update".split(),
         *"symmetric_product".split(),
     )
-    small: W[N, N] = choose(x / float(N), 0.5 * x, x + 0.1 * jnp.eye(N, dtype=jnp.W))
+    small: W[N, N] = choose(x, x / N, x + 0.1 * jnp.eye(N, dtype=jnp.W))
     if KIND == "eig":
         y: W[N] = jnp.sort(jnp.abs(jnp.linalg.eigvals(small + jnp.triu(small, k=1))))
+        return more(y, most=1)
     elif KIND == "schur":
         triangle, basis = lax.linalg.schur(small)
-        y: W[N, N] = choose(jnp.abs(triangle) + jnp.abs(basis), jnp.abs(triangle))
+        y: W[N, N] = choose(jnp.abs(triangle), jnp.abs(basis @ triangle), jnp.square(basis) @ x)
     elif KIND == "hessenberg":
         packed, taus = lax.linalg.hessenberg(small)
-        y: W[N, N] = jnp.abs(packed[:-1]) + jnp.abs(taus)[:, None]
+        y: W[N, N] = choose(
+            jnp.abs(packed[:-1]) + jnp.abs(taus)[:, None],
+            jnp.abs(packed[:-1]) * jnp.abs(taus)[:, None],
+            jnp.abs(jnp.triu(packed, k=-1)),
+        )
     elif KIND == "tridiagonal":
         packed, main, off_diagonal, taus = lax.linalg.tridiagonal(small)
-        y: W[N] = jnp.abs(main[1:]) + jnp.abs(off_diagonal) + jnp.abs(taus)
+        y: W[N] = choose(
+            jnp.abs(main[1:]) + jnp.abs(off_diagonal),
+            jnp.abs(off_diagonal) * jnp.abs(taus),
+            jnp.square(main[:-1]) + 2.0 * jnp.square(off_diagonal),
+        )
+        return more(y, most=1)
     elif KIND == "cholesky_update":
         factor = jnp.linalg.cholesky(small).T
         y: W[N, N] = lax.linalg.cholesky_update(factor, update)
     elif KIND == "symmetric_product":
-        y: W[N, N] = jnp.tril(lax.linalg.symmetric_product(rows, small, alpha=0.5, beta=2.0))
+        y: W[N, N] = jnp.tril(
+            lax.linalg.symmetric_product(rows, small, alpha=choose(0.5, 1.0), beta=choose(2.0, 1.0))
+        )
     else:
         packed, taus = jnp.linalg.qr(small, mode="raw")
         reflectors = packed.T
         if KIND == "householder":
-            y: W[N, N] = jnp.abs(lax.linalg.householder_product(reflectors, taus))
+            q = lax.linalg.householder_product(reflectors, taus)
+            y: W[N, N] = choose(jnp.abs(q.T @ x), jnp.square(q) @ x, jnp.abs(q) * x)
         else:
             y: W[N, N] = jnp.abs(lax.linalg.ormqr(reflectors, taus, jnp.ones_like(reflectors)))
-    return more(y)
+    return more(y, most=1)
 
 
 @template("fourier", "linear algebra", 3)
@@ -253,9 +279,17 @@ def spectrum_KIND(x: W[BATCH, N], gains: W[N // 2 + 1], kernel: W[N]):
     KIND = choose("filter", "power", "convolution", "shift", "inverse", "plane")
     signal: W[BATCH, N] = prepared(x)
     if KIND == "power" or (KIND == "plane" and not BATCH):
-        y: W[BATCH, N] = jnp.log1p(jnp.abs(jnp.fft.rfft(signal, axis=-1)))
+        modes = jnp.fft.rfft(signal, axis=-1)
+        y: W[BATCH, N] = choose(
+            jnp.log1p(jnp.abs(modes)),
+            jnp.square(jnp.abs(modes)) / N,
+            jnp.abs(modes),
+            10.0 * jnp.log10(jnp.abs(modes) ** 2 + 1e-2),
+        )
     elif KIND == "filter":
-        filtered = jnp.fft.rfft(signal) * gains
+        filtered = jnp.fft.rfft(signal) * choose(
+            gains, jax.nn.sigmoid(gains), (jnp.abs(gains) < 1.0)
+        )
         y: W[BATCH, N] = jnp.fft.irfft(filtered, n=N)
     elif KIND == "convolution":
         product = jnp.fft.fft(signal) * jnp.fft.fft(kernel)
@@ -264,11 +298,13 @@ def spectrum_KIND(x: W[BATCH, N], gains: W[N // 2 + 1], kernel: W[N]):
         modes = jnp.fft.fftshift(jnp.fft.fft(signal), axes=-1)
         y: W[BATCH, N] = choose(jnp.real(modes) + jnp.imag(modes), jnp.abs(modes), jnp.imag(modes))
     elif KIND == "inverse":
-        phases = jnp.exp(2j * jnp.pi * signal / 8.0).astype(jnp.C)
+        phases = jnp.exp(2j * jnp.pi * kernel).astype(jnp.C)
         y: W[BATCH, N] = jnp.abs(jnp.fft.ifft(signal * phases))
     else:
-        y: W[BATCH, N] = jnp.abs(jnp.fft.fft2(signal)) / 4.0
-    return more(y)
+        y: W[BATCH, N] = choose(
+            jnp.abs(jnp.fft.fft2(signal)), jnp.log1p(jnp.abs(jnp.fft.fft2(signal)))
+        )
+    return more(y, most=2)
 
 
 @template("eigenvalues of general matrices", "linear algebra", 2)
@@ -292,7 +328,10 @@ def eigenvalue_KIND(x: W[BATCH, N, N, "definite"], coupling: W[BATCH, N, N, "uni
     elif KIND == "gap":
         y: W[BATCH] = jnp.ptp(jnp.abs(spectrum), axis=-1)
     elif KIND == "trace":
-        y: W[BATCH] = jnp.real(jnp.mean(jnp.exp(spectrum / 4.0), axis=-1))
+        y: W[BATCH] = choose(
+            jnp.real(jnp.sum(jnp.exp(-spectrum), axis=-1)),
+            jnp.real(jnp.sum(1.0 / spectrum, axis=-1)),
+        )
     else:
-        y: W[BATCH, N] = jnp.sort(jnp.log(jnp.abs(spectrum) + 0.1), axis=-1)
-    return more(y)
+        y: W[BATCH, N] = jnp.sort(jnp.log(jnp.abs(spectrum)), axis=-1)
+    return more(y, most=2)

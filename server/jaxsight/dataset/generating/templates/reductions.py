@@ -4,22 +4,108 @@ from __future__ import annotations
 
 from jaxsight.dataset.generating.snippets import template
 
+STATISTICS = {
+    ("pair_of_moments", "Compute two statistics"): "",
+    ("range_and_mean", "Summarize values in two numbers"): "",
+    ("first_and_second", "Compare two statistics"): "",
+    ("covariance", "Compute covariances"): """
+        centered = source - jnp.mean(source, axis=A, keepdims=True)
+        choose(
+            jnp.mean(centered * (y - jnp.mean(y, axis=A, keepdims=True)), axis=A),
+            jnp.mean(source * y, axis=A) - jnp.mean(source, axis=A) * jnp.mean(y, axis=A),
+            jnp.sum(centered * y, axis=A) / S[A],
+        )
+        """,
+    ("correlation", "Compute correlations"): """
+        left = source - jnp.mean(source, axis=A, keepdims=True)
+        right = y - jnp.mean(y, axis=A, keepdims=True)
+        scale = jnp.sqrt(jnp.sum(left**2, axis=A) * jnp.sum(right**2, axis=A) + EPSILON)
+        jnp.sum(left * right, axis=A) / scale
+        """,
+    ("weighted_mean", "Compute weighted means"): """
+        total = jnp.sum(weights)
+        choose(
+            jnp.sum(broadcast * source, axis=A) / total,
+            jnp.average(source, axis=A, weights=weights),
+            jnp.tensordot(source, weights / total, axes=(A, 0)),
+        )
+        """,
+    ("weighted_variance", "Compute weighted variances"): """
+        shares = broadcast / jnp.sum(weights)
+        mean = jnp.sum(shares * source, axis=A, keepdims=True)
+        jnp.sum(shares * choose((source - mean) ** 2, jnp.abs(source - mean)), axis=A)
+        """,
+    ("standard_error", "Compute standard errors"): """
+        choose(
+            jnp.std(source, axis=A) / jnp.sqrt(S[A]),
+            jnp.sqrt(jnp.var(source, axis=A) / S[A]),
+            jnp.std(source, axis=A, ddof=1) / jnp.sqrt(S[A]),
+        )
+        """,
+    ("pooled_t", "Compute t statistics of two samples"): """
+        gap = jnp.mean(source, axis=A) - jnp.mean(y, axis=A)
+        spread = jnp.var(source, axis=A) + jnp.var(y, axis=A)
+        choose(
+            gap / jnp.sqrt(spread / S[A] + EPSILON), gap * lax.rsqrt(spread + EPSILON),
+            gap / jnp.sqrt(spread + EPSILON),
+        )
+        """,
+    ("slope", "Fit slopes of lines"): """
+        left = source - jnp.mean(source, axis=A, keepdims=True)
+        choose(
+            jnp.sum(left * y, axis=A) / (jnp.sum(left**2, axis=A) + EPSILON),
+            jnp.mean(y, axis=A) - jnp.sum(left * y, axis=A) / (jnp.sum(left**2, axis=A) + EPSILON),
+        )
+        """,
+    ("rmse", "Compute errors of predictions"): """
+        errors = choose(source - y, y - source)
+        choose(
+            jnp.sqrt(jnp.mean(errors**2, axis=A) + EPSILON), jnp.mean(jnp.abs(errors), axis=A),
+            1.0 - jnp.sum(errors**2, axis=A) / (jnp.sum(y**2, axis=A) + EPSILON),
+            jnp.sqrt(jnp.mean(jnp.square(errors), axis=A)) / (jnp.std(y, axis=A) + EPSILON),
+        )
+        """,
+    ("log_mean_exp", "Average in log space"): """
+        choose(
+            jax.nn.logsumexp(source, axis=A) - jnp.log(S[A]),
+            jax.nn.logsumexp(source, axis=A, b=broadcast),
+            jnp.log(jnp.mean(jnp.exp(source - y), axis=A)),
+        )
+        """,
+    ("soft_extremes", "Compute smooth extreme values"): """
+        probabilities = jax.nn.softmax(choose(source, -source, 3.0 * source), axis=A)
+        choose(jnp.sum(probabilities * source, axis=A), jnp.sum(probabilities * y, axis=A))
+        """,
+    ("sharpe_ratio", "Compute ratios of means to deviations"): """
+        excess = choose(source - y, source)
+        choose(
+            jnp.mean(excess, axis=A) / (jnp.std(excess, axis=A) + EPSILON),
+            jnp.mean(excess, axis=A) * lax.rsqrt(jnp.var(excess, axis=A) + EPSILON),
+            jnp.mean(excess, axis=A) / (jnp.mean(jnp.maximum(-excess, 0.0), axis=A) + 0.1),
+        )
+        """,
+}
+"""Names and titles of statistics along an axis, with their lines."""
+
 
 @template("statistics", "reductions", 3)
-def NAME_of_axis_A(x: F[S]):
-    """Compute statistics over axis A."""
-    S, NAME = shape(1, 5, 32), choose("statistics", "summary", "moments")
-    A, COUNT = between(0, len(S) - 1), between(1, 3)
-    source: F[S] = prepared(x)
-    total: F[S[1:]] = reduced(source, axis=A)
-    for K in range(COUNT):
-        inner_K: F[S] = choose(mapped(x), prepared(source))
-        other_K: F[S[1:]] = reduced(inner_K, axis=A)
-        total: F[S[1:]] = binary(total, other_K)
-    if chance(0.25):
-        rest: F[S[1:]] = reduced(x, axis=A)
-        return total, rest
-    return more(total, most=2)
+def NAME(x: F[S], y: F[S], weights: F[S[A], "positive"]):
+    """TITLE."""
+    S, EPSILON = shape(1, 5, 32), choose(1e-3, 1e-2)
+    A = between(0, len(S) - 1)
+    NAME, TITLE = choose(*STATISTICS)
+    LINES = STATISTICS[(NAME, TITLE)]
+    source: F[S] = choose(x, x, prepared(x))
+    broadcast = choose(
+        weights.reshape(*([1] * A), S[A], *([1] * (len(S) - A - 1))),
+        jnp.expand_dims(weights, tuple([K for K in range(len(S)) if K != A])),
+    )
+    if NAME in ("pair_of_moments", "range_and_mean", "first_and_second"):
+        first: F[S[1:]] = reduced(source, axis=A)
+        second: F[S[1:]] = reduced(x, axis=A)
+        return choose((first, second), jnp.stack([first, second]), first - second, first * second)
+    z: F[S[1:]] = formula(LINES)
+    return more(z, most=1)
 
 
 @template("bitwise reduction", "reductions", 5)
@@ -55,7 +141,7 @@ def reduce_NAME(x: W[S]):
         ("compound", "compound growth"),
         ("add_velocities", "relativistic addition of velocities"),
     )
-    source: W[S] = jnp.tanh(choose(x, prepared(x)))
+    source: W[S] = choose(jnp.tanh(x), 0.5 * jnp.tanh(x), jnp.clip(x, -0.9, 0.9))
 
     def FUNCTION(left, right):
         if FUNCTION == "hypotenuse":
@@ -72,14 +158,12 @@ def reduce_NAME(x: W[S]):
 
 @template("cumulative", "reductions")
 def running_NAME(x: F[S]):
-    """Compute cumulative functions of a series."""
+    """Follow a NAME as it goes on."""
     S, NAME = shape(1, 4, 24), choose("series", "path", "curve", "profile")
     y: F[S] = scanned(prepared(x))
-    if chance(0.5):
+    if chance(0.3):
         y: F[S] = scanned(y)
-    if chance(0.4):
-        y: F[S] = mapped(y)
-    return more(y, x, most=3)
+    return more(y, most=1)
 
 
 @template("integer cumulative", "reductions", 3)
@@ -119,22 +203,26 @@ def order_by_KIND(x: F[S, N], payload: F[S, N]):
         best, where = (
             choose(lax.top_k(x, K), lax.top_k(x, K)) if KIND == "top" else lax.approx_max_k(x, K)
         )
-        y: F[S, K] = best + choose(0.1, 0.5) * where.astype(jnp.F)
+        if chance(0.5):
+            return best, where
+        y: F[S, K] = choose(best, best - jnp.mean(x, axis=-1, keepdims=True), jax.nn.softmax(best))
     elif KIND == "key":
         ordered, carried = lax.sort((x, payload), num_keys=1)
         if chance(0.5):
             return carried, jnp.max(ordered, axis=-1)
-        y: F[S, N] = carried + 0.1 * ordered
+        y: F[S, N] = choose(carried, jnp.cumsum(carried, axis=-1), carried * ordered)
     elif KIND == "rank":
         ranks = jnp.argsort(jnp.argsort(x, axis=-1), axis=-1).astype(jnp.F)
-        y: F[S, N] = choose(x + 0.5 * ranks, jnp.tanh(x) * ranks)
+        y: F[S, N] = choose(ranks / N, x * ranks, ranks - 0.5 * N + x, payload * ranks)
     elif KIND == "quantile":
         wide = x.astype(jnp.float32)
         y: F32[S] = jnp.quantile(wide, choose(0.25, 0.5, 0.75, 0.9), axis=-1)
     else:
         edges = jnp.linspace(-3.0, 3.0, BINS, dtype=jnp.F)
         bucket = choose(jnp.searchsorted(edges, x), jnp.digitize(x, edges))
-        y: F[S, N] = x + 0.1 * bucket.astype(jnp.F)
+        y: F[S, N] = choose(
+            x - edges[jnp.clip(bucket, 0, BINS - 1)], bucket.astype(jnp.F) * payload
+        )
     return more(y, most=3)
 
 
@@ -204,11 +292,11 @@ def KIND_NAME(x: F[S], y: F[S]):
     left: F[S] = prepared(x)
     right: F[S] = prepared(y)
     if KIND == "squared":
-        terms: F[S] = (left - right) ** 2 / 4.0
+        terms: F[S] = choose((left - right) ** 2, 0.5 * jnp.square(left - right))
     elif KIND == "absolute":
         terms: F[S] = jnp.abs(left - right)
     elif KIND == "chebyshev":
-        terms: F[S] = jnp.maximum(jnp.abs(left), jnp.abs(right))
+        return jnp.max(jnp.abs(left - right), axis=A)
     elif KIND == "cosine":
         norms = jnp.linalg.norm(left) * jnp.linalg.norm(right) + 1e-1
         terms: F[S] = left * right / norms
@@ -222,22 +310,37 @@ def KIND_NAME(x: F[S], y: F[S]):
     elif KIND == "log_cosh":
         terms: F[S] = jnp.log(jnp.cosh(jnp.clip(left - right, -4.0, 4.0)))
     else:
-        terms: F[S] = jax.nn.relu(1.0 - left * right) + 0.1 * left
-    total: F[S[1:]] = reduced(terms, axis=A)
-    if A is None:
-        return total
-    return more(total, most=3)
+        terms: F[S] = choose(jax.nn.relu(1.0 - left * right), jnp.maximum(0.0, 1.0 - left * right))
+    if chance(0.3):
+        return choose(jnp.sum(terms), jnp.mean(terms), terms, jnp.mean(terms, axis=-1))
+    total: F[S[1:]] = choose(
+        jnp.mean(terms, axis=0),
+        jnp.sum(terms, axis=0),
+        jnp.sqrt(jnp.sum(terms, axis=0) + 1e-2),
+        jnp.max(terms, axis=0),
+        jnp.sqrt(jnp.abs(jnp.mean(terms, axis=0)) + 1e-3),
+    )
+    return more(total, most=1)
 
 
 @template("normalisation", "reductions")
-def normalize_NAME(x: F[S]):
-    """Compute normalised values and functions of them."""
+def normalize_NAME(x: F[S], scale: F[S[-1:]], shift: F[S[-1:]]):
+    """Normalise NAME."""
     S, NAME = shape(1, 4, 24), choose("rows", "features", "scores")
-    y: F[S] = normalised(prepared(x))
-    y: F[S] = mapped(y)
-    if chance(0.5):
-        y: F[S] = normalised(y)
-    return more(y, x, most=3)
+    KIND = choose("one", "one", "groups", "affine", "two", "clipped")
+    if KIND == "groups":
+        flat: F[S[0], 2] = x.reshape(S[0], -1)
+        y: F[S[0], 2] = normalised(flat)
+        return more(y, most=1)
+    source: F[S] = prepared(x)
+    y: F[S] = normalised(source)
+    if KIND == "affine":
+        y: F[S] = choose(y * scale + shift, scale * y, y * (1.0 + scale), y + shift)
+    elif KIND == "clipped":
+        y: F[S] = choose(jnp.clip(y, -1.0, 1.0), jnp.maximum(y, 0.0), 0.5 * (1.0 + lax.erf(y)))
+    elif KIND == "two":
+        y: F[S] = choose(y - jnp.mean(y, axis=-1, keepdims=True), jnp.square(y), y * x)
+    return more(y, most=1)
 
 
 @template("selection", "reductions", 4)
@@ -260,8 +363,7 @@ def KIND_along_axis(x: D[S]):
         place: I64[S[1:]] = jnp.count_nonzero(mask, axis=A)
     if D == F and chance(0.6):
         values: F[S[1:]] = reduced(x, axis=A)
-        y: F[S[1:]] = values + 0.1 * place.astype(jnp.F)
-        return more(y, most=3)
+        return choose((values, place), (place, values), values * place.astype(jnp.F))
     return more(place, most=2)
 
 
@@ -289,7 +391,8 @@ def nearest_KIND_by_NAME(points: W[N, M], centers: W[K, M]):
     elif KIND == "cost":
         y: W[N] = jnp.take_along_axis(distances, nearest[:, None], axis=1)[:, 0]
     elif KIND == "counts":
-        y: W[K] = jnp.bincount(nearest, length=K).astype(jnp.W)
+        counts = jnp.bincount(nearest, length=K).astype(jnp.W)
+        y: W[K] = choose(counts * jnp.mean(distances, axis=0), counts - jnp.sum(centers, axis=-1))
     elif KIND == "update":
         sums = jax.ops.segment_sum(points, nearest, num_segments=K)
         members = jnp.bincount(nearest, length=K)[:, None]
@@ -308,6 +411,6 @@ def check_NAME(x: F[S]):
     valid = choose(
         jnp.all(mask, axis=A, keepdims=True), jnp.expand_dims(lax.reduce_and(mask, axes=(A,)), A)
     )
-    scaled: F[S] = mapped(x)
-    y: F[S] = jnp.where(valid, scaled, choose(0.5, 0.2) * x)
-    return more(y)
+    scaled: F[S] = choose(mapped(x, 1), x)
+    y: F[S] = jnp.where(valid, scaled, choose(0.0, 0.5 * x, jnp.zeros_like(x), -1.0))
+    return more(y, most=1)

@@ -6,17 +6,17 @@ from jaxsight.dataset.generating.snippets import template
 
 
 @template("custom_jvp", "custom rules", 3)
-def NAME_with_jvp(x: F[S]):
+def NAME_with_jvp(x: F[S], shift: F[S], scale: F[()]):
     """Apply NAME with its own rule for forward derivatives."""
     S = shape(0, 4, 16)
     NAME, VALUE, SLOPE = choose(
         ("softsign", "x / (1.0 + jnp.abs(x))", "1.0 / (1.0 + jnp.abs(x)) ** 2"),
         ("log1pexp", "jnp.logaddexp(x, 0.0)", "jax.nn.sigmoid(x)"),
-        ("safe_sqrt", "jnp.sqrt(jnp.square(x) + 0.1)", "x / jnp.sqrt(jnp.square(x) + 0.1)"),
-        ("hard_step", "jnp.where(x > 0.0, 1.0, 0.1) * x", "jnp.where(x > 0.0, 1.0, 0.1)"),
+        ("smooth_abs", "jnp.sqrt(jnp.square(x) + 0.01)", "x / jnp.sqrt(jnp.square(x) + 0.01)"),
+        ("leaky_relu", "jnp.where(x > 0.0, x, 0.1 * x)", "jnp.where(x > 0.0, 1.0, 0.1)"),
         ("soft_clip", "jnp.tanh(x)", "1.0 - jnp.tanh(x) ** 2"),
         ("bump", "jnp.exp(-jnp.square(x))", "-2.0 * x * jnp.exp(-jnp.square(x))"),
-        ("cube", "0.1 * x ** 3", "0.3 * x ** 2"),
+        ("cube", "x ** 3", "3.0 * x ** 2"),
         ("wave", "jnp.sin(2.0 * x)", "2.0 * jnp.cos(2.0 * x)"),
         ("leaky", "jnp.maximum(x, 0.1 * x)", "jnp.where(x > 0.0, 1.0, 0.1)"),
     )
@@ -37,16 +37,25 @@ def NAME_with_jvp(x: F[S]):
         else:
             NAME.defjvps(lambda tangent, answer, x: tangent * SLOPE)
 
-    inner: F[S] = jnp.tanh(mapped(x))
-    y: F[S] = NAME(choose(inner, x, 0.5 * x))
-    if chance(0.4):
-        y: F[S] = y + choose(NAME(0.5 * y), jax.grad(lambda u: jnp.sum(NAME(u)))(x))
-    z: F[S] = y + 0.1 * choose(x, jnp.sin(x))
-    return more(z, x, most=3)
+    y: F[S] = NAME(choose(x, x, 2.0 * x, x - shift, scale * x))
+    KIND = choose("value", "value", "grad", "jvp", "residual", "loss", "twice")
+    if KIND == "grad":
+        y: F[S] = jax.grad(lambda u: jnp.sum(choose(NAME(u), NAME(u) * shift, NAME(u) ** 2)))(x)
+    elif KIND == "jvp":
+        return jax.jvp(NAME, (x,), (choose(shift, jnp.ones_like(x)),))
+    elif KIND == "residual":
+        y: F[S] = choose(x + y, y - x, y * x, y * shift)
+    elif KIND == "loss":
+        return choose(
+            jnp.mean(y), jnp.sum(jnp.square(y - shift)), jnp.mean((y - shift) ** 2), jnp.sum(y)
+        )
+    elif KIND == "twice":
+        y: F[S] = NAME(choose(y, y - shift, -y))
+    return more(y, most=2)
 
 
 @template("custom_vjp", "custom rules", 3)
-def NAME_with_vjp(x: F[S], gain: F[()]):
+def NAME_with_vjp(x: F[S], shift: F[S], gain: F[()]):
     """Apply NAME with its own rule for reverse derivatives."""
     S, SCALED = shape(0, 4, 16), chance(0.3)
     NAME, VALUE, SLOPE = choose(
@@ -92,11 +101,19 @@ def NAME_with_vjp(x: F[S], gain: F[()]):
     if SCALED:
         y: F[S] = NAME(x, gain)
     else:
-        y: F[S] = NAME(choose(x, 0.5 * x, jnp.sin(x)))
-    if not SCALED and chance(0.4):
-        y: F[S] = y + choose(NAME(0.5 * y), jax.grad(lambda u: jnp.sum(NAME(u)))(x))
-    z: F[S] = y + 0.1 * choose(x, jnp.sin(x))
-    return more(z, x)
+        y: F[S] = NAME(choose(x, x, 2.0 * x, x - shift))
+    KIND = choose("value", "value", "grad", "residual", "loss", "twice")
+    if KIND == "grad" and not SCALED:
+        y: F[S] = jax.grad(lambda u: jnp.sum(choose(NAME(u), NAME(u) * shift, NAME(u) ** 2)))(x)
+    elif KIND == "residual":
+        y: F[S] = choose(x + y, y - x, y * x, y * shift)
+    elif KIND == "loss":
+        return choose(
+            jnp.mean(y), jnp.sum(jnp.square(y - shift)), jnp.mean((y - shift) ** 2), jnp.sum(y)
+        )
+    elif KIND == "twice" and not SCALED:
+        y: F[S] = NAME(choose(y, y - shift, -y))
+    return more(y, most=2)
 
 
 @template("checkpoint", "custom rules", 3)
@@ -114,8 +131,9 @@ def rematerialised_NAME(x: F[S], weights: F[S]):
 
             @jax.checkpoint
             def NAME(u: F[S], v: F[S]):
-                inner_value: F[S] = smooth(u, v)
-                return checkpoint_name(inner_value, "NAME_out")
+                hidden: F[S] = smooth(u, v)
+                saved: F[S] = checkpoint_name(hidden, "NAME_out")
+                return choose(saved, activated(saved), saved * u)
         else:
 
             @choose(jax.checkpoint, jax.remat)
@@ -123,16 +141,24 @@ def rematerialised_NAME(x: F[S], weights: F[S]):
                 return smooth(u, v)
 
     y: F[S] = NAME(x, weights)
-    if chance(0.5):
-        y: F[S] = NAME(jnp.tanh(y), weights)
-    if chance(0.5):
-        y: F[S] = y + jax.grad(lambda u: jnp.mean(NAME(u, weights)))(x)
-    z: F[S] = y + 0.1 * x
-    return more(z, x, most=3)
+    if chance(0.4):
+        y: F[S] = choose(NAME(y, weights), x + NAME(y, weights), NAME(y, x))
+    KIND = choose("value", "grad", "both", "loss")
+    if KIND == "grad":
+        return choose(
+            jax.grad(lambda u: jnp.mean(NAME(u, weights)))(x),
+            jax.grad(lambda w: jnp.sum(jnp.square(NAME(x, w))))(weights),
+            weights - 0.1 * jax.grad(lambda w: jnp.mean(NAME(x, w) ** 2))(weights),
+        )
+    if KIND == "both":
+        return jax.value_and_grad(lambda u: jnp.mean(choose(NAME(u, weights), NAME(u, y) ** 2)))(x)
+    if KIND == "loss":
+        return choose(jnp.mean(jnp.square(y)), jnp.mean((y - weights) ** 2), jnp.sum(y))
+    return more(y, x, most=1)
 
 
 @template("wrapped calls", "custom rules", 18)
-def NAME(x: W[S]):
+def NAME(x: W[S], bias: W[S]):
     """TITLE."""
     S = shape(0, 3, 12)
     KIND, NAME, TITLE = choose(
@@ -156,14 +182,14 @@ def NAME(x: W[S]):
         ("reshard", "replicate_features", "Replicate intermediate values over a mesh"),
     )
     DEFAULTS = between(8, 20)
-    y: W[S] = mapped(x, 2)
-    inner: W[S] = y + 0.5 * x
+    y: W[S] = choose(mapped(x, 2), activated(x))
+    inner: W[S] = choose(y, y, x + y, y - bias, y * bias, x - bias, binary(x, bias))
     with module:
         if KIND == "composite":
 
             @partial(lax.composite, name="example.squash")
             def squash(x):
-                return choose(jnp.tanh(x), x / (1.0 + jnp.abs(x)), jnp.sin(x) * x)
+                return choose(jnp.tanh(x), x / (1.0 + jnp.abs(x)), x * jax.nn.sigmoid(x))
         elif KIND == "callback":
 
             def on_host(x):
@@ -173,29 +199,34 @@ def NAME(x: W[S]):
             MESH = jax.make_mesh((1,), ("data",), axis_types=(AxisType.Explicit,))
     if KIND == "barrier":
         first, second = lax.optimization_barrier((inner, x))
-        z: W[S] = choose(first - 0.5 * second, first * jnp.tanh(second))
+        z: W[S] = choose(first + second, first - second, first * second)
     elif KIND == "scope":
         with jax.named_scope("stage"):
-            z: W[S] = mapped(inner, 2)
-            z = z + 1.0
+            z: W[S] = choose(mapped(inner, 2), activated(inner))
+            z = choose(z + x, z * x, 0.5 * z)
     elif KIND == "composite":
         z: W[S] = squash(inner)
     elif KIND == "callback":
         result_type = jax.ShapeDtypeStruct(inner.shape, inner.dtype)
         z: W[S] = jax.pure_callback(on_host, result_type, inner, vmap_method="sequential")
     elif KIND == "stop":
-        z: W[S] = inner * lax.stop_gradient(jnp.tanh(inner))
+        z: W[S] = choose(
+            inner * lax.stop_gradient(jax.nn.sigmoid(inner)),
+            x - lax.stop_gradient(inner),
+            x + lax.stop_gradient(inner - x),
+            inner / (lax.stop_gradient(jnp.abs(inner)) + 0.1),
+        )
     elif KIND == "copy":
         z: W[S] = choose(jnp.array(inner, copy=True), jnp.copy(inner))
     elif KIND == "device_put":
         z: W[S] = jax.device_put(inner)
     elif KIND == "sink":
         lax.dce_sink(inner)
-        z: W[S] = jnp.sin(inner)
+        z: W[S] = choose(activated(x), binary(x, bias), smooth(x))
     elif KIND == "root":
 
         def residual(v):
-            return v + 0.5 * jnp.tanh(v) - inner
+            return choose(v + 0.5 * jnp.tanh(v) - inner, v + 0.3 * jnp.sin(v) - inner)
 
         def solve_with(f, start):
             return lax.fori_loop(0, DEFAULTS, lambda _, v: v - 0.6 * f(v), start)
@@ -218,11 +249,11 @@ def NAME(x: W[S]):
         def forward(residual, v):
             return residual * v
 
-        weights = lax.stop_gradient(jnp.tanh(inner))
+        weights = lax.stop_gradient(inner)
         z: W[S] = linear_call(forward, forward, weights, x)
     elif KIND == "token":
         lax.after_all(lax.create_token())
-        z: W[S] = jnp.cos(inner) + inner
+        z: W[S] = choose(activated(inner), smooth(inner), inner + x)
     elif KIND == "reshard":
         sharding = NamedSharding(MESH, PartitionSpec())
         z: W[S] = jax.reshard(inner, sharding)
@@ -230,17 +261,21 @@ def NAME(x: W[S]):
         z: W[S] = jnp.empty_like(inner).at[...].set(inner)
     else:
         both = jnp.stack([inner, x])
-        first, second = jnp.unstack(both * both)
-        z: W[S] = first - jnp.tanh(second)
-    total: W[S] = z + 0.1 * x
-    return more(total, x)
+        first, second = jnp.unstack(
+            choose(jax.nn.softmax(both, axis=0), both**2, jnp.cumsum(both, 0))
+        )
+        z: W[S] = choose(
+            first - second, first * x + second * inner, jnp.sqrt(first + second + 1e-3)
+        )
+    total: W[S] = choose(z, z, x + z, z - bias, z * x)
+    return more(total, most=2)
 
 
 @template("composites", "custom rules", 3)
 def composite_NAME(x: W[S], gains: W[S, "unit"]):
     """Call NAME as one operation."""
     S, PAIR = shape(1, 3, 12), chance(0.4)
-    NAME = choose("squash", "activation", "block", "scaled_tanh", "gate_values")
+    NAME = choose("squash", "activation", "block", "response", "gate_values")
     DOMAIN, VERSION = choose("example", "model", "my_library"), between(1, 2)
     source: W[S] = prepared(x)
     with module:
@@ -253,36 +288,42 @@ def composite_NAME(x: W[S], gains: W[S, "unit"]):
 
             @partial(lax.composite, name="DOMAIN.NAME")
             def NAME(v: W[S]):
-                return mixed(v)
+                return choose(mixed(v), activated(v), normalised(v))
 
     y: W[S] = NAME(source, gains) if PAIR else NAME(source)
-    total: W[S] = y + 0.1 * x
-    return more(total, x)
+    total: W[S] = choose(y, y, x + y, gains * y)
+    return more(total, most=2)
 
 
 @template("barriers and sinks", "custom rules", 3)
-def KIND_between_NAME(x: F[S]):
-    """Keep the compiler from removing or moving work (KIND)."""
-    S, NAME = shape(1, 3, 16), choose("values", "stages", "parts")
-    KIND = choose("sink", "sink", "sink", "barrier", "pair", "stages")
+def NAME(x: F[S], y: F[S]):
+    """TITLE."""
+    S = shape(1, 3, 16)
+    KIND, NAME, TITLE = choose(
+        *(("sink", "forward_with_statistics", "Keep statistics from being removed"),),
+        *(("sink", "forward_with_diagnostics", "Keep a diagnostic that nothing reads"),),
+        *(("sink", "keep_intermediate", "Keep intermediate values from being removed"),),
+        *(("barrier", "separate_stages", "Keep two stages from being fused"),),
+        *(("pair", "synchronise", "Compute two values before either is used"),),
+        *(("stages", "staged_update", "Keep the stages of an update apart"),),
+    )
     source: F[S] = prepared(x)
     if KIND == "sink":
-        diagnostic = choose(reduced(source), normalised(source))
+        diagnostic = choose(reduced(source), reduced(source, axis=0), normalised(source))
         lax.dce_sink(diagnostic)
-        y: F[S] = mapped(source, 3)
+        z: F[S] = choose(mapped(source, 3), binary(source, y), activated(source), smooth(source, y))
     elif KIND == "barrier":
-        first: F[S] = mapped(source, 2)
+        first: F[S] = choose(activated(source), normalised(source), smooth(source, y))
         kept: F[S] = lax.optimization_barrier(first)
-        y: F[S] = mapped(kept, 2)
+        z: F[S] = choose(mapped(kept), kept - x, binary(kept, y))
     elif KIND == "pair":
-        one: F[S] = mapped(source)
-        other: F[S] = mapped(x, 2)
+        one: F[S] = choose(activated(source), mapped(source, 2))
+        other: F[S] = choose(activated(y), mapped(y, 2))
         left, right = lax.optimization_barrier((one, other))
-        y: F[S] = choose(left - right, left * jnp.tanh(right), left + 0.5 * right)
+        z: F[S] = choose(left - right, left * right, left + right, jnp.maximum(left, right))
     else:
-        first: F[S] = mapped(source)
+        first: F[S] = choose(binary(source, y), smooth(source))
         held: F[S] = lax.optimization_barrier(first)
-        second: F[S] = mapped(held)
-        y: F[S] = lax.optimization_barrier(second) - 0.5 * x
-    total: F[S] = y + 0.1 * x
-    return more(total, x, most=3)
+        second: F[S] = choose(activated(held), normalised(held))
+        z: F[S] = choose(x + lax.optimization_barrier(second), lax.optimization_barrier(second) - y)
+    return more(z, most=1)

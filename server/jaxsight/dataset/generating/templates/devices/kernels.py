@@ -25,13 +25,15 @@ def fused_NAME(x: D[N, C], y: D[N, C], bias: D[1, C]):
                 values: D[ROWS, C] = x_ref[...]
                 others: D[ROWS, C] = y_ref[...]
                 inputs: D[ROWS, C] = values + bias_ref[...]
-                inner: D[ROWS, C] = settled(inputs)
-                gates: D[ROWS, C] = settled(others)
+                inner: D[ROWS, C] = activated(inputs, "kernel")
                 out_ref[...] = choose(
-                    inner * jax.nn.sigmoid(gates),
-                    inner + 0.5 * gates,
-                    jnp.maximum(inner, gates),
-                    inner * jnp.tanh(gates) + values,
+                    inner * others,
+                    inner + others,
+                    inner * jax.nn.sigmoid(others),
+                    values + inner * others,
+                    others + 0.5 * (inner - others),
+                    jnp.maximum(inner, others),
+                    inner * jax.nn.silu(others),
                 )
         else:
 
@@ -39,13 +41,17 @@ def fused_NAME(x: D[N, C], y: D[N, C], bias: D[1, C]):
                 """Combine a block of rows of two arrays."""
                 values: D[ROWS, C] = x_ref[...]
                 others: D[ROWS, C] = y_ref[...]
-                inner: D[ROWS, C] = settled(values)
-                gates: D[ROWS, C] = settled(others)
+                inner: D[ROWS, C] = activated(values, "kernel")
                 out_ref[...] = choose(
-                    inner * jax.nn.sigmoid(gates),
-                    inner - 0.5 * gates,
+                    inner * others,
+                    inner + others,
                     jnp.where(others > 0.0, inner, 0.1 * values),
-                    inner * jnp.exp(-jnp.abs(gates)),
+                    inner * jax.nn.sigmoid(others),
+                    others + 0.1 * (inner - others),
+                    values * others + inner,
+                    inner * jnp.exp(-jnp.abs(others)),
+                    jnp.square(inner - others),
+                    inner * jnp.tanh(others),
                 )
 
     rows = pl.BlockSpec((ROWS, C), lambda i: (i, 0))
@@ -74,8 +80,16 @@ def tiled_NAME(x: F32[M * TILES, K * STEPS], y: F32[K * STEPS, N * COLUMNS]):
 
             def NAME_kernel(x_ref, y_ref, out_ref):
                 """Compute a tile of the product."""
-                product: F32[M, N] = jnp.dot(x_ref[...], y_ref[...]) / choose(2.0, 4.0, 8.0)
-                out_ref[...] = choose(settled(product), product)
+                product: F32[M, N] = choose(
+                    jnp.dot(x_ref[...], y_ref[...]),
+                    jnp.dot(x_ref[...], y_ref[...]) / choose(4.0, 8.0),
+                    x_ref[...] @ y_ref[...],
+                )
+                out_ref[...] = choose(
+                    activated(product, "kernel"),
+                    product,
+                    product - jnp.mean(product, axis=-1, keepdims=True),
+                )
         else:
 
             def NAME_kernel(x_ref, y_ref, out_ref):
@@ -87,8 +101,12 @@ def tiled_NAME(x: F32[M * TILES, K * STEPS], y: F32[K * STEPS, N * COLUMNS]):
 
                 zeros = jnp.zeros(out_ref.shape, jnp.float32)
                 product: F32[M, N] = lax.fori_loop(0, STEPS, add_block, zeros)
-                scaled: F32[M, N] = product / choose(2.0, 4.0, 8.0)
-                out_ref[...] = choose(settled(scaled), scaled)
+                scaled: F32[M, N] = choose(product / choose(4.0, 8.0), product)
+                out_ref[...] = choose(
+                    activated(scaled, "kernel"),
+                    scaled,
+                    scaled - jnp.max(scaled, axis=-1, keepdims=True),
+                )
 
     call = pl.pallas_call(
         NAME_kernel,
@@ -102,14 +120,14 @@ def tiled_NAME(x: F32[M * TILES, K * STEPS], y: F32[K * STEPS, N * COLUMNS]):
         interpret=jax.default_backend() == "cpu",
     )
     product: F32[M * TILES, N * COLUMNS] = call(x, y)
-    return more(product)
+    return more(product, style="layer")
 
 
 @template("row kernel", "pallas", 3)
 def KIND_rows(x: D[N, C], scale: D[1, C]):
     """Apply KIND to the rows of a block, in a kernel."""
     D, C, ROWS = dtype("float32", "float32", "bfloat16"), choose(16, 32, 64, 128), choose(8, 16, 32)
-    BLOCKS, EPSILON, SCALED = choose(1, 2, 4, 8), choose(1e-2, 1e-3), chance(0.5)
+    BLOCKS, EPSILON, SCALED = choose(1, 2, 4, 8), choose(1e-5, 1e-3), chance(0.5)
     N = ROWS * BLOCKS
     KIND = choose("softmax", "layer_norm", "rms_norm", "log_softmax", "l2_norm")
     with module:
@@ -142,7 +160,9 @@ def KIND_rows(x: D[N, C], scale: D[1, C]):
             def KIND_kernel(x_ref, out_ref):
                 """Normalise the rows of a block."""
                 inputs: D[ROWS, C] = x_ref[...]
-                rows: D[ROWS, C] = settled(inputs)
+                rows: D[ROWS, C] = choose(
+                    inputs, inputs, activated(inputs, "kernel"), inputs / choose(0.5, 2.0)
+                )
                 out_ref[...] = KIND(rows)
 
     rows = pl.BlockSpec((ROWS, C), lambda i: (i, 0))
@@ -155,8 +175,8 @@ def KIND_rows(x: D[N, C], scale: D[1, C]):
         interpret=jax.default_backend() == "cpu",
     )
     normal: D[N, C] = call(x, scale) if SCALED else call(x)
-    y: D[N, C] = choose(normal + 0.5 * x, normal * x, normal - jnp.tanh(x))
-    return more(y, most=2)
+    y: D[N, C] = choose(normal, normal, x + normal, normal * x)
+    return more(y, most=2, style="layer")
 
 
 @template("optimizer kernel", "pallas", 2)
@@ -172,7 +192,7 @@ def KIND_update(params: F32[N, C], grads: F32[N, C], moments: F32[N, C, "positiv
             grads = grads_ref[...]
             if KIND == "signed":
                 moments = DECAY * moments_ref[...] + (1.0 - DECAY) * grads
-                step = jnp.sign(moments) * choose(0.1, 0.5)
+                step = choose(moments / (jnp.abs(moments) + 1e-2), jnp.clip(moments, -1.0, 1.0))
             elif KIND == "rmsprop":
                 moments = DECAY * moments_ref[...] + (1.0 - DECAY) * grads**2
                 step = grads * lax.rsqrt(moments + 1e-2)
@@ -198,22 +218,40 @@ def KIND_update(params: F32[N, C], grads: F32[N, C], moments: F32[N, C, "positiv
         out_shape=[like, like],
         interpret=jax.default_backend() == "cpu",
     )
-    slopes: F32[N, C] = settled(grads)
+    slopes: F32[N, C] = choose(
+        grads,
+        grads + 0.01 * params,
+        jnp.clip(grads, -1.0, 1.0),
+        normalised(grads),
+        grads / jnp.maximum(jnp.linalg.norm(grads), 1.0),
+        grads - jnp.mean(grads, axis=0),
+        0.5 * grads,
+        grads * jnp.minimum(1.0, 1.0 / jnp.sqrt(jnp.sum(grads**2) + 1e-6)),
+    )
     new_params, new_moments = call(params, slopes, moments)
-    return new_params, new_moments
+    return choose(
+        (new_params, new_moments),
+        (new_params, new_moments),
+        (new_params - params, new_moments),
+        (new_params, jnp.mean(jnp.square(new_params - params))),
+        (0.9 * params + 0.1 * new_params, new_moments),
+    )
 
 
 @template("reduction kernel", "pallas", 2)
 def block_KIND(x: F32[N, C]):
-    """Compute the KIND of each block of rows in a kernel, then that of all blocks."""
+    """Compute the TITLE of blocks of rows, then that of all blocks."""
     C, ROWS, BLOCKS = choose(16, 32, 64, 128), choose(8, 16, 32), choose(2, 4, 8)
     N, KIND = ROWS * BLOCKS, choose("sum", "max", "sum_of_squares", "mean")
+    TITLE = KIND.replace("_", " ")
     with module:
 
         def KIND_kernel(x_ref, out_ref):
             """Reduce the rows of a block."""
             inputs: F32[ROWS, C] = x_ref[...]
-            block: F32[ROWS, C] = settled(inputs)
+            block: F32[ROWS, C] = choose(
+                inputs, activated(inputs, "kernel"), jnp.square(inputs), jnp.abs(inputs)
+            )
             if KIND == "max":
                 out_ref[...] = jnp.max(block, axis=0, keepdims=True)[None]
             elif KIND == "mean":
@@ -253,7 +291,7 @@ def KIND_attention_kernel(query: F32[N, H], keys: F32[M * STEPS, H], values: F32
             query = query_ref[...] * SCALE
 
             def attend(k, carry):
-                largest, total, mixed_values = carry
+                largest, total, context = carry
                 block = pl.ds(k * M, M)
                 scores = jnp.dot(query, keys_ref[block, :].T)
                 if KIND == "capped":
@@ -262,22 +300,22 @@ def KIND_attention_kernel(query: F32[N, H], keys: F32[M * STEPS, H], values: F32
                 shrink = jnp.exp(largest - new_largest)
                 weights = jnp.exp(scores - new_largest[:, None])
                 new_total = shrink * total + jnp.sum(weights, axis=-1)
-                mixed_values = mixed_values * shrink[:, None]
-                return new_largest, new_total, mixed_values + jnp.dot(weights, values_ref[block, :])
+                context = context * shrink[:, None]
+                return new_largest, new_total, context + jnp.dot(weights, values_ref[block, :])
 
             start = (
                 jnp.full((N,), -1e9, jnp.float32),
                 jnp.zeros((N,), jnp.float32),
                 jnp.zeros((N, H), jnp.float32),
             )
-            _, total, mixed_values = lax.fori_loop(0, STEPS, attend, start)
-            out_ref[...] = mixed_values / total[:, None]
+            _, total, context = lax.fori_loop(0, STEPS, attend, start)
+            out_ref[...] = context / total[:, None]
 
     call = pl.pallas_call(
         KIND_kernel,
         out_shape=jax.ShapeDtypeStruct(query.shape, query.dtype),
         interpret=jax.default_backend() == "cpu",
     )
-    v: F32[M * STEPS, H] = settled(values)
+    v: F32[M * STEPS, H] = choose(values, values, normalised(values), activated(values))
     y: F32[N, H] = call(query, keys, v)
-    return more(y, query, most=2)
+    return more(y, query, most=2, style="layer")

@@ -1,0 +1,1 @@
+"""Templates of formulas: tables of what people compute from quantities."""
