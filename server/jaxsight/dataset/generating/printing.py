@@ -191,13 +191,13 @@ def _without_unread(
 def _without_overwritten(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a function without values that nothing reads before they change."""
     kept: list[ast.stmt] = []
-    for at, statement in enumerate(body):
+    for statement in reversed(body):
         match statement:
-            case ast.Assign([ast.Name(name)]) if _is_overwritten(name, body[at + 1 :]):
+            case ast.Assign([ast.Name(name)]) if _is_overwritten(name, kept):
                 continue
             case ast.FunctionDef(body=inner):
                 statement.body = _without_overwritten(inner)
-        kept.append(statement)
+        kept.insert(0, statement)
     return kept
 
 

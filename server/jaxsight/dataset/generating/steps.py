@@ -349,6 +349,10 @@ class Steps:
             if count == 1:
                 return [x]
         along = None if self.choices.chance(0.25) else -1 if style == "layer" else axis
+        if x.dtype not in WIDE and (x.rank == 1 or along is None):
+            return [
+                self._transformed(x, style, axis) if count == 1 else x
+            ]  # a number is too coarse
         if count == 1 and style == "data" and self.choices.chance(0.2):
             return [self.along(dict.fromkeys(PAIRS, "both"), x, along)]
         if style == "layer" and x.name not in SUMMARIES:

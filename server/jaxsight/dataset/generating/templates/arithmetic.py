@@ -86,7 +86,7 @@ def NAME(z: CPX[S], u: CPX[S], real_part: P[S], phase: P[S], detuning: P[()]):
         wave: CPX[S] = choose(
             lax.complex(real_part, phase), real_part + 1j * phase, real_part * jnp.exp(1j * phase)
         )
-        x: CPX[S] = choose(z + wave, z * wave, mixed(z, wave), z * jnp.conj(wave))
+        x: CPX[S] = choose(z * wave, jnp.conj(z) * wave, z * jnp.conj(wave))
     elif KIND == "mobius":
         x: CPX[S] = choose(
             (z - 0.5j) / (z + 4.0j + jnp.abs(z)),

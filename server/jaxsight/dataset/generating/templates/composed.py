@@ -448,13 +448,16 @@ def NAME_under_KIND(xs: F[N, S], flags: BOOL[N]):
 @template("unrolled optimisation", "nested transformations", 3)
 def optimize_NAME(start: W[S], target: W[S]):
     """Run gradient descent on the NAME in a loop."""
-    S, N, RATE = shape(0, 2, 8), between(2, 10), choose(0.1, 0.05, 0.01)
+    S, N, RATE = shape(0, 2, 8), between(2, 10), choose(0.02, 0.05, 0.01)
     NAME, FORM = choose("loss", "objective", "energy"), choose("fori", "scan", "unrolled")
 
     def NAME(u: W[S], v: W[S]):
         terms: W[S] = smooth(u, v)
-        value: F[()] = formula(LOSS)
-        return value
+        return choose(
+            jnp.mean(jnp.log1p(terms**2)),
+            jnp.mean(jnp.sqrt(1.0 + terms**2)),
+            jnp.mean(jnp.tanh(terms) ** 2),
+        )
 
     def optimize(theta):
         slope = jax.grad(NAME)

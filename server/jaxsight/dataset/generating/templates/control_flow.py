@@ -129,7 +129,7 @@ def NAME(x: F[S], y: F[S]):
 @template("masking", "conditionals")
 def NAME(x: F[S], limits: F[S], keep: BOOL[S[-1]]):
     """TITLE."""
-    S = (*shape(0, 3, 8), size(4, 16))
+    S = (*shape(0, 3, 8), size(8, 16))
     KIND, NAME, TITLE = choose(
         *(("fill", "fill_missing", "Replace values that are masked"),),
         *(("mean", "masked_mean", "Compute means of values that are kept"),),
@@ -206,7 +206,7 @@ def NAME(codes: INT[S, below(6)], x: F[S], y: F[S]):
         )
     elif KIND == "parity":
         sign = choose(1 - 2 * (codes % 2), jnp.where(codes % 2 == 0, 1, -1)).astype(x.dtype)
-        z: F[S] = choose(sign * x, x + sign * y, first * sign)
+        z: F[S] = choose(y + sign * x, x + sign * y, first * sign + y)
     else:
         levels = lax.clamp(jnp.ones_like(codes), codes, jnp.full_like(codes, 4)).astype(x.dtype)
         z: F[S] = choose(x * levels, x / levels, x**2 * levels, first + levels * y)
@@ -265,7 +265,7 @@ def NAME(x: F[S], count: INDEX[below(30)], target: F[S]):
     )
     if NAME == "halve_until_small" or NAME == "relax_until_close":
         return choose(final, final - x, jnp.square(final - target), jnp.mean(final))
-    if chance(0.4):
+    if NAME == "newton_sqrt" or chance(0.4):
         return final, done
     y: F[S] = choose(final, final - x, jnp.square(final - target))
     return more(y, most=1)

@@ -8,7 +8,7 @@ from jaxsight.dataset.generating.snippets import template
 @template("gradient of a loss", "gradients", 4)
 def NAME_LOSS(params: F[S], data: F[S], weights: F[S, "positive"]):
     """TITLE."""
-    S, RATE = shape(0, 3, 16), choose(0.01, 0.1, 0.05)
+    S, RATE = shape(1, 3, 16), choose(0.3, 0.1, 0.05)
     LOSS = choose("loss", "objective", "energy", "cost")
     KIND = choose("grad", "value_and_grad", "both", "penalised", "descent", "sharpness", "fisher")
     NAME, TITLE = {

@@ -228,4 +228,10 @@ def SIDE_by_index(values: D[K, TAIL], ids: INDEX[K, below(N)], records: D[N, TAI
         y: D[N, TAIL] = lax.scatter_SIDE(start, ids[:, None], updates, numbers)
     else:
         y: D[N, TAIL] = start.at[ids].SIDE(updates)
-    return more(y)
+    return choose(
+        y,
+        y - start,
+        jnp.where(y > start, y, 0.5 * start).astype(y.dtype),
+        y * y,
+        jnp.sum(y, axis=-1, dtype=y.dtype),
+    )

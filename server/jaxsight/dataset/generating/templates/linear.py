@@ -122,8 +122,6 @@ def KIND_of_NAME(matrix: W[BATCH, N, N, "definite"], design: W[BATCH, M, N]):
         packed, pivots, permutation = lax.linalg.lu(x)
         order = lax.linalg.lu_pivots_to_permutation(pivots, N)
         upper = jnp.triu(packed)
-        if chance(0.4):
-            return choose((packed, order), (jnp.diagonal(packed, axis1=-2, axis2=-1), permutation))
         places = choose(order, order + permutation).astype(jnp.W)[..., None]
         y: W[BATCH, N, N] = choose(
             upper * (1.0 + places), packed + places, jnp.tril(packed, -1) * places

@@ -128,9 +128,7 @@ def NAME(params: TREE, updates: TREE, scale: F[()]):
     return choose(
         result,
         result,
-        {"FIRST": result["FIRST"]},
         jax.tree.map(jnp.mean, result),
-        result["FIRST"],
         jax.tree.map(lambda leaf: choose(jnp.tanh(leaf), jnp.square(leaf), scale * leaf), result),
         jax.tree.map(lambda leaf, start: leaf - start, result, params),
     )
@@ -178,12 +176,11 @@ def NAME(params: TREE, updates: TREE, scale: F[()]):
     )
     total = choose(sum(jax.tree.leaves(terms)), jax.tree.reduce(lambda a, b: a + b, terms))
     if NAME == "tree_cosine":
-        norms = [
-            jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)) + 1e-3)
-            for tree in (params, updates)
-        ]
-        return choose(total / (norms[0] * norms[1]), 1.0 - total / (norms[0] * norms[1]))
-    return choose(total, scale * total, terms, terms["FIRST"], total / len(leaves))
+        left = sum([jnp.sum(leaf**2) for leaf in leaves])
+        right = sum([jnp.sum(leaf**2) for leaf in jax.tree.leaves(updates)])
+        cosine = total / jnp.sqrt(left * right + 1e-3)
+        return choose(cosine, 1.0 - cosine, jnp.arccos(0.99 * cosine))
+    return choose(total, scale * total, terms, total / len(leaves))
 
 
 @template("optimizer", "pytrees", 4)
@@ -289,7 +286,7 @@ def STEP_LOWER_LOOP(first: F[S], second: F[S, "positive"], force: F[S]):
             state = STEP(state, force)
     elif LOOP == "scan":
         state, path = lax.scan(lambda now, _: (STEP(now, force), now.FIELD), state, None, length=N)
-        return choose((state.FIELD, path), path, (state.OTHER, path))
+        return choose((state.FIELD, path), (state.OTHER, path), (state, path))
     else:
         state = STEP(state, force)
     return choose(

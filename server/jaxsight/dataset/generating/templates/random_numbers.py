@@ -27,7 +27,7 @@ DRAWS = {
         "Permute values at random",
         """
         order = choose(jax.random.permutation(key, x), x[jax.random.permutation(key, N)])
-        choose(order - x, order * x, jnp.cumsum(order), jnp.where(order > x, order, 0.0), order)
+        choose(order - x, order * x, jnp.cumsum(order), jnp.where(order > x, order, 0.1 * x))
         """,
     ),
     "subsample": (
