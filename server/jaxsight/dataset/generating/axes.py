@@ -22,11 +22,8 @@ REDUCTIONS = {
     "jnp.sqrt(jnp.sum(jnp.square({x}){a}) + {e})": "norm",
     "jax.nn.logsumexp({x}{a})": "log_total",
     "jnp.ptp({x}{a})": "spread",
-    "jnp.max({x}{a}) - jnp.mean({x}{a})": "crest",
-    "0.5 * (jnp.max({x}{a}) + jnp.min({x}{a}))": "midrange",
     "jnp.mean({x}{a}) / (jnp.std({x}{a}) + {e})": "signal_to_noise",
     "jnp.prod(1.0 + 0.01 * {x}{a})": "compounded",
-    "jnp.var({x}{a}) / {n}": "squared_error",
     "jnp.mean({x} * jnp.roll({x}, 1{a}){a})": "autocorrelation",
     "jnp.sum(jnp.abs({x} - jnp.roll({x}, 1{a})){a})": "variation",
     "centered = {x} - jnp.mean({x}{a}{keep})\njnp.mean(jnp.square({centered}){a})": "variance",
@@ -49,7 +46,7 @@ POOLS = {
 }
 """Reductions of units of neural networks."""
 
-EXTREMES = ("largest", "smallest", "peak", "spread", "crest", "midrange", "extreme", "confidence")
+EXTREMES = ("largest", "smallest", "peak", "spread", "extreme", "confidence")
 """Names of those that read few elements."""
 
 PAIRS = (

@@ -172,7 +172,8 @@ POINTWISE = {
 FINAL = {
     pattern: name
     for pattern, name in POINTWISE.items()
-    if name not in ("scaled", "rescaled", "shifted", "complement", "wave", "positive_part")
+    if name
+    not in ("scaled", "rescaled", "shifted", "complement", "wave", "positive_part", "clipped")
 }
 """Those that a result ends with."""
 

@@ -381,7 +381,7 @@ class Steps:
                 return self.reduced(x, self.axis(x))
             if x.rank and kind < 0.55:
                 x = self.moved(x)
-            elif kind < 0.7 and x.dtype in INTEGERS:
+            elif kind < 0.65 and x.rank > 1 and x.dtype in INTEGERS:
                 return self.compared(x)
             elif kind < 0.85 and x.dtype in (*COMPLEX, "bool"):
                 x = self.number(x, "float32")

@@ -281,7 +281,7 @@ def KIND_values(x: F[S], y: F[S]):
 @template("masked math", "math")
 def NAME_in_two_regimes(x: F[S], y: F[S]):
     """Use another formula where a condition on the arguments holds."""
-    S, NAME = shape(0, 4), choose("blend", "response", "drag", "loss", "potential")
+    S, NAME = shape(1, 4), choose("blend", "response", "drag", "loss", "potential")
     condition = choose(compared(x), compared(x, y), jnp.abs(x) < 1.0)
     first: F[S] = choose(mixed(x, y), mapped(x), x)
     second: F[S] = choose(y, mapped(y), 0.1 * y, y - x)

@@ -71,7 +71,7 @@ def NAME(x: F[S], bias: F[S], mode: INDEX[below(COUNT)], flag: BOOL[()]):
 @template("piecewise", "conditionals", 3)
 def NAME(x: F[S], y: F[S]):
     """TITLE."""
-    S = shape(0, 4, 24)
+    S = shape(1, 4, 24)
     KIND, NAME, TITLE = choose(
         *(("where", "leaky_response", "Use another slope for negative values"),),
         *(("select", "dose_response", "Evaluate a response of three regimes"),),

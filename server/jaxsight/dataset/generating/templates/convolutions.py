@@ -102,7 +102,7 @@ def KIND_filter(
     else:
         channels_last = jnp.moveaxis(images, 1, -1)
         y: W[B, 12, 16, 3] = lax.conv_transpose(channels_last, transposed, (2, 2), "SAME")
-    return more(y)
+    return more(y, most=1, style="layer")
 
 
 @template("pooling", "convolutions", 3)

@@ -217,7 +217,7 @@ def SIDE_by_index(values: D[K, TAIL], ids: INDEX[K, below(N)], records: D[N, TAI
     N, K, TAIL = size(3, 16), size(3, 24), shape(0, 1, 6)
     SIDE, KIND = choose("max", "max", "min"), choose("at", "full", "lax")
     FILL = 0 if SIDE == "max" else 99
-    updates: D[K, TAIL] = prepared(values)
+    updates: D[K, TAIL] = values if "int" in D else prepared(values)
     start = choose(records, jnp.full((N, *TAIL), FILL, jnp.D))
     if KIND == "lax":
         numbers = lax.ScatterDimensionNumbers(

@@ -95,7 +95,7 @@ DRAWS = {
         uniform = (bits >> 8).astype(jnp.W) / 2**24
         choose(
             x * uniform, x + uniform, jnp.where(uniform < 0.5, x, 0.1 * x),
-            jnp.floor(4.0 * x + uniform), x - jnp.log(uniform + 1e-3),
+            x - jnp.log(uniform + 1e-3),
             x * jnp.sqrt(-2.0 * jnp.log(uniform + 1e-3)), x + 0.1 * (uniform - 0.5),
             jnp.where(uniform < jax.nn.sigmoid(x), x, -x),
         )
@@ -133,7 +133,7 @@ DRAWS = {
 @template("sampling", "random numbers", 4)
 def sample_FIRST_and_SECOND(key: KEY, scale: F[choose((), S)]):
     """Combine draws from FIRST and SECOND distributions."""
-    S, SPLIT = shape(0, 3, 16), choose("split", "fold", "index")
+    S, SPLIT = shape(1, 3, 16), choose("split", "fold", "index")
     KINDS = ["normal", "uniform", "gumbel", "exponential", "laplace", "range"]
     WIDER = [
         *"truncated_normal logistic rademacher rayleigh maxwell gamma beta weibull_min".split(),
