@@ -83,14 +83,14 @@ def scaled_sum("""
 CALLBACK = """\
 import numpy as np
     doubled = jax.pure_callback(lambda x: np.asarray(x) * 2, x, x)
-    return jnp.sum(doubled * weights, axis=1)"""
+    return doubled @ weights"""
 
 NARROW = """\
 narrow = jnp.exp(x.astype(jnp.bfloat16)) * weights.astype(jnp.bfloat16) / 3
     return jnp.sum((narrow + narrow * narrow).astype(jnp.float32), axis=1)"""
 
 SOLVE = """\
-return jnp.linalg.solve(jnp.diag(1 + weights), (jnp.tanh(x) * weights).T)"""
+return jnp.linalg.solve(jnp.diag(1 + weights), (jnp.tanh(x) * weights).T) @ x"""
 
 VARIANTS = {
     "unused argument": changed(LAST, "return jnp.sum(x, axis=1)"),
@@ -147,6 +147,24 @@ def test_stablehlo_that_calls_python_back_runs_in_no_other_process(records: dict
 
 def test_stablehlo_that_calls_lapack_runs_in_another_process(records: dict[str, Any]) -> None:
     assert records["linear algebra"]["row"]["validation"]["stablehlo"] == "passed"
+
+
+def test_stablehlo_has_to_be_what_the_results_are_of() -> None:
+    program = changed(LAST, "return jnp.tanh(x) @ weights")
+    with WorkerProcess(sys.executable) as first, WorkerProcess(sys.executable) as second:
+        row = first.ask({"action": "describe", "targets": ["cpu"], **program})["row"]
+
+        def outcome(stablehlo: str) -> str:
+            given = {"digest": row["canonical_digest"], "results": row["_results"]}
+            request = {"action": "check", **program, **given, "stablehlo": stablehlo}
+            text: str = second.ask(request)["checks"]["stablehlo"]
+            return text
+
+        text = row["stablehlo"]
+        assert outcome(text) == "passed"
+        assert outcome(text.replace("tanh", "cosine")).startswith("differs: result 0")
+        assert outcome(text.replace("  ", " ")) == "differs: it prints as another text"
+        assert outcome(text[:-3]).startswith("cannot be parsed: ")
 
 
 def test_narrow_numbers_inside_are_rounded_more(records: dict[str, Any]) -> None:

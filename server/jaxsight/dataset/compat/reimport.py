@@ -45,6 +45,12 @@ def load(text: str, options: dict[str, str | bool]) -> Executable:
         return jaxlib_alone.load(devices, ir.Module.parse(text), settings)
 
 
+def printed(text: str) -> str:
+    """Return StableHLO as MLIR prints what it parses; raise whatever parsing raises."""
+    with jaxlib_alone.context():
+        return str(ir.Module.parse(text))
+
+
 def execute(executable: Executable, arrays: Sequence[jax.Array]) -> list[jax.Array]:
     """Return the results for flat arrays; raise whatever running raises."""
     results = executable.execute_sharded(list(arrays))

@@ -81,8 +81,8 @@ def _row(describer: WorkerProcess, checker: WorkerProcess, source: Record) -> Re
         return described
     row = {**described["row"], "split": source["split"]}
     request = {
-        **source,
         "action": "check",
+        "program": described["program"],
         "digest": row["canonical_digest"],
         "stablehlo": row["stablehlo"],
         "results": row.pop("_results"),

@@ -1,7 +1,8 @@
 """Checks a row in another process than the one that described it.
 
-The module is loaded again from its text and run eagerly; its StableHLO is imported again and run
-on another code path of XLA. Both have to agree with the results of the row.
+The module is loaded again from its text and run eagerly; its StableHLO is parsed again, and run
+where another code path of XLA compiles something else. Both have to agree with the results of the
+row.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.dataset.compat import eager, reimport
+from jaxsight.dataset.compat import code_paths, eager, reimport
 from jaxsight.dataset.program import Program
 from jaxsight.dataset.rows import loading, one_device
 from jaxsight.dataset.rows.canonical import digests
@@ -51,7 +52,11 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
     if digests(direction.program).program != digest:
         return {"printed": "traces to another program"}
 
+    spans = program.category == "distributed"
+
     def eagerly(arguments: tuple[object, ...]) -> list[jax.Array]:
+        if spans:
+            return one_device.run(loaded.function, arguments)
         return jax.tree.leaves(loaded.function(*arguments))
 
     def in_numpy() -> list[jax.Array]:
@@ -59,23 +64,37 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
             return eagerly(arguments)
 
     comparison = ResultComparison(unpacked(results), coarsest(direction), eagerly, arguments)
-    is_key = [jnp.issubdtype(each.dtype, jax.dtypes.prng_key) for each in direction.arguments]
-    data = [
-        jax.random.key_data(array) if of_key else array
-        for array, of_key in zip(direction.arguments, is_key, strict=True)
-    ]
-    reimported = f"{NOT_COMPARED}: it calls Python back"
     outcome = comparison.outcome(in_numpy)
     if outcome != PASSED:  # results that are nothing but rounding errors are NumPy's own
         outcome = comparison.outcome(lambda: eagerly(arguments))
-    checks = {"printed": PASSED, "eager": outcome}
-    if program.category == "distributed":
-        on_one = comparison.outcome(lambda: one_device.run(loaded.function, arguments))
-        checks["one_device"] = on_one
-        reimported = f"{NOT_COMPARED}: it spans several devices"
-    elif "python_cpu_callback" not in stablehlo:  # its address is another process's
-        reimported = comparison.outcome(lambda: reimport.run(stablehlo, data, _OPTIONS))
-    return {**checks, "stablehlo": reimported}
+    reimported = _parsed(stablehlo)
+    if spans:
+        eager_here = f"{NOT_COMPARED}: it spans several devices"
+        outcomes = {"eager": eager_here, "one_device": outcome, "stablehlo": reimported}
+        return {"printed": PASSED, **outcomes}
+    if reimported == PASSED and code_paths.differ(stablehlo):
+        reimported = _run_otherwise(stablehlo, direction, comparison)
+    return {"printed": PASSED, "eager": outcome, "stablehlo": reimported}
+
+
+def _parsed(stablehlo: str) -> str:
+    """Return the outcome of parsing StableHLO: what is parsed has to print as the same text."""
+    try:
+        printed = reimport.printed(stablehlo)
+    except Exception as error:  # noqa: BLE001 - MLIR's, about any text
+        return f"cannot be parsed: {error}"[:LONGEST]
+    return PASSED if printed == stablehlo else "differs: it prints as another text"
+
+
+def _run_otherwise(stablehlo: str, direction: Direction, comparison: ResultComparison) -> str:
+    """Return the outcome of running StableHLO on the other code path."""
+    if "python_cpu_callback" in stablehlo:
+        return f"{NOT_COMPARED}: it calls Python back"  # at an address in another process
+    data = [
+        jax.random.key_data(array) if jnp.issubdtype(array.dtype, jax.dtypes.prng_key) else array
+        for array in direction.arguments
+    ]
+    return comparison.outcome(lambda: reimport.run(stablehlo, data, _OPTIONS))
 
 
 def coarsest(direction: Direction) -> float:

@@ -60,18 +60,15 @@ class _Flat:
         return leaves
 
 
-def compile(direction: Direction, *, quickly: bool = False) -> Executable:
-    """Compile a direction for this machine's CPU.
+def compile(direction: Direction) -> Executable:
+    """Compile a direction for this machine's CPU, without LLVM's optimizations.
 
-    Args:
-        quickly: without LLVM's optimizations, which come after XLA's: the HLO, its kernels and the
-            memory are the same.
+    These come after XLA's: the HLO, its kernels and the memory are the same.
 
     Raise whatever lowering and compiling raise.
     """
-    options = {"xla_backend_optimization_level": 0} if quickly else {}
     lowered = lowering.located(direction.traced).lower()
-    compiled = lowered.compile(compiler_options=options)
+    compiled = lowered.compile(compiler_options={"xla_backend_optimization_level": 0})
     hlo = str(compiled.as_text())
     devices = devices_of(hlo)
     sizes: Any = compiled.memory_analysis()

@@ -144,15 +144,13 @@ def attempt(stage: str, action: Callable[[], Result]) -> Result:
         raise Rejected(stage, f"{type(error).__name__}: {first}"[:LONGEST]) from error
 
 
-def compiled(
-    stage: str, direction: Direction, *, quickly: bool = False, spans: bool = False
-) -> Executable:
-    """Compile a direction for this machine's CPU; `quickly` as `compiling.compile` takes it.
+def compiled(stage: str, direction: Direction, *, spans: bool = False) -> Executable:
+    """Compile a direction for this machine's CPU.
 
     Raises:
         Rejected: that fails, or it runs on several devices, and is not one that `spans` them.
     """
-    executable = attempt(stage, lambda: compiling.compile(direction, quickly=quickly))
+    executable = attempt(stage, lambda: compiling.compile(direction))
     if executable.devices > 1 and not spans:
         raise Rejected("spans several devices", f"it spans {executable.devices} devices")
     return executable
@@ -297,7 +295,7 @@ def _backward(
         Rejected: it cannot be compiled or run.
     """
     spans = executable.devices > 1
-    pullback = compiled("compile backward", derivative, quickly=True, spans=spans)
+    pullback = compiled("compile backward", derivative, spans=spans)
     gradients = attempt("run backward", lambda: pullback(derivative.arguments))
     row = {
         "jaxpr": str(derivative.traced.jaxpr),

@@ -55,7 +55,7 @@ def _run(program: Program) -> tuple[str, list[list[jax.Array]]]:
         Rejected: it cannot be loaded, traced, compiled or run.
     """
     _, direction = traced(program)
-    executable = compiled("compile", direction, quickly=True)
+    executable = compiled("compile", direction)
     draws = [tuple(jax.tree.leaves(loading.arguments(program, draw))) for draw in range(_DRAWS)]
     results = attempt("run", lambda: [executable(draw) for draw in draws])
     return digests(direction.program).program, results
