@@ -101,7 +101,7 @@ def test_kernels_of_pallas_are_interpreted_on_the_cpu_and_compiled_for_gpus() ->
     [kernel] = h100["kernels"]
     assert kernel["kind"] in ("triton", "library")  # JAX 0.10 calls Mosaic
     assert kernel["equations"] == ["0"]
-    checks = check(program, row["canonical_digest"], row["stablehlo"], row["_results"])
+    checks = check(program, row["canonical_digest"], row["stablehlo"], row["hlo"], row["_results"])
     assert set(checks.values()) == {"passed"}
 
 
@@ -143,7 +143,7 @@ arguments = {{"x": Array("float32", (8, 6)), "y": Array("float32", (6,))}}
 program = Program(0, text, "f", arguments, "distributed", "step", is_differentiable=True)
 with TargetCompilers() as compilers:
     row = describe(program, ["cpu", "cuda:h100"], compilers.labels)
-checks = check(program, row["canonical_digest"], row["stablehlo"], row["_results"])
+checks = check(program, row["canonical_digest"], row["stablehlo"], row["hlo"], row["_results"])
 print(json.dumps([row["targets"], row["backward_targets"], row["validation"], checks]))
 '''
 

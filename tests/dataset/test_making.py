@@ -83,7 +83,8 @@ def scaled_sum("""
 CALLBACK = """\
 import numpy as np
     doubled = jax.pure_callback(lambda x: np.asarray(x) * 2, x, x)
-    return doubled @ weights"""
+    tiled = jnp.tile(doubled * weights, (8, 8))
+    return tiled @ tiled.T"""
 
 NARROW = """\
 narrow = jnp.exp(x.astype(jnp.bfloat16)) * weights.astype(jnp.bfloat16) / 3
@@ -91,6 +92,10 @@ narrow = jnp.exp(x.astype(jnp.bfloat16)) * weights.astype(jnp.bfloat16) / 3
 
 SOLVE = """\
 return jnp.linalg.solve(jnp.diag(1 + weights), (jnp.tanh(x) * weights).T) @ x"""
+
+PRODUCT = """\
+tiled = jnp.tile(jnp.tanh(x) * weights, (8, 8))
+    return tiled @ tiled.T"""
 
 VARIANTS = {
     "unused argument": changed(LAST, "return jnp.sum(x, axis=1)"),
@@ -150,13 +155,13 @@ def test_stablehlo_that_calls_lapack_runs_in_another_process(records: dict[str, 
 
 
 def test_stablehlo_has_to_be_what_the_results_are_of() -> None:
-    program = changed(LAST, "return jnp.tanh(x) @ weights")
+    program = changed(LAST, PRODUCT)
     with WorkerProcess(sys.executable) as first, WorkerProcess(sys.executable) as second:
         row = first.ask({"action": "describe", "targets": ["cpu"], **program})["row"]
 
         def outcome(stablehlo: str) -> str:
-            given = {"digest": row["canonical_digest"], "results": row["_results"]}
-            request = {"action": "check", **program, **given, "stablehlo": stablehlo}
+            given = {"digest": row["canonical_digest"], "results": row["_results"]} | row
+            request = {**given, "action": "check", **program, "stablehlo": stablehlo}
             text: str = second.ask(request)["checks"]["stablehlo"]
             return text
 

@@ -73,6 +73,7 @@ def _confirmed(first: WorkerProcess, second: WorkerProcess, source: Record, fix:
                 "program": {**program, "text": after},
                 "digest": row["after_digest"],
                 "stablehlo": row.pop("_stablehlo"),
+                "hlo": row["hlo_after"],
                 "results": row.pop("_results"),
             }
         )

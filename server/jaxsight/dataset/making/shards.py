@@ -85,6 +85,7 @@ def _row(describer: WorkerProcess, checker: WorkerProcess, source: Record) -> Re
         "program": described["program"],
         "digest": row["canonical_digest"],
         "stablehlo": row["stablehlo"],
+        "hlo": row["hlo"],
         "results": row.pop("_results"),
     }
     checked = _asked(checker, request)

@@ -34,13 +34,14 @@ SLACK = 8.0
 count as disagreements; with more, results with a wrong digit agree."""
 
 
-def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[str, str]:
+def check(program: Program, digest: str, stablehlo: str, hlo: str, results: str) -> dict[str, str]:
     """Return the outcome of each check: `passed`, why nothing was compared, or what is wrong.
 
     Args:
         program: as it is in the row.
         digest: the canonical digest of the row.
         stablehlo: the row's.
+        hlo: what the row's StableHLO is compiled to.
         results: those of the compiled program, as `describe.packed` writes them.
     """
     try:
@@ -72,7 +73,7 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
         eager_here = f"{NOT_COMPARED}: it spans several devices"
         outcomes = {"eager": eager_here, "one_device": outcome, "stablehlo": reimported}
         return {"printed": PASSED, **outcomes}
-    if reimported == PASSED and code_paths.differ(stablehlo):
+    if reimported == PASSED and code_paths.differ(hlo):
         reimported = _run_otherwise(stablehlo, direction, comparison)
     return {"printed": PASSED, "eager": outcome, "stablehlo": reimported}
 

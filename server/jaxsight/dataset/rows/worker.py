@@ -148,7 +148,7 @@ def _mine(request: Record) -> Record:
 
 _compilers = TargetCompilers()
 
-_CHECKED = ("digest", "stablehlo", "results")
+_CHECKED = ("digest", "stablehlo", "hlo", "results")
 _ACTIONS = {
     "mine": _mine,
     "survey": _survey,
