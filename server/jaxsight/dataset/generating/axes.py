@@ -180,6 +180,19 @@ LAYER_FORMS = {
 }
 """Normalizations of neural networks."""
 
+SCALES = {
+    pattern: name
+    for pattern, name in NORMAL_FORMS.items()
+    if name in ("centered", "standardized", "scaled", "rescaled", "shifted")
+}
+FIGURES = {
+    pattern: name
+    for pattern, name in REDUCTIONS.items()
+    if name in ("mean", "total", "largest", "smallest", "variance", "deviation", "rms", "mean_size")
+    or name in ("peak", "spread", "power")
+}
+"""Normalizations and reductions of physical and other quantities."""
+
 SQUARE_FORMS = {
     "jnp.trace({x}, axis1=-2, axis2=-1)": "trace",
     "jnp.diagonal({x}, axis1=-2, axis2=-1)": "diagonal",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from jaxsight.dataset.generating.axes import (
     CUMULATIVE,
     EXTREMES,
+    FIGURES,
     LAYER_FORMS,
     MOVES,
     NORMAL_FORMS,
@@ -18,6 +19,7 @@ from jaxsight.dataset.generating.axes import (
     POOLS,
     RANK_MOVES,
     REDUCTIONS,
+    SCALES,
     SQUARE_FORMS,
     SUMMARIES,
     WIDE_REDUCTIONS,
@@ -326,8 +328,8 @@ class Steps:
     def more(self, x: Term, *others: Term, most: int = 4, style: str = "data") -> list[Term]:
         """Return what a function returns: a value, what is made of it, or two values.
 
-        `style` says what the value is: `data`, `layer`, units of a neural network, or `square`,
-        square matrices.
+        `style` says what the value is: `data`, `quantity`, such as a distance, `layer`, units of a
+        neural network, or `square`, square matrices.
         """
         if x.dtype not in FLOATS:
             return [self._summarized(x, most)]
@@ -353,10 +355,10 @@ class Steps:
             return [
                 self._transformed(x, style, axis) if count == 1 else x
             ]  # a number is too coarse
-        if count == 1 and style == "data" and self.choices.chance(0.2):
+        if count == 1 and style in ("data", "quantity") and self.choices.chance(0.2):
             return [self.along(dict.fromkeys(PAIRS, "both"), x, along)]
-        if style == "layer" and x.name not in SUMMARIES:
-            return [self.along(POOLS, x, along)]
+        if style in ("layer", "quantity") and x.name not in SUMMARIES:
+            return [self.along(POOLS if style == "layer" else FIGURES, x, along)]
         return [self.reduced(x, along)]
 
     def _transformed(self, x: Term, style: str, axis: int) -> Term:
@@ -367,7 +369,7 @@ class Steps:
         if kind < 0.3:
             return self.applied(FINAL, x)
         if kind < 0.8:
-            return self.along(NORMAL_FORMS, x, axis)
+            return self.along(SCALES if style == "quantity" else NORMAL_FORMS, x, axis)
         scans = {pattern: name for pattern, name in CUMULATIVE.items() if name != "ordered"}
         return self.along(scans, x, axis)
 

@@ -182,7 +182,7 @@ def elementwise_KIND(a: W[S, RULE], b: W[S, OTHER]):
         y: W[S] = lax.random_gamma_grad(a, b)
     else:
         y: W[S] = jax.scipy.stats.KIND.logpdf(b, a)
-    return more(y, most=2)
+    return more(y, most=2, style="quantity")
 
 
 @template("gamma and zeta functions", "math", 4)
@@ -199,7 +199,7 @@ def KIND_curve(a: W[S, "positive"], b: W[S, OTHER]):
         y: W[S] = choose(lax.betainc(a, a + 1.0, b), lax.betainc(a + 0.5, a, b))
     else:
         y: W[S] = lax.KIND(a, b)
-    return more(y, most=2)
+    return more(y, most=2, style="quantity")
 
 
 @template("derivatives of gamma functions", "math", 2)
@@ -234,7 +234,7 @@ def NAME_slope_by_KIND(a: W[S, "positive"], b: W[S, "positive"]):
     else:
         total, slope = jax.value_and_grad(lambda order: jnp.sum(NAME(order)))(a)
         return choose((total, slope), (slope, a - 0.1 * slope), a - 0.1 * (total - 1.0) * slope)
-    return more(y, most=1)
+    return more(y, most=1, style="quantity")
 
 
 @template("rounding", "math")

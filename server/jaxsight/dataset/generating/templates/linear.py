@@ -126,7 +126,7 @@ def KIND_of_NAME(matrix: W[BATCH, N, N, "definite"], design: W[BATCH, M, N]):
         y: W[BATCH, N, N] = choose(
             upper * (1.0 + places), packed + places, jnp.tril(packed, -1) * places
         )
-    return more(y)
+    return more(y, style="quantity")
 
 
 @template("solving", "linear algebra", 5)
@@ -232,7 +232,7 @@ def KIND_features(x: W[N, N, "definite"], update: W[N], rows: W[N, M]):
     small: W[N, N] = choose(x, x / N, x + 0.1 * jnp.eye(N, dtype=jnp.W))
     if KIND == "eig":
         y: W[N] = jnp.sort(jnp.abs(jnp.linalg.eigvals(small + jnp.triu(small, k=1))))
-        return more(y, most=1)
+        return more(y, most=1, style="quantity")
     elif KIND == "schur":
         triangle, basis = lax.linalg.schur(small)
         y: W[N, N] = choose(jnp.abs(triangle), jnp.abs(basis @ triangle), jnp.square(basis) @ x)
@@ -250,7 +250,7 @@ def KIND_features(x: W[N, N, "definite"], update: W[N], rows: W[N, M]):
             jnp.abs(off_diagonal) * jnp.abs(taus),
             jnp.square(main[:-1]) + 2.0 * jnp.square(off_diagonal),
         )
-        return more(y, most=1)
+        return more(y, most=1, style="quantity")
     elif KIND == "cholesky_update":
         factor = jnp.linalg.cholesky(small).T
         y: W[N, N] = lax.linalg.cholesky_update(factor, update)
@@ -266,7 +266,7 @@ def KIND_features(x: W[N, N, "definite"], update: W[N], rows: W[N, M]):
             y: W[N, N] = choose(jnp.abs(q.T @ x), jnp.square(q) @ x, jnp.abs(q) * x)
         else:
             y: W[N, N] = jnp.abs(lax.linalg.ormqr(reflectors, taus, jnp.ones_like(reflectors)))
-    return more(y, most=1)
+    return more(y, most=1, style="quantity")
 
 
 @template("fourier", "linear algebra", 3)
@@ -315,7 +315,7 @@ def eigenvalue_KIND(x: W[BATCH, N, N, "definite"], coupling: W[BATCH, N, N, "uni
         values, vectors = jnp.linalg.eig(system)
         shares = choose(jnp.abs(vectors), jnp.square(jnp.abs(vectors)))
         y: W[BATCH, N] = jnp.sum(shares * jnp.abs(values)[..., None, :], axis=-1)
-        return more(y)
+        return more(y, style="quantity")
     spectrum = jnp.linalg.eigvals(system)
     if KIND == "radius":
         y: W[BATCH] = jnp.max(jnp.abs(spectrum), axis=-1)
@@ -332,4 +332,4 @@ def eigenvalue_KIND(x: W[BATCH, N, N, "definite"], coupling: W[BATCH, N, N, "uni
         )
     else:
         y: W[BATCH, N] = jnp.sort(jnp.log(jnp.abs(spectrum)), axis=-1)
-    return more(y, most=2)
+    return more(y, most=2, style="quantity")

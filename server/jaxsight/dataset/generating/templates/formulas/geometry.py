@@ -163,7 +163,7 @@ def NAME(
     NAME = choose(*ANGLES_AND_DISTANCES)
     TITLE, LINES = ANGLES_AND_DISTANCES[NAME]
     z: F[S] = formula(LINES)
-    return more(z, most=2)
+    return more(z, most=2, style="quantity")
 
 
 HYPERBOLIC_FUNCTIONS = {
@@ -311,4 +311,4 @@ def NAME(
     NAME = choose(*HYPERBOLIC_FUNCTIONS)
     TITLE, LINES = HYPERBOLIC_FUNCTIONS[NAME]
     z: F[S] = formula(LINES)
-    return more(z, most=2)
+    return more(z, most=2, style="quantity")

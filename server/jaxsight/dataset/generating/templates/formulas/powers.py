@@ -208,4 +208,4 @@ def NAME(
     NAME = choose(*LOGARITHMS_AND_POWERS)
     TITLE, LINES = LOGARITHMS_AND_POWERS[NAME]
     z: F[S] = formula(LINES)
-    return more(z, most=2)
+    return more(z, most=2, style="quantity")

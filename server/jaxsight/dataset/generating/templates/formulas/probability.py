@@ -200,7 +200,7 @@ def NAME(
     NAME = choose(*DENSITIES)
     TITLE, LINES = DENSITIES[NAME]
     y: W[S] = formula(LINES)
-    return more(y, most=2)
+    return more(y, most=2, style="quantity")
 
 
 ELEMENTWISE_LOSSES = {
@@ -300,4 +300,4 @@ def NAME_loss(logits: F[S], labels: F[S, RULE], scores: F[S], weights: F[S[K:], 
     if chance(0.3):
         weighted: F[S] = weights * losses
         return choose(jnp.mean(weighted), jnp.sum(weighted, axis=-1))
-    return more(losses, most=2)
+    return more(losses, most=2, style="quantity")

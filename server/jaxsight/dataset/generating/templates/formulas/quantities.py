@@ -143,7 +143,7 @@ def NAME(
     NAME = choose(*MECHANICS)
     TITLE, LINES = MECHANICS[NAME]
     y: F[S] = formula(LINES)
-    return more(y, most=2)
+    return more(y, most=2, style="quantity")
 
 
 IMAGES_AND_SIGNALS = {
@@ -313,4 +313,4 @@ def NAME(
     NAME = choose(*IMAGES_AND_SIGNALS)
     TITLE, LINES = IMAGES_AND_SIGNALS[NAME]
     y: F[S] = formula(LINES)
-    return more(y, most=2)
+    return more(y, most=2, style="quantity")

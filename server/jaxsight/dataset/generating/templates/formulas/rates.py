@@ -168,4 +168,4 @@ def NAME(
     NAME = choose(*RATES_AND_PRICES)
     TITLE, LINES = RATES_AND_PRICES[NAME]
     y: F[S] = formula(LINES)
-    return more(y, most=2)
+    return more(y, most=2, style="quantity")
