@@ -274,10 +274,13 @@ class Steps:
         else:
             general = REDUCTIONS | (WIDE_REDUCTIONS if x.dtype in WIDE else {})
             table = dict(SUMMARIES.get(x.name, general))
-            if axis is None:  # the largest of all elements depends on few arguments
-                table = {pattern: it for pattern, it in table.items() if it not in EXTREMES}
+            table = self._of_many(table) if axis is None else table
         made = self.along(table, x, axis)
         return replace(made, dtype=result, rank=rank, is_given=False)
+
+    def _of_many(self, table: Mapping[str, str]) -> dict[str, str]:
+        """Return those that read many elements: extremes of all depend on few arguments."""
+        return {pattern: name for pattern, name in table.items() if name not in EXTREMES}
 
     def moved(self, x: Term) -> Term:
         """Return a value with its elements moved."""
@@ -358,7 +361,8 @@ class Steps:
         if count == 1 and style in ("data", "quantity") and self.choices.chance(0.2):
             return [self.along(dict.fromkeys(PAIRS, "both"), x, along)]
         if style in ("layer", "quantity") and x.name not in SUMMARIES:
-            return [self.along(POOLS if style == "layer" else FIGURES, x, along)]
+            table = POOLS if style == "layer" else FIGURES
+            return [self.along(self._of_many(table) if along is None else table, x, along)]
         return [self.reduced(x, along)]
 
     def _transformed(self, x: Term, style: str, axis: int) -> Term:

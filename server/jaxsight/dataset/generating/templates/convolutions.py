@@ -110,7 +110,7 @@ def KIND_pool(x: W[B, N, M, C]):
     """Pool images (KIND)."""
     B, C, N, M = between(2, 3), between(2, 4), choose(4, 6, 8), choose(4, 6, 8)
     KIND = choose("max", "average", "reshape", "whole", "min", "overlap", "slope")
-    maps: W[B, N, M, C] = choose(x, x, activated(x), x - jnp.mean(x, axis=(1, 2), keepdims=True))
+    maps: W[B, N, M, C] = choose(x, x, activated(x), x - jnp.mean(x, axis=-1, keepdims=True))
     WINDOW = (1, 2, 2, 1)
     if KIND in ("max", "min"):
         START = "-jnp.inf" if KIND == "max" else "jnp.inf"
