@@ -233,10 +233,7 @@ INTEGER_FUNCTIONS = {
     "{x} // {k}": "quotients",
     "jnp.clip({x}, 0, {m})": "clipped",
     "{x} ** 2": "squares",
-    "{x} * ({x} + 1) // 2": "triangular",
-    "jnp.where({x} % 2 == 0, {x} // 2, 3 * {x} + 1)": "collatz",
     "jnp.abs({x} - {m})": "distances",
-    "{x} ^ ({x} >> 1)": "gray_codes",
 }
 
 SUMS = {

@@ -123,7 +123,7 @@ def NAME(x: F[S], y: F[S]):
             y * jnp.clip(middle_part, 0.0, HIGH),
             jnp.minimum(jnp.maximum(middle_part, LOW), y),
         )
-    return more(z, most=2)
+    return more(z, most=2, style="quantity")
 
 
 @template("masking", "conditionals")
@@ -165,7 +165,7 @@ def NAME(x: F[S], limits: F[S], keep: BOOL[S[-1]]):
             jax.nn.softmax(values, axis=-1, where=mask | (x > -9.0)),
             jnp.where(mask, jax.nn.softmax(values, axis=-1), 0.0),
         )
-        return more(z, most=1)
+        return z
     if KIND == "count":
         counts: I64[S[1:]] = jnp.sum(mask, axis=choose(-1, 0))
         if chance(0.5):

@@ -161,8 +161,6 @@ def running_NAME(x: F[S]):
     """Follow a NAME as it goes on."""
     S, NAME = shape(1, 4, 24), choose("series", "path", "curve", "profile")
     y: F[S] = scanned(prepared(x))
-    if chance(0.3):
-        y: F[S] = scanned(y)
     return more(y, most=1)
 
 

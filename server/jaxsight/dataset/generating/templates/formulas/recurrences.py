@@ -256,4 +256,4 @@ def NAME(x: F[S], drive: F[S]):
     if chance(0.25):
         return final
     y: F[S] = choose(final, final - x, jnp.abs(final - x))
-    return more(y, most=2)
+    return more(y, most=2, style="quantity")
