@@ -38,7 +38,7 @@ def jaxsight(*arguments: str) -> list[str]:
 
 def command(out: Path, options: argparse.Namespace, jobs: int) -> list[str]:
     counts = ["--samples", str(options.samples), "--jobs", str(jobs), "--seed", str(options.seed)]
-    others = ["--targets", options.targets, "--python", options.python]
+    others = ["--targets", options.targets, "--python", options.python, "--spec", options.spec]
     return jaxsight("dataset", "generate", str(out), *counts, *others)
 
 
@@ -134,18 +134,21 @@ def main() -> int:
     parser.add_argument("--targets", default="cpu")
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has JAX")
     parser.add_argument("--equal", type=int, default=10, help="rows to compare with `kernels`")
-    parser.add_argument("--workers", type=int, default=7, help="when it is made again; 0: do not")
+    parser.add_argument("--workers", type=int, nargs="*", default=[7], help="when made again")
+    parser.add_argument("--shard-size", type=int, default=250, help="a kill loses a shard at most")
     parser.add_argument("--kills", type=int, default=20)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        options.spec = str(Path(folder, "spec.toml"))
+        Path(options.spec).write_text(f"shard_size = {options.shard_size}\n")
         out = options.out or Path(folder, "once")
         start = time.perf_counter()
         rows = measure(out, options)
         seconds = time.perf_counter() - start
         rows.append(("equal to `jaxsight kernels`", equal(out, options.equal, options), "100 %"))
-        if options.workers:
-            again, chance, kills = Path(folder, "again"), random.Random(0), 0
-            repeated = command(again, options, options.workers)
+        for workers in options.workers:
+            again, chance, kills = Path(folder, f"again-{workers}"), random.Random(workers), 0
+            repeated = command(again, options, workers)
             while kills < options.kills:
                 # A run that is killed before it has a shard makes no progress.
                 if survives(repeated, chance.uniform(0.2, 2.5) * seconds / max(options.kills, 1)):
@@ -153,7 +156,7 @@ def main() -> int:
                 kills += 1
             subprocess.run(repeated, check=True)
             same = str(digests(out) == digests(again))
-            rows.append((f"same bytes, {options.workers} workers, {kills} kills", same, "True"))
+            rows.append((f"same bytes, {workers} workers, {kills} kills", same, "True"))
         status = subprocess.run(jaxsight("dataset", "verify", str(out)), check=False).returncode
         rows.append(("verify", f"exit status {status}", "0"))
     print("| | measured | goal |\n|---|---|---|")

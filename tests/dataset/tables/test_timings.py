@@ -122,6 +122,27 @@ def test_the_card_and_the_statistics_have_a_line_for_each_machine(tmp_path: Path
     jaxsight("dataset", "stats", str(tmp_path), "--json", cwd=tmp_path)
 
 
+def test_a_row_is_shown_with_what_was_measured_of_it(tmp_path: Path) -> None:
+    described = dataset(tmp_path, map(row, range(4)))
+    measured = [
+        timing(1, median_seconds=2e-5, high_seconds=3e-5, is_quiet=False),
+        timing(1, direction="backward", overhead_seconds=None, is_quiet=None),
+        timing(3, processor=None),
+    ]
+    table.add(tmp_path, described, measured)
+    shown = jaxsight("dataset", "show", str(tmp_path), "1", cwd=tmp_path).stdout
+    lines = shown.split("measured on")[1].splitlines()[1:]
+    assert [" ".join(line.split()) for line in lines] == [
+        "A 2 0.12.0 forward 100 20.0 µs 10.0 µs – 30.0 µs 10.0 µs",
+        "A 2 0.12.0 backward 100 10.0 µs 10.0 µs – 10.0 µs –",
+        "note: other processes were busy during 1 of 2 measurements: times may be too long",
+    ]
+    assert "measured on" not in jaxsight("dataset", "show", ".", "2", cwd=tmp_path).stdout
+    for number, known in ((1, measured[:2]), (2, [])):
+        printed = jaxsight("dataset", "show", ".", str(number), "--json", cwd=tmp_path).stdout
+        assert json.loads(printed).get("timings", []) == known
+
+
 def test_a_dataset_of_pairs_has_no_rows_to_measure(tmp_path: Path) -> None:
     dataset(tmp_path / "fixed", [])
     done = jaxsight(

@@ -17,7 +17,13 @@ import typer
 from jaxsight import __version__
 from jaxsight.cli.datasets import assuming, mined_sources, rewriting, tasks, timing
 from jaxsight.cli.datasets.around import explained, interruptible, say_what_runs
-from jaxsight.cli.datasets.printing import print_pair, print_row, print_statistics, print_verified
+from jaxsight.cli.datasets.printing import (
+    print_measurements,
+    print_pair,
+    print_row,
+    print_statistics,
+    print_verified,
+)
 from jaxsight.cli.datasets.progress import RowProgress
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED, command
@@ -26,7 +32,7 @@ from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.dataset.making import engines, make, shards
 from jaxsight.dataset.making.make import MadeDataset, Store
-from jaxsight.dataset.schema import VERSION
+from jaxsight.dataset.schema import TIMINGS, VERSION, problem
 from jaxsight.dataset.spec import GENERATOR, Spec, read
 from jaxsight.dataset.tables import again, arrow, building, manifest, statistics, verification
 from jaxsight.dataset.tables.files import TableFormat
@@ -310,20 +316,26 @@ def show(
     number: Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the row.")],
     as_json: AsJson = False,
 ) -> int:
-    """Print a row: its source, its jaxpr and its kernels; of a rewrite pair, its diff."""
+    """Print a row: source, jaxpr, kernels and measured times; of a rewrite pair, its diff."""
     with explained():
         described = manifest.read(out)
         row = _row(out, described, number)
+        timings = [
+            timing
+            for _, timing in described.read_rows(out, "timings")
+            if timing.get("number") == number and not problem(timing, TIMINGS)
+        ]
     if row is None:
         table = "rows" if described.of_table("rows") else "rewrites"
         known = units.count(sum(described.splits(table).values()), _UNITS[table])
         raise CommandError(f"no row {number} in {one_line(str(out))}, which has {known}")
     if as_json:
-        print_json(row)
+        print_json({**row, "timings": timings} if timings else row)
     elif "rule" in row:
         print_pair(row)
     else:
         print_row(row)
+        print_measurements(timings)
     return 0
 
 

@@ -13,8 +13,8 @@ from jaxsight.dataset.spec import InvalidSpec
 from jaxsight.dataset.tables.arrow import MissingLibrary
 from jaxsight.dataset.tables.files import UnreadableFile
 from jaxsight.dataset.tables.manifest import NoDataset
-from jaxsight.dataset.tasks.baselines import NoBaseline
 from jaxsight.dataset.tasks.predictions import InvalidPredictions
+from jaxsight.dataset.tasks.task import NoBaseline
 
 _PROBLEMS = (
     *(CannotMake, InvalidPredictions, InvalidSpec),

@@ -108,6 +108,40 @@ def _print_target(printer: Printer, target: Record) -> None:
         printer.print(table)
 
 
+def print_measurements(timings: list[Record]) -> None:
+    """Print what directions of a row took; nothing if it was not measured."""
+    if not timings:
+        return
+    printer = Printer()
+    titles = ("measured on", "cores", "JAX", "direction", "runs", "median", "98 % interval")
+    table = _table(*titles, "overhead")
+    for each in timings:
+        interval = f"{units.time(each['low_seconds'])} – {units.time(each['high_seconds'])}"
+        overhead = each["overhead_seconds"]
+        table.add_row(
+            *cells(
+                each["processor"] or "unknown",
+                f"{each['cores']}",
+                each["versions"]["jax"],
+                each["direction"],
+                f"{each['runs']:,}",
+                units.time(each["median_seconds"]),
+                interval,
+                "–" if overhead is None else units.time(overhead),
+            )
+        )
+    printer.print()
+    printer.print(table)
+    _note_busy(timings)
+
+
+def _note_busy(timings: list[Record]) -> None:
+    busy = sum(record["is_quiet"] is False for record in timings)
+    if busy:
+        during = f"{busy:,} of {units.count(len(timings), 'measurement')}"
+        Printer().print(f"note: other processes were busy during {during}: times may be too long")
+
+
 def print_statistics(statistics: Statistics) -> None:
     """Print the statistics of a dataset as tables."""
     printer = Printer()
@@ -141,10 +175,7 @@ def print_timings(measured: list[Record], causes: dict[str, int]) -> None:
     if measured:
         _print_summaries(printer, summarized(measured))
     _print_counts(printer, "not measured", causes)
-    busy = sum(record["is_quiet"] is False for record in measured)
-    if busy:
-        during = f"{busy:,} of {units.count(len(measured), 'measurement')}"
-        printer.print(f"note: other processes were busy during {during}: times may be too long")
+    _note_busy(measured)
 
 
 def _print_summaries(printer: Printer, summaries: list[TimingSummary]) -> None:

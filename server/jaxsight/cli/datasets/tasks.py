@@ -99,8 +99,8 @@ def baseline(
 
     `constant` is the most frequent answer of the split `train`; `nearest` the answer for its
     program that shares most operations with the one that is asked about; `jaxsight` its own
-    answer: of same-program and source-from-ir, and for improve the program with those fixes of
-    `jaxsight check` that save kernels or memory.
+    answer: of same-program and source-from-ir, of kernels on the CPU an estimate without compiling,
+    and for improve the program with those fixes of `jaxsight check` that save kernels or memory.
 
     These fixes are found as in your own code: the source of the rows runs without the limits that
     it has elsewhere.

@@ -1,4 +1,4 @@
-"""GivenPredictions without a model, to compare models with."""
+"""Predictions without a model, to compare models with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from jaxsight.dataset.program import Record
-from jaxsight.dataset.tasks.task import DatasetTask, EstimatedTask, TaskItem
+from jaxsight.dataset.tasks.task import DatasetTask, EstimatedTask, NoBaseline, TaskItem
 
 
 class BaselineName(StrEnum):
@@ -17,10 +17,6 @@ class BaselineName(StrEnum):
     constant = "constant"
     nearest = "nearest"
     jaxsight = "jaxsight"
-
-
-class NoBaseline(Exception):
-    """A task has no such baseline; the text says which."""
 
 
 def constant(training: Sequence[TaskItem], asked: Sequence[TaskItem]) -> Iterator[Record]:
@@ -56,7 +52,7 @@ def estimated(task: DatasetTask, asked: Sequence[TaskItem]) -> Iterator[Record]:
         NoBaseline: it has none for the task.
     """
     if not isinstance(task, EstimatedTask):
-        raise NoBaseline("jaxsight has no estimate for this task without compiling")
+        raise NoBaseline("jaxsight has no prediction for this task here")
     for item in asked:
         yield {"id": item.id, "prediction": task.estimate(item)}
 

@@ -79,12 +79,20 @@ class DatasetTask(Protocol):
         ...
 
 
+class NoBaseline(Exception):
+    """A task has no such baseline; the text says which."""
+
+
 @runtime_checkable
 class EstimatedTask(DatasetTask, Protocol):
     """A task that jaxsight has an answer to which is no measurement."""
 
     def estimate(self, item: TaskItem) -> object:
-        """Return jaxsight's own prediction."""
+        """Return jaxsight's own prediction.
+
+        Raises:
+            NoBaseline: it has none for the target.
+        """
         ...
 
 

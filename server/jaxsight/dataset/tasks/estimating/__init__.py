@@ -1,0 +1,1 @@
+"""Estimates of what XLA makes of programs, without compiling them."""
