@@ -84,7 +84,7 @@ SEED = 0
 TARGETS = cpu
 MINED = blackjax chex coordax diffrax distrax dm_pix dynamax e3nn_jax einshape equinox flax haiku interpax jaxlie jaxopt \
 	jraph lineax matfree mctx numpyro optax optimistix ott quadax rax rlax tinygp
-ASSUMED = 20
+ASSUMED = 15
 WITH_DATASET = .venvs/mined/bin/jaxsight dataset
 
 .PHONY: dataset

@@ -74,6 +74,7 @@ def test_functions_without_example_inputs_are_called_with_assumed_ones(tmp_path:
     assert "| `tides` | 2 | 100.0 % |" in card
 
 
+@pytest.mark.slow
 def test_a_package_without_a_known_licence_makes_no_rows(tmp_path: Path) -> None:
     install(tmp_path / "site", "tides", TIDES, "License-Expression: MIT")
     install(tmp_path / "site", "dunes", TIDES.replace("levels", "heights"), "Summary: none")
