@@ -82,8 +82,8 @@ DATASET = build/dataset
 SAMPLES = 10000
 SEED = 0
 TARGETS = cpu
-MINED = blackjax chex coordax diffrax distrax dm_pix dynamax e3nn_jax einshape equinox flax haiku interpax jaxlie jaxopt \
-	jraph lineax matfree mctx numpyro optax optimistix ott quadax rax rlax tinygp
+MINED = blackjax coordax diffrax distrax dm_pix dynamax e3nn_jax equinox flax interpax jaxlie jaxopt lineax matfree \
+	mctx numpyro optax optimistix ott quadax rax rlax tinygp
 ASSUMED = 15
 WITH_DATASET = .venvs/mined/bin/jaxsight dataset
 

@@ -15,6 +15,7 @@ from tests.dataset.tables.conftest import SERVER, jaxsight
 TIDES = '''\
 """Levels of water."""
 
+import jax
 import jax.numpy as jnp
 
 
@@ -30,6 +31,24 @@ def spread(levels):
     Array(2., dtype=float32)
     """
     return jnp.max(levels) - jnp.min(levels)
+
+
+def error(level, later):
+    """Return how far a level is from a target.
+
+    >>> error(jnp.array([1.0, 3.0]), jnp.array([2.0, 2.5]))
+    Array([1.  , 0.25], dtype=float32)
+    """
+    return (level - jax.lax.stop_gradient(later)) ** 2
+
+
+def noted(levels):
+    """Pass levels through Python.
+
+    >>> noted(jnp.array([1.0, 3.0]))
+    Array([1., 3.], dtype=float32)
+    """
+    return jax.pure_callback(lambda x: x, levels, levels)
 
 
 def _hidden(levels):
@@ -63,15 +82,17 @@ def mine(folder: Path, *arguments: str) -> dict[str, Any]:
 @pytest.mark.slow
 def test_functions_without_example_inputs_are_called_with_assumed_ones(tmp_path: Path) -> None:
     install(tmp_path / "site", "tides", TIDES, "License: Apache 2.0")
-    mine(tmp_path, "tides", "--assume", "5")
+    made = mine(tmp_path, "tides", "--assume", "5")["made"]
     rows = {row["function"]: row for row in read_rows(tmp_path / "out")}
     assert {name: row["tags"] for name, row in rows.items()} == {
         "level": ["assumed-inputs"],
         "spread": [],
+        "error": ["own-derivative"],
     }
+    assert made["rejected"] == {"calls Python back": 1}
     assert {row["provenance"]["licence"] for row in rows.values()} == {"Apache-2.0"}
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "| `tides` | 2 | 100.0 % |" in card
+    assert "| `tides` | 3 | 100.0 % |" in card
 
 
 @pytest.mark.slow
@@ -79,8 +100,8 @@ def test_a_package_without_a_known_licence_makes_no_rows(tmp_path: Path) -> None
     install(tmp_path / "site", "tides", TIDES, "License-Expression: MIT")
     install(tmp_path / "site", "dunes", TIDES.replace("levels", "heights"), "Summary: none")
     made = mine(tmp_path, "tides", "dunes")["made"]
-    assert made["rows"] == 1
-    assert made["rejected"] == {"no known licence": 1}
+    assert made["rows"] == 2
+    assert made["rejected"] == {"calls Python back": 1, "no known licence": 3}
 
 
 def test_a_package_that_cannot_be_imported_is_named(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class Mined:
         """Add the program of a call, or count why there is none."""
         try:
             program = program_of(function, args, kwargs, origin)
-            self.programs.append(replace(program, labels=tuple(labels)))
+            self.programs.append(replace(program, labels=(*program.labels, *labels)))
         except NoProgram as reason:
             self.rejected[reason.cause] += 1
 
@@ -132,9 +132,11 @@ def program_of(
     short = identifier(origin.name.rpartition(".")[2], "function")
     arrays, names = flat.arrays(), flat.names
     try:
-        text = str(sourcerize(flat.call(), style="pretty", name=short, run=False)(*arrays))
+        text = sourcerize(flat.call(), style="pretty", name=short, run=False)(*arrays)
     except Exception as error:  # ours, and whatever a library raises when it is traced again
         raise NoProgram("call cannot be written") from error
+    if text.passed:
+        raise NoProgram("calls Python back")
     used = set(primitives(direction.program))
     categories = (
         category
@@ -144,12 +146,13 @@ def program_of(
     plain = "arithmetic" if used & {"add", "sub", "mul", "div"} else "array"
     return Program(
         number=0,
-        text=text,
+        text=str(text),
         function=short,
         arguments=dict(zip(names, map(_argument, arrays), strict=True)),
         category=next(categories, plain),
         template=origin.name,
         is_differentiable=backward(direction) is not None,
+        labels=("own-derivative",) if "stop_gradient(" in text else (),
         provenance=origin.record(),
     )
 
