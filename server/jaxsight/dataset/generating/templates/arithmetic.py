@@ -67,7 +67,7 @@ def combine_W_and_SMALL(x: W[S], y: SMALL[S]):
     return more(z, most=2)
 
 
-@template("complex arithmetic", "arithmetic", 3)
+@template("complex arithmetic", "arithmetic", 5)
 def NAME(z: CPX[S], u: CPX[S], real_part: P[S], phase: P[S], detuning: P[()]):
     """TITLE."""
     S = shape(0, 3)
@@ -122,7 +122,7 @@ def NAME(z: CPX[S], u: CPX[S], real_part: P[S], phase: P[S], detuning: P[()]):
     return more(x, most=2)
 
 
-@template("reduced precision", "arithmetic", 2)
+@template("reduced precision", "arithmetic", 4)
 def KIND_in_NAME(values: W[S], weights: W[S[-1]]):
     """Round values to the precision of NAME."""
     S = shape(1, 3, 24)
@@ -148,7 +148,7 @@ def KIND_in_NAME(values: W[S], weights: W[S[-1]]):
     return more(y, most=2)
 
 
-@template("special functions", "math", 3)
+@template("special functions", "math", 4)
 def elementwise_KIND(a: W[S, RULE], b: W[S, OTHER]):
     """Evaluate the special function KIND elementwise."""
     S = shape(0, 2, 16)
@@ -185,7 +185,7 @@ def elementwise_KIND(a: W[S, RULE], b: W[S, OTHER]):
     return more(y, most=2, style="quantity")
 
 
-@template("gamma and zeta functions", "math", 4)
+@template("gamma and zeta functions", "math", 15)
 def KIND_curve(a: W[S, "positive"], b: W[S, OTHER]):
     """Evaluate the special function KIND elementwise."""
     S = shape(1, 2, 16)

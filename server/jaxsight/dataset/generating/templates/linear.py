@@ -129,7 +129,7 @@ def KIND_of_NAME(matrix: W[BATCH, N, N, "definite"], design: W[BATCH, M, N]):
     return more(y, style="quantity")
 
 
-@template("solving", "linear algebra", 5)
+@template("solving", "linear algebra", 12)
 def solve_with_KIND(
     matrix: W[N, N, RULE],
     b: W[B],
@@ -221,7 +221,7 @@ def KIND_of_matrix(x: W[N, N, "definite"], arm: W[N, 3], axle: W[N, 3]):
     return more(y, most=1, style="square")
 
 
-@template("rare decompositions", "linear algebra", 16)
+@template("rare decompositions", "linear algebra", 28)
 def KIND_features(x: W[N, N, "definite"], update: W[N], rows: W[N, M]):
     """Compute KIND features of a matrix."""
     N, M = size(3, 8), size(2, 6)

@@ -295,7 +295,7 @@ def composite_NAME(x: W[S], gains: W[S, "unit"]):
     return more(total, most=2)
 
 
-@template("barriers and sinks", "custom rules", 3)
+@template("barriers and sinks", "custom rules", 5)
 def NAME(x: F[S], y: F[S]):
     """TITLE."""
     S = shape(1, 3, 16)

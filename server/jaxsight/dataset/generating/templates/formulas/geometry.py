@@ -147,7 +147,7 @@ ANGLES_AND_DISTANCES = {
 }
 
 
-@template("angles and distances", "math", 5)
+@template("angles and distances", "math", 9)
 def NAME(
     lat1: F[S, "unit"],
     lon1: F[S],
@@ -160,7 +160,8 @@ def NAME(
 ):
     """TITLE."""
     S = shape(0, 3)
-    NAME = choose(*ANGLES_AND_DISTANCES)
+    OFTEN = ["angle_between", "angle_between", "arc_distance", "refraction", "great_circle"]
+    NAME = choose(*ANGLES_AND_DISTANCES, *OFTEN, "tangent_projection", "haversine")
     TITLE, LINES = ANGLES_AND_DISTANCES[NAME]
     z: F[S] = formula(LINES)
     return more(z, most=2, style="quantity")
@@ -297,7 +298,7 @@ HYPERBOLIC_FUNCTIONS = {
 }
 
 
-@template("hyperbolic functions", "math", 5)
+@template("hyperbolic functions", "math", 9)
 def NAME(
     speed: F[S, "unit"],
     x: F[S],
@@ -308,7 +309,8 @@ def NAME(
 ):
     """TITLE."""
     S = shape(0, 3)
-    NAME = choose(*HYPERBOLIC_FUNCTIONS)
+    OFTEN = ["poincare_distance", "inverse_cosh", "inverse_cosh", "fisher_z", "fisher_z"]
+    NAME = choose(*HYPERBOLIC_FUNCTIONS, *OFTEN, "catenary", "rapidity", "soliton")
     TITLE, LINES = HYPERBOLIC_FUNCTIONS[NAME]
     z: F[S] = formula(LINES)
     return more(z, most=2, style="quantity")

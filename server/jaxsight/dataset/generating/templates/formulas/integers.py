@@ -89,10 +89,10 @@ INTEGERS = {
 }
 
 
-@template("integer arithmetic", "arithmetic", 3)
+@template("integer arithmetic", "arithmetic", 7)
 def NAME(words: INT[S], salt: INT[S], offsets: INT[S[1:]]):
     """TITLE."""
-    S, NAME = shape(0, 4), choose(*INTEGERS, "divide_by_constant", "shift_words")
+    S, NAME = shape(0, 4), choose(*INTEGERS, *["divide_by_constant"] * 5, "shift_words", "parity")
     TITLE, LINES = INTEGERS[NAME]
     WIDTH = 8 if "8" in INT else 16 if "16" in INT else 64 if "64" in INT else 32
     K, M = between(1, min(WIDTH, 32) - 4), choose(3, 5, 7, 10)

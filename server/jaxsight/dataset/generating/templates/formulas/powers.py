@@ -193,7 +193,7 @@ LOGARITHMS_AND_POWERS = {
 }
 
 
-@template("logarithms and powers", "math", 5)
+@template("logarithms and powers", "math", 9)
 def NAME(
     x: F[S, "positive"],
     reference: F[S[K:], "positive"],
@@ -205,7 +205,8 @@ def NAME(
     """TITLE."""
     S = shape(0, 3)
     K = choose(0, 0, between(0, len(S)))
-    NAME = choose(*LOGARITHMS_AND_POWERS)
+    OFTEN = ["cube_root", "cube_root", "cube_root", "half_life", "half_life", "octaves"]
+    NAME = choose(*LOGARITHMS_AND_POWERS, *OFTEN)
     TITLE, LINES = LOGARITHMS_AND_POWERS[NAME]
     z: F[S] = formula(LINES)
     return more(z, most=2, style="quantity")

@@ -183,7 +183,7 @@ DENSITIES = {
 }
 
 
-@template("densities", "math", 4)
+@template("densities", "math", 9)
 def NAME(
     x: W[S],
     mean: W[S[K:]],
@@ -197,7 +197,8 @@ def NAME(
     S = shape(0, 3)
     K = choose(0, 0, between(0, len(S)))
     z = choose((x - mean) / sigma, (x - mean) * (1.0 / sigma))
-    NAME = choose(*DENSITIES)
+    OFTEN = ["von_mises_log_density", "von_mises_log_density", "rician", "rician"]
+    NAME = choose(*DENSITIES, *OFTEN, "dirichlet_mean_log", "gamma_entropy")
     TITLE, LINES = DENSITIES[NAME]
     y: W[S] = formula(LINES)
     return more(y, most=2, style="quantity")
