@@ -268,8 +268,52 @@ TIMINGS = (
     Column("x64", "bool", "Whether JAX had 64-bit types (`jax_enable_x64`)."),
 )
 
-TABLES = {"rows": ROWS, "rewrites": REWRITES, "disagreements": ROWS, "timings": TIMINGS}
+_PASS = Struct(
+    (
+        Column("position", "int64", "0 for the program before all passes, and so on."),
+        Column("pipeline", "string", "The pipeline that ran the pass; empty at position 0."),
+        Column("name", "string", "The pass, as XLA names it; empty at position 0."),
+        Column(
+            "instruction_count",
+            "int64",
+            "Instructions, without elements of tuples.",
+        ),
+        Column(
+            "operation_count",
+            "int64",
+            "Instructions outside of fusions that compute or move data; at the end, the kernels.",
+        ),
+        Column("fusion_count", "int64", "Operations that are fusions."),
+        Column("dot_count", "int64", "Operations that are matrix products (`dot`)."),
+        Column("convolution_count", "int64", "Operations that are convolutions."),
+        Column("copy_count", "int64", "Operations that are copies."),
+        Column("custom_call_count", "int64", "Operations that call a library or a function."),
+        Column("collective_count", "int64", "Operations that communicate between devices."),
+        Column("loop_count", "int64", "Loops (`while`)."),
+    )
+)
+
+PASSES = (
+    Column("schema_version", "int64", "The version of this schema."),
+    Column("number", "int64", "The number of the row."),
+    Column("split", "string", "`train`, `validation` or `test`: that of the row."),
+    Column("canonical_digest", "string", "That of the row: the program that was compiled."),
+    Column("direction", "string", "`forward` or `backward`."),
+    Column("passes", List(_PASS), "The program before all passes, and after each that changed it."),
+    Column("versions", _VERSIONS, "What compiled."),
+)
+
+TABLES = {
+    "rows": ROWS,
+    "rewrites": REWRITES,
+    "disagreements": ROWS,
+    "passes": PASSES,
+    "timings": TIMINGS,
+}
 """The columns of each table. Disagreements have those of rows: `validation` says what differs."""
+
+BESIDE = ("passes", "timings")
+"""The tables that are not made of programs, but of rows; see `beside`."""
 
 
 def is_fine(check: str | None) -> bool:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from jaxsight import __version__
-from jaxsight.cli.datasets import assuming, mined_sources, rewriting, tasks, timing
+from jaxsight.cli.datasets import assuming, mined_sources, passes, rewriting, tasks, timing
 from jaxsight.cli.datasets.around import explained, interruptible, say_what_runs
 from jaxsight.cli.datasets.printing import (
     print_measurements,
@@ -78,6 +78,7 @@ app = typer.Typer(
         jaxsight dataset rewrites fixed --samples 200
         jaxsight dataset verify pairs
         jaxsight dataset time pairs --sample 100
+        jaxsight dataset passes pairs --sample 100
         jaxsight dataset show pairs 42
         jaxsight dataset questions kernels pairs -o questions.jsonl
         jaxsight dataset eval kernels predictions.jsonl pairs
@@ -85,6 +86,7 @@ app = typer.Typer(
 )
 app.add_typer(tasks.app)
 app.add_typer(timing.app)
+app.add_typer(passes.app)
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the dataset.")]
 

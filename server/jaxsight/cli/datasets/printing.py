@@ -6,7 +6,13 @@ from itertools import islice
 
 from jaxsight.cli.output.printing import Printer, Table, cells, code, styled
 from jaxsight.dataset.program import Record
-from jaxsight.dataset.tables.statistics import Statistics, TimingSummary, summarized
+from jaxsight.dataset.tables.statistics import (
+    PassSummary,
+    Statistics,
+    TimingSummary,
+    summarized,
+    summarized_passes,
+)
 from jaxsight.dataset.tables.verification import Verified
 from jaxsight.dataset.tasks.evaluation import EvaluationRecord
 from jaxsight.text import units
@@ -165,6 +171,9 @@ def print_statistics(statistics: Statistics) -> None:
     if statistics.timings:
         printer.print()
         _print_summaries(printer, statistics.timings)
+    if statistics.passes:
+        printer.print()
+        _print_passes(printer, statistics.passes)
     if statistics.disagreements:
         printer.print(f"\n{units.count(statistics.disagreements, 'disagreement')}")
 
@@ -176,6 +185,26 @@ def print_timings(measured: list[Record], causes: dict[str, int]) -> None:
         _print_summaries(printer, summarized(measured))
     _print_counts(printer, "not measured", causes)
     _note_busy(measured)
+
+
+def print_passes(counted: list[Record], causes: dict[str, int]) -> None:
+    """Print which passes changed directions, and why others were not compiled."""
+    printer = Printer()
+    if counted:
+        _print_passes(printer, summarized_passes(counted))
+    _print_counts(printer, "not compiled", causes)
+
+
+def _print_passes(printer: Printer, summaries: list[PassSummary]) -> None:
+    table = _table("pass", "jaxlib")
+    for title in ("changed directions", "operations", "fusions"):
+        table.add_column(title, justify="right")
+    for each in summaries[:_MOST]:
+        changes = f"{each.operations:+,}", f"{each.fusions:+,}"
+        table.add_row(*cells(each.name, each.jaxlib, f"{each.directions:,}", *changes))
+    printer.print(table)
+    if len(summaries) > _MOST:
+        printer.print(styled((f"and {len(summaries) - _MOST} more", "dim")))
 
 
 def _print_summaries(printer: Printer, summaries: list[TimingSummary]) -> None:

@@ -18,7 +18,7 @@ from jaxlib import lapack
 from jaxlib.mlir import ir
 
 from jaxsight.compiler.compat import jaxlib_alone
-from jaxsight.wire.meshes import ONE_DEVICE
+from jaxsight.wire.meshes import ONE_DEVICE, Distribution
 
 Executable: TypeAlias = Any
 """A `LoadedExecutable` of jaxlib."""
@@ -37,12 +37,40 @@ def run(text: str, arrays: Sequence[jax.Array], options: dict[str, str | bool]) 
 
 
 def load(text: str, options: dict[str, str | bool]) -> Executable:
-    """Compile StableHLO for this machine's CPU; raise whatever parsing and compiling raise."""
+    """Compile StableHLO for this machine's CPU, of which several devices may be simulated.
+
+    Raise whatever parsing and compiling raise.
+    """
     lapack._lapack.initialize()  # type: ignore[attr-defined]
-    devices = jax.devices("cpu")[:1]
     with jaxlib_alone.context():
-        settings = jaxlib_alone.options(devices, options, ONE_DEVICE)
-        return jaxlib_alone.load(devices, ir.Module.parse(text), settings)
+        module = ir.Module.parse(text)
+        distribution = _distribution(module, text)
+        devices = jax.devices("cpu")[: distribution.devices]
+        settings = jaxlib_alone.options(devices, options, distribution)
+        return jaxlib_alone.load(devices, module, settings)
+
+
+def _distribution(module: Any, text: str) -> Distribution:
+    """Return how a module is distributed over devices.
+
+    The partitioner chooses the shardings of parameters and results that have none, as those that
+    `jax.jit` leaves unspecified.
+    """
+    replicas, partitions = (
+        int(module.operation.attributes[name].value) if name in module.operation.attributes else 1
+        for name in ("mhlo.num_replicas", "mhlo.num_partitions")
+    )
+    if replicas * partitions == 1:
+        return ONE_DEVICE
+    main = ir.SymbolTable(module.operation)["main"].operation.attributes
+    signature = ir.FunctionType(ir.TypeAttr(main["function_type"]).value)
+    is_free = {}
+    for name, types in (("arg_attrs", signature.inputs), ("res_attrs", signature.results)):
+        attributes = map(str, main[name]) if name in main else [""] * len(types)
+        is_free[name] = tuple("sharding" not in each for each in attributes)
+    return Distribution(
+        partitions, replicas, "sdy." in text, is_free["arg_attrs"], is_free["res_attrs"]
+    )
 
 
 def printed(text: str) -> str:

@@ -12,6 +12,7 @@ import jax
 
 from jaxsight.dataset.generating import generate
 from jaxsight.dataset.mining import doctest_names, doctests, examples, harnesses, modules
+from jaxsight.dataset.passes import counting
 from jaxsight.dataset.program import Program, Record
 from jaxsight.dataset.rows import check, describe, rewriting
 from jaxsight.dataset.rows.describe import Rejected
@@ -115,6 +116,10 @@ def _time(request: Record) -> Record:
     return {"time": runs.time(_program(request), request["direction"], request["seconds"])}
 
 
+def _passes(request: Record) -> Record:
+    return counting.count(request["stablehlo"])
+
+
 def _versions(_: Record) -> Record:
     return {"versions": describe.versions()}
 
@@ -159,6 +164,7 @@ _ACTIONS = {
     "prove": _prove,
     "source": _source,
     "time": _time,
+    "passes": _passes,
     "versions": _versions,
     "rewrite": _rewrite,
 }

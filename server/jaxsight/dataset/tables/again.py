@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from jaxsight.dataset.making.shards import ShardTask, make
 from jaxsight.dataset.program import Program, Record
-from jaxsight.dataset.schema import TABLES, problem
+from jaxsight.dataset.schema import ROWS, problem
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.verification import Verified
 
@@ -27,13 +27,35 @@ def sample(out: Path, manifest: Manifest, count: int, seed: int = 0) -> list[Rec
         UnreadableFile: a file cannot be read.
         MissingLibrary: the format requires pyarrow.
     """
-    numbers = [row.get("number") for _, row in manifest.read_rows(out, "rows", ["number"])]
-    chosen = set(random.Random(seed).sample(numbers, min(count, len(numbers))))
-    return [
-        row
-        for _, row in manifest.read_rows(out, "rows")
-        if row["number"] in chosen and not problem(row, TABLES["rows"])
-    ]
+    return list(some(out, manifest, numbers(out, manifest, count, seed)))
+
+
+def numbers(out: Path, manifest: Manifest, count: int, seed: int) -> set[int]:
+    """Return the numbers of some rows, the same ones each time with the same seed.
+
+    Raises:
+        UnreadableFile: a file cannot be read.
+        MissingLibrary: the format requires pyarrow.
+    """
+    known = [row.get("number", -1) for _, row in manifest.read_rows(out, "rows", ["number"])]
+    return set(random.Random(seed).sample(known, min(count, len(known))))
+
+
+def some(
+    out: Path, manifest: Manifest, chosen: Collection[int], names: Sequence[str] | None = None
+) -> Iterator[Record]:
+    """Yield rows by their numbers, with some columns, of which `number` is one, or all.
+
+    Rows that do not agree with the schema are left out.
+
+    Raises:
+        UnreadableFile: a file cannot be read.
+        MissingLibrary: the format requires pyarrow.
+    """
+    columns = tuple(column for column in ROWS if names is None or column.name in names)
+    for _, row in manifest.read_rows(out, "rows", names):
+        if row.get("number") in chosen and not problem(row, columns):
+            yield row
 
 
 def make_again(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jaxsight.dataset.making.make import WORK, MadeDataset
 from jaxsight.dataset.program import Record
+from jaxsight.dataset.schema import BESIDE
 from jaxsight.dataset.spec import Spec
 from jaxsight.dataset.tables import card, manifest, statistics, writing
 from jaxsight.dataset.tables.files import TableFormat
@@ -23,7 +24,7 @@ def build(
 ) -> Manifest:
     """Write the tables, the manifest and the card of a dataset, and return the manifest.
 
-    Measured times that are there are kept: the same rows are made again.
+    Tables beside the rows are kept: the same rows are made again.
 
     Args:
         out: its folder, with the shards of `made`.
@@ -43,21 +44,20 @@ def build(
         fields, digest = json.loads(json.dumps(contents.record())), contents.digest
     else:
         fields, digest = contents, ""
-    measured = _measured(out)
-    written = measured | writing.write(out, shards, form)
+    written = _beside(out) | writing.write(out, shards, form)
     described = Manifest(form, fields, digest, versions, made.record(), written)
     described.write(out)
     write_card(out, described)
     return described
 
 
-def _measured(out: Path) -> dict[str, File]:
-    """Return the files of measured times by path, if there is a dataset."""
+def _beside(out: Path) -> dict[str, File]:
+    """Return the files of tables beside the rows by path, if there is a dataset."""
     try:
         earlier = manifest.read(out)
     except NoDataset:
         return {}
-    return {path: earlier.files[path] for path in earlier.of_table("timings")}
+    return {path: file for path, file in earlier.files.items() if file.table in BESIDE}
 
 
 def write_card(out: Path, described: Manifest) -> Statistics:

@@ -39,6 +39,15 @@ Some rows were run on CPUs. The table of measured times has the median of each d
 how the runs were timed, and what else the machine did; it is no part of the rows.
 """
 
+_PASSES = """\
+Some rows were compiled once more for a CPU. The table of passes has the number of instructions,
+operations, fusions and loops after each pass of XLA that changed them; it is no part of the rows.
+An operation is outside of fusions, and computes or moves data: after the last pass, it is a kernel.
+"""
+
+_MOST_PASSES = 20
+"""Passes in the card, a choice: a screen; the table has all."""
+
 _SPLITS = """\
 Train, validation and test share no program, no structure and no template of the generator.
 """
@@ -99,6 +108,8 @@ def text(manifest: Manifest, statistics: Statistics) -> str:
         *(("## How rewrites are proved\n", _PROOFS) if statistics.rewrites else ()),
         *(("## Measured times\n", _TIMES) if statistics.timings else ()),
         *_timings(statistics),
+        *(("## Passes of XLA\n", _PASSES) if statistics.passes else ()),
+        *_passes(statistics),
         "## Splits\n",
         _SPLITS,
         "## Columns\n",
@@ -254,6 +265,17 @@ def _timings(statistics: Statistics) -> Iterator[str]:
         )
 
 
+def _passes(statistics: Statistics) -> Iterator[str]:
+    if statistics.passes:
+        yield _table(
+            ("pass", "jaxlib", "changed directions", "change of operations", "of fusions"),
+            [
+                (f"`{each.name}`", each.jaxlib, each.directions, each.operations, each.fusions)
+                for each in statistics.passes[:_MOST_PASSES]
+            ],
+        )
+
+
 def _columns(manifest: Manifest) -> Iterator[str]:
     if manifest.of_table("rows"):
         yield markdown(TABLES["rows"])
@@ -264,6 +286,9 @@ def _columns(manifest: Manifest) -> Iterator[str]:
     if manifest.of_table("timings"):
         yield "Measured times:\n"
         yield markdown(TABLES["timings"])
+    if manifest.of_table("passes"):
+        yield "Passes of XLA:\n"
+        yield markdown(TABLES["passes"])
 
 
 def _pictures(statistics: Statistics) -> dict[str, str]:

@@ -57,6 +57,28 @@ class TimingSummary:
     overhead_seconds: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class PassSummary:
+    """What a pass of XLA changed in directions of rows.
+
+    Attributes:
+        jaxlib: the version of jaxlib, and of XLA with it.
+        name: the pass, whatever pipeline ran it; `ALL_PASSES` for all of them.
+        directions: how many directions of rows it changed.
+        operations: how many operations it added to them, less those that it removed.
+        fusions: how many of these are fusions.
+    """
+
+    jaxlib: str
+    name: str
+    directions: int
+    operations: int
+    fusions: int
+
+
+ALL_PASSES = "all"
+
+
 @dataclass(slots=True)
 class Statistics:
     """What a dataset has.
@@ -76,6 +98,8 @@ class Statistics:
         surveyed: how many programs were surveyed.
         rejected: how many of them are no rows, by cause.
         timings: what was measured, by machine, JAX and direction.
+        passes: what passes of XLA changed, by version of jaxlib; those that change the number of
+            operations most are first, after all of them.
     """
 
     rows: int = 0
@@ -91,6 +115,7 @@ class Statistics:
     surveyed: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     timings: list[TimingSummary] = field(default_factory=list)
+    passes: list[PassSummary] = field(default_factory=list)
 
     def share(self, count: int) -> str:
         """Return a number of rows as a percentage of all rows."""
@@ -165,6 +190,7 @@ def compute(out: Path, manifest: Manifest) -> Statistics:
         surveyed=int(made.get("surveyed", 0)),
         rejected=_by_frequency(made.get("rejected", {})),
         timings=summarized(row for _, row in manifest.read_rows(out, "timings")),
+        passes=summarized_passes(row for _, row in manifest.read_rows(out, "passes")),
     )
 
 
@@ -189,6 +215,31 @@ def summarized(measured: Iterable[Record]) -> list[TimingSummary]:
 def _median(seconds: Sequence[float | None]) -> float | None:
     known = [each for each in seconds if each is not None]
     return median(known) if known else None
+
+
+def summarized_passes(counted: Iterable[Record]) -> list[PassSummary]:
+    """Return what passes changed, by version of jaxlib and pass."""
+    figures: dict[tuple[str, str], Counter[str]] = {}
+    for row in counted:
+        changed: dict[str, Counter[str]] = {}
+        passes = row["passes"]
+        for before, after in (*pairwise(passes), (passes[0], {**passes[-1], "name": ALL_PASSES})):
+            change = changed.setdefault(after["name"], Counter(directions=1))
+            for name in ("operation_count", "fusion_count"):
+                change[name] += after[name] - before[name]
+        for name, change in changed.items():
+            figures.setdefault((row["versions"]["jaxlib"], name), Counter()).update(change)
+    summaries = [
+        PassSummary(*key, figure["directions"], figure["operation_count"], figure["fusion_count"])
+        for key, figure in figures.items()
+    ]
+    return sorted(
+        summaries,
+        key=lambda each: (
+            *(each.jaxlib, each.name != ALL_PASSES, -abs(each.operations)),
+            *(-each.directions, each.name),
+        ),
+    )
 
 
 def _outcome(check: str | None) -> str:

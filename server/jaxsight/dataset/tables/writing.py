@@ -22,6 +22,7 @@ FOLDERS = {
     "rows": "data",
     "rewrites": "rewrites",
     "disagreements": "disagreements",
+    "passes": "passes",
     "timings": "timings",
 }
 """The folder of each table."""

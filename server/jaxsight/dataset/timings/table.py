@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from jaxsight.dataset import beside
 from jaxsight.dataset.program import Record
-from jaxsight.dataset.schema import TIMINGS, VERSION, problem
-from jaxsight.dataset.tables import again, building, writing
-from jaxsight.dataset.tables.files import TableFormat
+from jaxsight.dataset.schema import TIMINGS, problem
+from jaxsight.dataset.tables import again
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tasks.workers import TaskWorkers
 from jaxsight.measuring import machine
-
-_TABLE = "timings"
 
 SECONDS = 2.0
 """Most time of timed runs of a direction, a choice: most medians of rows are known to 1 % by then
@@ -25,7 +22,7 @@ _HANG = 120.0
 """Seconds after which a direction hangs, without those of its timed runs, a choice: JAX starts in
 up to 10 s, and a program of a dataset takes about 1 s and runs twice before the timed runs."""
 
-_ONE = ("number", "direction", "processor", "cores", "versions")
+_ORIGIN = ("processor", "cores", "versions")
 """Columns of a measurement that takes the place of an earlier one with the same values."""
 
 
@@ -47,11 +44,7 @@ def measure(
     processor = machine.processor() or None
     with TaskWorkers(python, seconds=_HANG + 2 * seconds) as workers:
         for row in rows:
-            known = {
-                "schema_version": VERSION,
-                **{name: row[name] for name in ("number", "split", "canonical_digest")},
-                "processor": processor,
-            }
+            known = {**beside.of_row(row), "processor": processor}
             for direction in row["directions"]:
                 try:
                     program = again.program(row)
@@ -80,24 +73,15 @@ def add(out: Path, described: Manifest, measured: Sequence[Record]) -> Manifest:
     """Add measurements to a dataset, write its card, and return its manifest.
 
     They take the place of earlier ones of the same row and direction, by the same processor, number
-    of cores and versions; all others stay. The files of other tables are not touched.
+    of cores and versions.
 
     Raises:
         UnreadableFile: a file cannot be read.
         MissingLibrary: the format requires pyarrow.
         OSError: the folder cannot be written.
     """
-    earlier = (row for _, row in described.read_rows(out, _TABLE) if not problem(row, TIMINGS))
-    kept = {_key(row): row for row in (*earlier, *measured)}
-    ordered = sorted(kept.values(), key=lambda row: (row["number"], row["direction"] != "forward"))
-    form = TableFormat(described.format)
-    written = writing.write_tables(out, ((_TABLE, row) for row in ordered), [_TABLE], form)
-    others = {path: file for path, file in described.files.items() if file.table != _TABLE}
-    changed = replace(described, files=others | written)
-    changed.write(out)
-    building.write_card(out, changed)
-    return changed
+    return beside.add(out, described, "timings", measured, _origin)
 
 
-def _key(row: Record) -> str:
-    return json.dumps([row[name] for name in _ONE], sort_keys=True)
+def _origin(record: Record) -> str:
+    return json.dumps([record[name] for name in _ORIGIN], sort_keys=True)
