@@ -260,7 +260,7 @@ def NAME_of_windows(x: D[S]):
     NAME, FUNCTION, START = (
         choose(
             ("product", "lax.mul", 1.0),
-            ("log_sum", "jnp.logaddexp", -9.0),
+            ("log_sum", "jnp.logaddexp", "-jnp.inf"),
             ("norm", "jnp.hypot", 0.0),
         )
         if D == W
