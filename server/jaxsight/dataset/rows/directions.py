@@ -21,7 +21,7 @@ class Direction:
     """A traced direction of a program, with the flat function that it is the trace of.
 
     Attributes:
-        traced: the trace, of a jitted function that keeps unused arguments.
+        traced: the trace, of a jitted function.
         call: the function of flat arrays, which returns flat arrays.
         arguments: the flat arrays that it is called with.
     """
@@ -46,7 +46,7 @@ def forward(function: Callable[..., object], arguments: tuple[object, ...]) -> D
 
     Raise whatever tracing raises.
     """
-    traced = jax.jit(function, keep_unused=True).trace(*arguments)
+    traced = jax.jit(function).trace(*arguments)
     leaves, tree = jax.tree.flatten(arguments)
 
     def call(*arrays: jax.Array) -> list[jax.Array]:
