@@ -94,7 +94,9 @@ def test_a_module_with_nothing_to_change_stays(text: str) -> None:
 def test_changes_of_generated_programs_can_be_parsed(number: int) -> None:
     text = generate(Spec(), number).text
     found = list(changes.mutants(text, random.Random(number)))
-    assert len(found) >= 2
+    (function,) = (part for part in ast.parse(text).body[-1:] if isinstance(part, ast.FunctionDef))
+    is_one_call = len(function.body) == 2  # its docstring, and what it returns
+    assert len(found) >= 2 or is_one_call
     for _, mutant in found:
         ast.parse(mutant)
         assert mutant != text

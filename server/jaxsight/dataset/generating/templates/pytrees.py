@@ -199,7 +199,7 @@ def KIND_step(params: TREE, grads: TREE, moments: SQUARES, momentum: TREE, step:
         choose("", "", "clip", "decay"),
     )
     if SCHEDULE == "decay":
-        rate = choose(RATE / (1.0 + 0.1 * step), RATE * 0.9**step)
+        rate = choose(RATE / (1.0 + 0.1 * step), RATE * jnp.exp(-0.1 * step))
     elif SCHEDULE == "cosine":
         rate = 0.5 * RATE * (1.0 + jnp.cos(jnp.pi * step / 20))
     elif SCHEDULE == "warmup":
@@ -221,7 +221,7 @@ def KIND_step(params: TREE, grads: TREE, moments: SQUARES, momentum: TREE, step:
         mu = jax.tree.map(lambda m, g: DECAY * m + REST * g, momentum, slopes)
         nu = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g**2, moments, slopes)
         if chance(0.4):
-            mu_hat = jax.tree.map(lambda m: m / (1.0 - DECAY ** (step + 1)), mu)
+            mu_hat = jax.tree.map(lambda m: m / (1.0 - DECAY ** (step + 1).astype(m.dtype)), mu)
         else:
             mu_hat = mu
         steps = jax.tree.map(lambda m, v: m / (jnp.sqrt(v) + 1e-3), mu_hat, nu)

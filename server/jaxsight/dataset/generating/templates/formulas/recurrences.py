@@ -218,7 +218,7 @@ STEPS = {
     "anneal": (
         "Anneal values over N steps",
         """
-        temperature = choose(1.0 / (i + 1), 0.9**i)
+        temperature = choose(1.0 / (i + 1), jnp.exp(-0.1 * i))
         (value + temperature * RATE * choose(drive, drive - value)).astype(value.dtype)
         """,
     ),
