@@ -1,7 +1,8 @@
 """Measure the processor time of rows: `python -m tests.dataset.processor_time [--samples N]`.
 
 Makes a dataset with one job and verifies it; then a loop in plain JAX computes columns of the same
-programs, with the same checks. All processes count, with their starts. Quote the machine's load.
+programs, with checks of the same things, but compiles the StableHLO of every row again. All processes
+count, with their starts. Quote the machine's load.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def main() -> None:
         loop = processor_seconds("-m", "tests.dataset.processor_time", "--naive", folder) / samples
     print("| seconds of processor time | a row | goal |\n|---|--:|--:|")
     print(f"| `jaxsight dataset generate` | {row:.3f} | ≤ {GOAL_ROW} |")
-    print(f"| a loop in plain JAX with the same checks | {loop:.3f} | |")
+    print(f"| a loop in plain JAX with such checks | {loop:.3f} | |")
     print(f"| the loop's, of `generate`'s | {loop / row:.2f} | ≥ {GOAL_RATIO} |")
     print(f"| `jaxsight dataset verify` | {verified:.3f} | ≤ {GOAL_VERIFIED} |")
 

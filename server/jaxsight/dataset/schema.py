@@ -108,7 +108,10 @@ _CHECKS = (
     ("gradient", "The gradient agrees with finite differences."),
     ("printed", "The text traces to the same program in another process."),
     ("eager", "An eager run in another process agrees."),
-    ("stablehlo", "The StableHLO, imported again and run at optimization level 0, agrees."),
+    (
+        "stablehlo",
+        "The StableHLO parses and prints the same; compiled otherwise, it agrees.",
+    ),
     ("one_device", "A run of a program over several devices on one of them agrees."),
 )
 

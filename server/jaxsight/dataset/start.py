@@ -14,7 +14,7 @@ DEVICES = 8
 """Simulated devices of this machine's CPU: as many as a host of TPUs or GPUs often has."""
 
 VARIABLES = {
-    "NPROC": "1",  # XLA's compiler threads: the HLO of a row does not depend on the machine's cores
+    "NPROC": "1",  # by which XLA counts cores: rows shall not depend on those of the machine
     "JAX_PLATFORMS": "cpu",
     "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",  # no file of this machine in programs
     "JAX_COMPILATION_CACHE_DIR": "",
