@@ -27,21 +27,28 @@ demo: .venv/.installed ## Install into .venv and show functions of examples/
 	.venv/bin/jaxsight sourcerize examples/fusion.py:f_sum_jax --style pretty
 	.venv/bin/jaxsight check examples || [ $$? -eq 1 ] # findings are what there is to see
 
-.PHONY: test
-test: ## Run every test on every Python and JAX that is found here
-	@.ci/test all
+SUITE = $(ANY_PYTHON) -m tools.suite
 
-.PHONY: test-fast
-test-fast: ## Run the quick tests that start few processes, on one Python (three minutes)
-	@.ci/test fast
+.PHONY: test
+test: ## Run the gate: what a change can break, of everything that is supported
+	@$(SUITE) gate
+
+.PHONY: test-all
+test-all: ## Run every test, or parts of them (PART="tracer rules"; PART=help lists them)
+	@$(SUITE) all $(PART)
 
 .PHONY: test-touched
-test-touched: ## Run the tests of what differs from main (SINCE=REVISION), on one Python
-	@.ci/test touched $(SINCE)
+test-touched: ## Run the tests of what differs from what passed, on the newest JAX alone
+	@$(SUITE) touched
 
-.PHONY: test-vscode
-test-vscode: ## Run only the tests in a real VS Code (on Linux)
-	@.ci/test vscode
+.PHONY: durations
+durations: ## Write how long tests took in the last runs of parts into tests/durations.json
+	@$(SUITE) durations
+
+# Debian's, where there is none and this may install it.
+.PHONY: emacs chromium
+emacs chromium:
+	@.ci/$@ >/dev/null
 
 .PHONY: lint lint-python lint-typescript
 lint: lint-python lint-typescript ## Check format, style, types and the walls between layers

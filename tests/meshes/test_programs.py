@@ -33,6 +33,7 @@ def test_collectives_equal_those_of_an_independent_compile() -> None:
     assert [r.problem for r in compare(quick, "cpu:8") if r.problem] == []
 
 
+@pytest.mark.search
 @pytest.mark.slow
 def test_collectives_of_the_other_programs_equal_those_of_an_independent_compile() -> None:
     assert [r.problem for r in compare(part(rest), "cpu:8") if r.problem] == []

@@ -37,6 +37,7 @@ def test_the_program_by_hand_is_small(bug: Bug) -> None:
     assert equations(bug.by_hand) == bug.equations
 
 
+@pytest.mark.search
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", part(MUSEUM), ids=name)
 def test_the_training_step_is_large(bug: Bug) -> None:
@@ -45,6 +46,7 @@ def test_the_training_step_is_large(bug: Bug) -> None:
     assert equations(bug.in_training) >= LEAST
 
 
+@pytest.mark.search
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", part(HERE), ids=name)
 def test_both_fail_here(bug: Bug) -> None:

@@ -74,6 +74,7 @@ def settings_of(rule: Rule) -> str:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 @pytest.mark.skipif(jax.__version_info__[:2] != NEWEST, reason="the pages are about JAX 0.12")
+@pytest.mark.search
 def test_examples_in_python_give_their_finding_and_fixes_give_none(tmp_path: Path) -> None:
     expected = set()
     for code, rule in part([*RULES.items()]):

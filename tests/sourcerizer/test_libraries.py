@@ -46,6 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 # What libraries warn of is theirs.
+@pytest.mark.search
 @pytest.mark.filterwarnings("ignore")
 def test_function_of_a_library(name, style, x64):
     function = FUNCTIONS[name]
