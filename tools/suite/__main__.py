@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tools.suite import digests, durations
-from tools.suite.environments import Installation, missing, needs, newest
+from tools.suite.environments import Installation, cache, missing, needs, newest
 from tools.suite.parts import (
     NEWEST,
     NOTEBOOKS,
@@ -193,8 +193,7 @@ def _run(name: str, jobs: list[Job], extra: dict[str, str]) -> list[Outcome]:
         wanted.insert(0, OLDEST)  # the other Python of some tests
     installation = Installation(wanted, reports / "install.log")
     installation.start()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "jaxsight-tests")
-    variables = {CACHE: os.environ.get(CACHE) or str(cache), **extra}
+    variables = {CACHE: os.environ.get(CACHE) or str(cache()), **extra}
     run = Run(jobs, installation, variables, reports, int(os.environ.get("WORKERS", "2")))
     outcomes = run.finish()
     if any(installation.has_failed(name) for name in wanted):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.suite.digests import Tree
 from tools.suite.parts import (
     NEWEST,
     NOTEBOOKS,
@@ -24,6 +25,9 @@ from tools.suite.parts import (
 
 VENVS = ROOT / ".venvs"
 IS_LINUX = sys.platform == "linux"
+
+_CACHES = 3
+"""Folders that are kept, of up to 512 MiB: those of `main`, a branch and one before."""
 
 _PYTHONS = {
     NEWEST: ("3.12", "3.13"),
@@ -131,6 +135,23 @@ class Installation(threading.Thread):
 def python(environment: str) -> Path:
     """Return the interpreter of an environment."""
     return VENVS / environment / "bin" / "python"
+
+
+def cache() -> Path:
+    """Return the folder that keeps what tests compiled for the next run.
+
+    An entry is named after all that its program depends on, but not after the code that read it. So
+    each version of that code has a folder of its own; the last few are kept.
+    """
+    row = Tree().row("compiler")
+    top = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "jaxsight-tests")
+    own = top / f"{row.own}-{row.imports}"
+    own.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own.touch()
+    by_age = sorted(top.iterdir(), key=lambda folder: folder.stat().st_mtime)
+    for old in by_age[:-_CACHES]:
+        shutil.rmtree(old, ignore_errors=True)
+    return own
 
 
 def variables(environment: str) -> Mapping[str, str]:
