@@ -3,7 +3,7 @@
 Of a package that differs from the revision, all tests; of packages that import it, directly or
 through others, and of the whole product (`tests/e2e`, `tests/editors` …), those that are not slow.
 Where a file differs that all of them depend on, all tests. The folders of tests are named after
-the packages.
+the packages, and so are those of corpora and tools.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ def by(changed: Iterable[str], folders: Iterable[str]) -> Touched:
                 packages.add(package.removesuffix(".py"))
             case ("tests", _, *_) if parts[-1].startswith("test_"):
                 whole.add(path)
+            case ("tests", "corpora", folder, *_) | ("tools", folder, _, *_):
+                whole.add(folder)
             case ("tests", folder, _, *_):
                 whole.add(folder)
             case ("docs", *_):

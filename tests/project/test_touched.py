@@ -22,6 +22,8 @@ FOLDERS = ("e2e", "interpreters", "rules", "source", "sourcerizer", "tracer", "f
         ("tests/rules/test_rules.py", "tests/rules/test_rules.py", True, True),
         ("tests/rules/test_rules.py", "tests/rules/test_cases.py", False, False),
         ("tests/rules/specimens.py", "tests/rules/test_cases.py", True, True),
+        ("tests/corpora/rules/errors/silent/append.py", "tests/rules/test_cases.py", True, True),
+        ("tools/precision/mutants.py", "tests/precision/test_conditions.py", True, True),
         ("docs/rules.md", "tests/docs/test_pages.py", True, True),
         ("docs/rules.md", "tests/e2e/test_hover.py", False, False),
         ("requirements/test.in", "tests/sourcerizer/test_same.py", True, True),

@@ -1,0 +1,1 @@
+"""Programs that measure jaxsight, run by hand: `tools/README.md` lists them."""
