@@ -75,13 +75,13 @@ format: .venvs/lint/.installed ## Format the code and fix what can be fixed
 bench: .venvs/test-py311/.installed .venvs/compilers/.test-py311 ## Measure speed and memory; a table, and reports/bench.json
 	mkdir -p reports
 	JAXSIGHT_COMPILERS="$(CURDIR)/.venvs/compilers" \
-		.venvs/test-py311/bin/python -m tests.perf --json reports/bench.json
+		.venvs/test-py311/bin/python -m tools.perf --json reports/bench.json
 
 .PHONY: bench-vscode
 bench-vscode: .venvs/vscode/.installed .venvs/test-py311/.installed .venvs/code-server/.installed vsix ## Measure what a real VS Code adds (on Linux)
 	mkdir -p reports
 	CHROMIUM=$$(.ci/chromium) JAXSIGHT_PYTHON="$(CURDIR)/.venvs/test-py311/bin/python" PYTHONPATH=server \
-		.venvs/vscode/bin/python -m tests.perf.in_vscode --json reports/bench-vscode.json
+		.venvs/vscode/bin/python -m tools.perf.in_vscode --json reports/bench-vscode.json
 
 # The release of the dataset: its folder, rows to generate, their seed, devices to compile for,
 # packages to mine by import name, and functions of each to call with assumed inputs.

@@ -1,4 +1,4 @@
-"""A few cases of each fuzzer; `python -m tests.fuzz` runs more."""
+"""A few cases of each fuzzer; `python -m tools.fuzz` runs more."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.fuzz.subjects import SUBJECTS
 from tests.searches import part
+from tools.fuzz.subjects import SUBJECTS
 
 QUICK = {"bytes": 100, "docstrings": 150, "settings": 150, "hlo": 60, "cache": 40}
 SLOW = {"messages": 100, "commands": 60, "positions": 60, "notebooks": 80, "frames": 200}

@@ -9,8 +9,8 @@ import jax
 import pytest
 
 from jaxsight.workers.compilation import environments
+from tests.corpora.meshes.corpus import PROGRAMS
 from tests.meshes.acceptance import compare
-from tests.meshes.corpus import PROGRAMS
 from tests.meshes.independent import Moved, collectives
 from tests.searches import part
 

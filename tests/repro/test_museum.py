@@ -15,8 +15,8 @@ import pytest
 from jaxsight.repro.checks.parsing import parse
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.running import run_file
-from tests.repro import planted
-from tests.repro.museum import LEAST, MUSEUM, Bug, equations, flat
+from tests.corpora.repro import planted
+from tests.corpora.repro.museum import LEAST, MUSEUM, Bug, equations, flat
 from tests.searches import part
 
 HERE = [bug for bug in MUSEUM if jaxlib.__version__ in bug.jaxlib and sys.platform == "linux"]

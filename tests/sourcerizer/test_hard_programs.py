@@ -32,8 +32,8 @@ def failures(*options: str) -> dict[str, str]:
 
 
 def test_every_module_of_programs_is_run():
-    beside = {path.stem for path in (ROOT / "tests/sourcerizer/programs").glob("[a-z]*.py")}
-    assert beside - {"checking", "registry", "third_party"} == set(MODULES)
+    beside = {path.stem for path in (ROOT / "tests/corpora/sourcerizer/programs").glob("[a-z]*.py")}
+    assert beside - {"registry", "third_party"} == set(MODULES)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

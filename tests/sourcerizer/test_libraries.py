@@ -11,9 +11,9 @@ import zlib
 
 import pytest
 
+from tests.corpora.sourcerizer.libraries import FUNCTIONS, Time
 from tests.searches import part
 from tests.sourcerizer import gate
-from tests.sourcerizer.libraries import FUNCTIONS, Time
 
 SETTINGS = [("pretty", False), ("lax", False), ("pretty", True), ("lax", True)]
 
