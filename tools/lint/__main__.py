@@ -27,7 +27,7 @@ def checks() -> dict[str, Check]:
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Run the checks that are named, and return the exit status."""
     known = checks()
     parser = argparse.ArgumentParser(prog="python -m tools.lint", description=__doc__)
@@ -35,13 +35,16 @@ def main(arguments: list[str] | None = None) -> int:
     names = parser.parse_args(arguments).checks or [*known]
     if unknown := [name for name in names if name not in known]:
         parser.error(f"unknown check: {', '.join(unknown)}; known are {', '.join(known)}")
-    gc.disable()  # looking for garbage among syntax trees takes three times as long as parsing
-    checkout = Checkout(ROOT)
+    checkout = Checkout(root)
     count = 0
-    for name in names:
-        for offender in sorted(known[name](checkout)):
-            print(f"{offender} [{name}]")
-            count += 1
+    gc.disable()  # looking for garbage among syntax trees takes three times as long as parsing
+    try:
+        for name in names:
+            for offender in sorted(known[name](checkout)):
+                print(f"{offender} [{name}]")
+                count += 1
+    finally:
+        gc.enable()
     print(f"{len(names)} checks, {f'{count} offenders' if count else 'no offenders'}")
     return 1 if count else 0
 

@@ -19,11 +19,9 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
     page = checkout.text(PAGE)
     for path in checkout.files(f"{FOLDER}/*.py"):
         module = checkout.module(path)
-        start = next(
-            node.lineno
-            for node in module.tree.body
-            if not isinstance(node, ast.Expr | ast.Import | ast.ImportFrom)
-        )
+        head = (ast.Expr, ast.Import, ast.ImportFrom)
+        code = [node.lineno for node in module.tree.body if not isinstance(node, head)]
+        start = min(code, default=1)
         lines = [line for line in module.text.splitlines()[start - 1 :] if line.strip()]
         if len(lines) > LINES:
             yield Offender(path, start, f"{len(lines)} lines in an example, more than {LINES}")

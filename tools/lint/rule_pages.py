@@ -27,6 +27,9 @@ def of_rules(checkout: Checkout, known: Iterable[Rule], table: str) -> Iterator[
     """Yield what the pages of some rules, and the table of all, lack."""
     for rule in known:
         path = f"{PACKAGE}/rules/{rules.file_of(rule).parent.name}/page.md"
+        if not checkout.exists(path):
+            yield Offender(path, 1, f"{rule.code} has no page")
+            continue
         text = checkout.text(path)
         title = f"# {rule.name} ({rule.code})"
         if not text.startswith(f"{title}\n"):
