@@ -50,8 +50,8 @@ durations: ## Write how long tests took in the last runs of parts into tests/dur
 emacs chromium:
 	@.ci/$@ >/dev/null
 
-.PHONY: lint lint-python lint-typescript
-lint: lint-python lint-typescript ## Check format, style, types and the walls between layers
+.PHONY: lint lint-python lint-text lint-typescript
+lint: lint-python lint-text lint-typescript ## Check format, style, types, layers, texts and the budget of lines
 
 lint-python: .venvs/lint/.installed
 	.venvs/lint/bin/ruff format --check .
@@ -60,7 +60,9 @@ lint-python: .venvs/lint/.installed
 	PYTHONPATH=server .venvs/lint/bin/lint-imports --no-cache
 	.venvs/lint/bin/codespell server docs examples neovim/lua *.md vscode-extension/*.md vscode-extension/src vscode-extension/panel/src
 	.venvs/lint/bin/python vscode-extension/scripts/manifest.py --check
-	PYTHONPATH=server .venvs/lint/bin/python -m jaxsight.settings.documentation | diff docs/settings.md -
+
+lint-text: .venvs/lint/.installed # CHECKS: names of some; all by default
+	PYTHONPATH=server:. .venvs/lint/bin/python -m tools.lint $(CHECKS)
 
 lint-typescript: vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed
 	cd vscode-extension && $(WITH_NODE) npm run --silent check

@@ -21,9 +21,16 @@ def name_of(file: Path, root: Path = ROOT) -> str:
 
 def imports_of(name: str, text: str, modules: set[str], is_package: bool = False) -> set[str]:
     """Those of `modules` that the text of a module imports anywhere, without itself."""
+    return imports_in(name, ast.parse(text), modules, is_package)
+
+
+def imports_in(
+    name: str, tree: ast.Module, modules: set[str], is_package: bool = False
+) -> set[str]:
+    """The same of a module's syntax tree."""
     package = name.split(".") if is_package else name.split(".")[:-1]
     found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         match node:
             case ast.Import(names=aliases):
                 found.update(alias.name for alias in aliases)

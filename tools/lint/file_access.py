@@ -1,5 +1,6 @@
-"""Files are read and kept in two modules alone, so that no other place can wait for a pipe or read
-3 GB.
+"""Files are read and kept in two modules alone.
+
+So no other place can wait for a pipe, or read 3 GB.
 """
 
 from __future__ import annotations
@@ -7,16 +8,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
+from tools.lint.checkout import PACKAGE, Checkout, Module, Offender, inside
 
 READS = frozenset({"read_text", "read_bytes"})
 WRITES = frozenset({"write_text", "write_bytes"})
 MODULES = frozenset({"io", "os", "tokenize", "codecs", "gzip", "zipfile", "shelve", "dbm", "mmap"})
 MODE = re.compile(r"[rwxa][bt+]*")
-PICKLES = frozenset({"pickle", "shelve", "dill", "cloudpickle", "joblib"})
-
 ALLOWED = {
     "files/reading.py": "this is the module",
     "files/private.py": "writes our own files, and opens one to lock",
@@ -36,7 +34,7 @@ ALLOWED = {
     "lsp/features/virtual_documents.py": "writes into a temporary folder of this process",
     "files/appended.py": "appends to a file in a folder that a command made",
     "recording/observing/profiled.py": "writes into a folder that the command made",
-    "recompiling/jaxsight_recompiling.py": "writes where the command line said, in the user's pytest",
+    "recompiling/jaxsight_recompiling.py": "writes where the command line says, in pytest",
     "files/ownership.py": "checks on the descriptor that nobody else may have written the file",
     "timeline.py": "appends to the file that the benchmark names",
     "trust/store.py": "writes the decisions of the user, under a lock",
@@ -64,73 +62,51 @@ ALLOWED = {
     "repro/reducing/statements/reduction.py": "a temporary folder of this process",
     "repro/running.py": "a temporary folder of this process",
 }
-
-PICKLED = {
-    "repro/capturing/call_function.py": "writes a case into a folder that this command made",
-    "repro/capturing/recorder.py": "the same",
-    "repro/capturing/run.py": "the same",
-    "repro/capturing/host_calls.py": "the same, and reads it in the command that writes its repro",
-    "repro/compat/pickling.py": "the same",
-    "repro/emit/from_case.py": "reads the case that its command wrote",
-    "repro/emit/whole_program.py": "the same",
-    "repro/reducing/loading.py": "what a child of this process sent through a pipe",
-    "repro/reducing/equations/dive.py": "the same",
-}
-"""Modules that pickle. No file of unknown origin is ever unpickled."""
-
-
-def opened(file: Path) -> Iterator[str]:
-    """What in a module opens a file by its path."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        match node:
-            case ast.Call(func=ast.Name(id="open")):
-                yield "open"
-            case ast.Attribute(value=ast.Name(id=module), attr="open") if module in MODULES:
-                yield f"{module}.open"
-            case ast.Call(
-                func=ast.Attribute(value=ast.Call(func=ast.Name(id="Path")), attr="open")
-            ):
-                yield "Path.open"
-            case ast.Call(func=ast.Attribute(attr=name)) if name in READS | WRITES:
-                yield name
-            case ast.Call(func=ast.Attribute(attr="open", value=ast.Call())):
-                yield "open of a made path"
-            case ast.Call(
-                func=ast.Attribute(attr="open"), args=[ast.Constant(value=str(mode)), *_]
-            ) if MODE.fullmatch(mode):
-                yield "open of a path"
-
-
-def test_files_are_opened_where_that_is_safe() -> None:
-    found = {
-        str(file.relative_to(PACKAGE)): calls
-        for file in sorted(PACKAGE.rglob("*.py"))
-        if (calls := sorted(set(opened(file))))
-    }
-    assert found.keys() - ALLOWED.keys() == set(), (
-        "read with jaxsight.files.reading, keep with jaxsight.files.private"
-    )
-    assert ALLOWED.keys() - found.keys() == set(), "these need no permission any more"
-    for name in (
+"""What else opens files, and why that is safe."""
+WRITES_ALONE = frozenset(
+    {
         "cli/output/file_writing.py",
         "compiler/stand_ins.py",
         "lsp/features/virtual_documents.py",
         "files/private.py",
-    ):
-        assert not READS & set(found[name])
+    }
+)
 
 
-def test_nothing_else_is_pickled() -> None:
-    for file in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            match node:
-                case ast.Import(names=names):
-                    modules = {alias.name.partition(".")[0] for alias in names}
-                case ast.ImportFrom(module=str(module)):
-                    modules = {module.partition(".")[0]}
-                case _:
-                    continue
-            if modules & PICKLES and str(file.relative_to(PACKAGE)) in PICKLED:
-                continue
-            assert not modules & PICKLES, f"{file.relative_to(PACKAGE)} imports {modules}"
-            assert "marshal" not in modules or file.name == "bytecode.py"
+def offenders(checkout: Checkout) -> Iterator[Offender]:
+    """Yield what opens files without permission, and permissions that nothing needs."""
+    needed = set[str]()
+    for module in checkout.modules:
+        name = inside(module.path)
+        for line, how in opened(module):
+            needed.add(name)
+            if name not in ALLOWED:
+                message = (
+                    f"{how}: read with `jaxsight.files.reading`, keep with `jaxsight.files.private`"
+                )
+                yield Offender(module.path, line, message)
+            elif name in WRITES_ALONE and how in READS:
+                yield Offender(module.path, line, f"{how} in a module that only writes")
+    for name in ALLOWED.keys() - needed:
+        message = "opens no file, and needs no permission in `tools/lint/file_access.py`"
+        yield Offender(f"{PACKAGE}/{name}", 1, message)
+
+
+def opened(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of what opens a file by its path."""
+    for attribute in module.nodes(ast.Attribute):
+        match attribute:
+            case ast.Attribute(value=ast.Name(id=origin), attr="open") if origin in MODULES:
+                yield attribute.lineno, f"{origin}.open"
+    for call in module.nodes(ast.Call):
+        match call:
+            case ast.Call(func=ast.Name(id="open")):
+                yield call.lineno, "open"
+            case ast.Call(func=ast.Attribute(value=ast.Call(), attr="open")):
+                yield call.lineno, "open of a path"
+            case ast.Call(func=ast.Attribute(attr=name)) if name in READS | WRITES:
+                yield call.lineno, name
+            case ast.Call(
+                func=ast.Attribute(attr="open"), args=[ast.Constant(value=str(mode)), *_]
+            ) if MODE.fullmatch(mode):
+                yield call.lineno, "open of a path"
