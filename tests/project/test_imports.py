@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.imports import imports_of
+from tools.imports import imports_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from tests.imports import imports_in, reached
+from tools.imports import imports_in, reached
 from tools.lint.checkout import Checkout, Offender
 
 

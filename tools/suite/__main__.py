@@ -9,7 +9,6 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from tools.suite import digests, durations
 from tools.suite.environments import Installation, cache, missing, needs, newest

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tests.imports import of_packages, reached
+from tools.imports import of_packages, reached
 from tools.suite.ownership import EVERYTHING, owners
 
 ROOT = Path(__file__).parents[2]
