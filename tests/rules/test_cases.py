@@ -30,6 +30,7 @@ from tests.rules.cases import (
     file_of,
     replaced,
 )
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -60,7 +61,7 @@ EXPECTED = [rule for rule in RULES.values() if rule.code not in ELSEWHERE]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     yield session
     await session.aclose()
 
