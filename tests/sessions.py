@@ -11,6 +11,6 @@ def session_without_spare(trust: Trust | None = None) -> Session:
     """Return a session that keeps no second tracer warm, as those of commands.
 
     A spare imports JAX once more, whatever a test asks: a second and a half of processor time.
-    Tests of edits, of load and of processes keep it.
+    Tests of edits, of load and of processes that end keep it.
     """
     return Session(Projects(trust, spares=0))

@@ -17,7 +17,6 @@ from jaxsight.source.text import Position
 from jaxsight.wire.messages.requests import DryRun, Request, Trace
 from tests.features.rendering import with_hints
 from tests.quiet import QUIET
-from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -89,7 +88,7 @@ if __name__ == "__main__":
 @pytest_asyncio.fixture(loop_scope="module")
 async def session(tmp_path: Path) -> AsyncIterator[Session]:
     (tmp_path / "pyproject.toml").touch()
-    session = session_without_spare()
+    session = Session()
     session.configure([str(tmp_path)], {**QUIET, "python": sys.executable})
     yield session
     await session.aclose()
@@ -261,7 +260,7 @@ async def test_a_program_that_ends_its_tracer_costs_only_its_own_calls(
 
 async def test_the_setting_and_missing_trust_run_nothing(tmp_path: Path) -> None:
     program(tmp_path, "models_test.py", TEST)
-    session = session_without_spare()
+    session = Session()
     quiet = {**QUIET, "python": sys.executable}
     session.configure([str(tmp_path)], {**quiet, "examplesFromPrograms": False})
     path = await opened(session, tmp_path, "models.py", MODELS)

@@ -17,7 +17,6 @@ from jaxsight.events import Refresh
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.quiet import QUIET
-from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -111,7 +110,7 @@ async def importing(
 ) -> AsyncIterator[tuple[Session, Path]]:
     """A session on a folder; the module's tests share its processes."""
     root = tmp_path_factory.mktemp("importing").resolve()
-    session = session_without_spare()
+    session = Session()
     session.configure([str(root)], {**QUIET, "python": sys.executable})
     yield session, root
     await session.aclose()
