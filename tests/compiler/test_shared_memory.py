@@ -16,10 +16,10 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from jaxsight.interpreters.compat.inner import walk
-from jaxsight.session import Session
 from jaxsight.tracer.programs.mesh_kernels import mesh_kernel_facts
 from jaxsight.wire.pallas import SHARED, PallasKernel
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 SHAPE = jax.ShapeDtypeStruct((64, 128), jnp.float32)
 Scratch = Sequence[Any]
@@ -128,7 +128,7 @@ def double(x):
 
 async def test_a_kernel_that_takes_too_much_is_all_that_is_found(tmp_path: Path) -> None:
     path = str(tmp_path / "case.py")
-    session = Session()
+    session = session_without_spare()
     try:
         settings = {"python": sys.executable, "target": "cuda:h100", "select": ["JX1", "JX457"]}
         session.configure([str(tmp_path)], {**QUIET, **settings})

@@ -26,6 +26,7 @@ from tests.compiler.programs import a_sum
 from tests.compiler.tiers import differences
 from tests.features.rendering import CURSOR, without_hints, without_marks
 from tests.searches import part
+from tests.sessions import session_without_spare
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SOURCES = {
@@ -51,7 +52,7 @@ def normalized(x):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     yield session
     await session.aclose()
 
@@ -112,7 +113,7 @@ def opened(session: Session, folder: Path, more: str = "", *, hints: bool = Fals
 @pytest.mark.usefixtures("cold_cache")
 @pytest.mark.skipif(not HAS_HOOK, reason="JAX has no hook: compiles are complete")
 async def test_hint_says_that_memory_is_not_known_yet(tmp_path: Path) -> None:
-    session = Session()
+    session = session_without_spare()
     path = opened(session, tmp_path, hints=True)
     labels: list[str] = []
     async with asyncio.timeout(60):
@@ -137,7 +138,7 @@ async def test_hint_says_that_memory_is_not_known_yet(tmp_path: Path) -> None:
 async def test_only_contracts_on_memory_compile_completely(
     tmp_path: Path, contract: str, is_complete: bool
 ) -> None:
-    session = Session()
+    session = session_without_spare()
     path = opened(session, tmp_path, f"\n    Expect: {contract}\n")
     findings: list[Finding] = await session.findings(path, kernels=True)
     early = await outcome(session, path, "normalized", complete=False)
@@ -149,7 +150,7 @@ async def test_only_contracts_on_memory_compile_completely(
 
 @pytest.mark.usefixtures("cold_cache")
 async def test_two_sessions_at_once_compile_a_program_once(tmp_path: Path) -> None:
-    sessions = [Session(), Session()]
+    sessions = [session_without_spare(), session_without_spare()]
     paths = [opened(session, tmp_path) for session in sessions]
     outcomes = await asyncio.gather(
         *(
@@ -201,7 +202,7 @@ def test_the_library_may_compile_beside_other_threads() -> None:
 @pytest.mark.skipif(not HAS_HOOK, reason="JAX has no hook: compiles are complete")
 async def test_complete_answers_are_preferred_also_from_disk(tmp_path: Path) -> None:
     for complete in (True, False):
-        session = Session()
+        session = session_without_spare()
         path = opened(session, tmp_path)
         found = await outcome(session, path, "normalized", complete=complete)
         compiles = session.engine.programs.compiles

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from lsprotocol import types
 
 from jaxsight.text.units import size
 from tests.e2e.editor import VSCODE, Editor, opened
 from tests.vscode.project import TRAINING
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LOOP = '''\
 import jax
@@ -31,36 +35,42 @@ def power(m, v):
 '''
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def on_cpu(project: Path) -> AsyncIterator[Editor]:
+    """An editor for the tests that change neither target nor settings, each with its own file."""
+    async with opened(VSCODE, project, target="cpu") as editor:
+        yield editor
+
+
 async def test_panel_tells_kernels_by_the_equations_and_where_they_are_written(
-    tmp_path: Path,
+    on_cpu: Editor, project: Path
 ) -> None:
-    uri = (tmp_path / "loop.py").as_uri()
-    async with opened(VSCODE, tmp_path, target="cpu") as editor:
-        editor.open(uri, LOOP)
-        shown = await editor.ask("jaxsight/panel", uri=uri, position={"line": 11, "character": 10})
-        assert (shown["function"], shown["target"], shown["stale"]) == ("power", "cpu", False)
-        drawn = shown["drawn"]
-        assert drawn["headline"].endswith("cpu")
-        loops = [loop for loop in drawn["loops"] if loop["trips"] == 7]
-        assert loops, "the scan's"
-        inside = [kernel for kernel in drawn["kernels"] if kernel["loops"]]
-        assert {kernel["launches"] for kernel in inside} >= {7}
-        equations: dict[str, Any] = {equation["path"]: equation for equation in drawn["equations"]}
-        lines = {
-            equations[path]["place"]["range"]["start"]["line"]
-            for kernel in inside
-            for path in kernel["equations"]
-        }
-        assert lines >= {11, 12}, "the loop's body"
-        assert "m @ v" in {equation["text"] for equation in equations.values()}
-        for edge in drawn["edges"]:
-            for end in (edge["source"], edge["target"]):
-                assert 0 <= end["index"] < len(drawn[f"{end['what']}s"])
-        params = types.TextDocumentContentParams(shown["documents"]["hlo"])
-        hlo = (await editor.workspace_text_document_content_async(params)).text
-        for kernel in drawn["kernels"]:
-            assert kernel["name"] in hlo.split("\n")[kernel["line"]]
-        assert (drawn["before"], drawn["change"]) == (None, "the same")
+    uri = (project / "loop.py").as_uri()
+    on_cpu.open(uri, LOOP)
+    shown = await on_cpu.ask("jaxsight/panel", uri=uri, position={"line": 11, "character": 10})
+    assert (shown["function"], shown["target"], shown["stale"]) == ("power", "cpu", False)
+    drawn = shown["drawn"]
+    assert drawn["headline"].endswith("cpu")
+    loops = [loop for loop in drawn["loops"] if loop["trips"] == 7]
+    assert loops, "the scan's"
+    inside = [kernel for kernel in drawn["kernels"] if kernel["loops"]]
+    assert {kernel["launches"] for kernel in inside} >= {7}
+    equations: dict[str, Any] = {equation["path"]: equation for equation in drawn["equations"]}
+    lines = {
+        equations[path]["place"]["range"]["start"]["line"]
+        for kernel in inside
+        for path in kernel["equations"]
+    }
+    assert lines >= {11, 12}, "the loop's body"
+    assert "m @ v" in {equation["text"] for equation in equations.values()}
+    for edge in drawn["edges"]:
+        for end in (edge["source"], edge["target"]):
+            assert 0 <= end["index"] < len(drawn[f"{end['what']}s"])
+    params = types.TextDocumentContentParams(shown["documents"]["hlo"])
+    hlo = (await on_cpu.workspace_text_document_content_async(params)).text
+    for kernel in drawn["kernels"]:
+        assert kernel["name"] in hlo.split("\n")[kernel["line"]]
+    assert (drawn["before"], drawn["change"]) == (None, "the same")
 
 
 WAITING = '''\
@@ -134,17 +144,17 @@ async def drawn_with_memory(editor: Editor, uri: str) -> Any:
         await editor.receive("jaxsight/panelRefresh", refreshes)
 
 
-async def test_panel_tells_what_the_function_was_when_it_was_saved(tmp_path: Path) -> None:
-    file = tmp_path / "loop.py"
-    uri = file.as_uri()
-    async with opened(VSCODE, tmp_path, target="cpu") as editor:
-        editor.open(uri, LOOP)
-        before = await drawn_with_memory(editor, uri)
-        editor.edit(uri, 2, LOOP.replace("[0]\n", "[0] @ m\n"))
-        drawn = (await editor.ask("jaxsight/panel", uri=uri, function="power"))["drawn"]
-        assert "→" in drawn["change"]
-        assert drawn["before"]["memory"] == before["memory"]
-        assert len(drawn["before"]["kernels"]) == len(before["kernels"]) < len(drawn["kernels"])
+async def test_panel_tells_what_the_function_was_when_it_was_saved(
+    on_cpu: Editor, project: Path
+) -> None:
+    uri = (project / "saved.py").as_uri()
+    on_cpu.open(uri, LOOP)
+    before = await drawn_with_memory(on_cpu, uri)
+    on_cpu.edit(uri, 2, LOOP.replace("[0]\n", "[0] @ m\n"))
+    drawn = (await on_cpu.ask("jaxsight/panel", uri=uri, function="power"))["drawn"]
+    assert "→" in drawn["change"]
+    assert drawn["before"]["memory"] == before["memory"]
+    assert len(drawn["before"]["kernels"]) == len(before["kernels"]) < len(drawn["kernels"])
 
 
 async def test_panel_does_not_guess_what_it_was_on_another_target(tmp_path: Path) -> None:
@@ -161,39 +171,37 @@ async def test_panel_does_not_guess_what_it_was_on_another_target(tmp_path: Path
             assert (drawn["before"], drawn["change"]) == (None, "")
 
 
-async def test_panel_says_why_there_is_nothing_to_draw(tmp_path: Path) -> None:
-    uri = (tmp_path / "loop.py").as_uri()
-    async with opened(VSCODE, tmp_path, target="cpu") as editor:
-        editor.open(uri, LOOP.replace("m @ v", "m @ nothing"))
-        shown = await editor.ask("jaxsight/panel", uri=uri, function="power")
-        assert shown["drawn"] is None
-        assert "power cannot be traced" in shown["trouble"]
-        assert "nothing" in shown["trouble"]
+async def test_panel_says_why_there_is_nothing_to_draw(on_cpu: Editor, project: Path) -> None:
+    uri = (project / "broken.py").as_uri()
+    on_cpu.open(uri, LOOP.replace("m @ v", "m @ nothing"))
+    shown = await on_cpu.ask("jaxsight/panel", uri=uri, function="power")
+    assert shown["drawn"] is None
+    assert "power cannot be traced" in shown["trouble"]
+    assert "nothing" in shown["trouble"]
 
 
-async def test_panel_and_documents_say_what_was_not_run(tmp_path: Path) -> None:
-    uri = (tmp_path / "loop.py").as_uri()
+async def test_panel_and_documents_say_what_was_not_run(on_cpu: Editor, project: Path) -> None:
+    uri = (project / "not_run.py").as_uri()
     text = LOOP.replace("\n\n\ndef", "\n\nSCALE = 2.0\nSCALE = 3.0  # jaxsight: never\n\n\ndef", 1)
     text = text.replace("m @ v", "SCALE * m @ v")
     reason = "`SCALE = 3.0` was not run (marked `never`) and may change `SCALE`"
-    async with opened(VSCODE, tmp_path, target="cpu") as editor:
-        editor.open(uri, text)
-        shown = await editor.ask("jaxsight/panel", uri=uri, function="power")
-        assert shown["complete"] is False
-        assert shown["caveats"] == [{"line": 5, "reason": reason}]
-        drawn = shown["drawn"]
-        assert drawn["headline"].endswith("cpu · ⚠ 1 caveat")
-        assert drawn["notes"][0] == f"line 5: {reason}"
-        hlo = await editor.linked_content(shown["documents"]["hlo"])
-        lines = hlo["text"].split("\n")
-        assert lines[0] == f"// note: line 5: {reason}"
-        for kernel in drawn["kernels"]:
-            assert kernel["name"] in lines[kernel["line"]]
-        jaxpr = await editor.linked_content(shown["documents"]["jaxpr"])
-        first, *following = jaxpr["text"].split("\n")
-        assert first == f"# note: line 5: {reason}"
-        assert following[0].startswith("{ lambda")
-        assert min(link["line"] for link in jaxpr["links"]) > 0
+    on_cpu.open(uri, text)
+    shown = await on_cpu.ask("jaxsight/panel", uri=uri, function="power")
+    assert shown["complete"] is False
+    assert shown["caveats"] == [{"line": 5, "reason": reason}]
+    drawn = shown["drawn"]
+    assert drawn["headline"].endswith("cpu · ⚠ 1 caveat")
+    assert drawn["notes"][0] == f"line 5: {reason}"
+    hlo = await on_cpu.linked_content(shown["documents"]["hlo"])
+    lines = hlo["text"].split("\n")
+    assert lines[0] == f"// note: line 5: {reason}"
+    for kernel in drawn["kernels"]:
+        assert kernel["name"] in lines[kernel["line"]]
+    jaxpr = await on_cpu.linked_content(shown["documents"]["jaxpr"])
+    first, *following = jaxpr["text"].split("\n")
+    assert first == f"# note: line 5: {reason}"
+    assert following[0].startswith("{ lambda")
+    assert min(link["line"] for link in jaxpr["links"]) > 0
 
 
 SHARDED = '''\

@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from jaxsight.session import Session
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 ROOT = Path(__file__).parents[1] / "fixtures"
 
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parents[1] / "fixtures"
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
     """A session on the fixtures' folder, with this Python as the user's."""
-    session = Session()
+    session = session_without_spare()
     session.configure([str(ROOT)], {**QUIET, "python": sys.executable})
     yield session
     await session.aclose()

@@ -12,8 +12,8 @@ import pytest_asyncio
 from jaxsight.cli.output.printing import as_json_line, versioned
 from jaxsight.features.asking.answer import LEAST_BUDGET, AgentAnswer
 from jaxsight.features.asking.known import AgentQuestion, ComparedProgram, Topic
-from jaxsight.session import Session
 from tests.cli.published import validate
+from tests.sessions import session_without_spare
 
 MODEL = '''\
 import jax
@@ -82,7 +82,7 @@ async def asked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
     paths = {text: root / f"model{number}.py" for number, text in enumerate((MODEL, MANY))}
     for text, path in paths.items():
         path.write_text(text)
-    session = Session()
+    session = session_without_spare()
     session.configure([str(root)], {"python": sys.executable, "target": "cpu"})
 
     async def ask(topic: Topic, text: str = MODEL, **question: Any) -> AgentAnswer:

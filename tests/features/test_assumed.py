@@ -18,6 +18,7 @@ from jaxsight.source.text import Position
 from tests.features.rendering import with_hints, without_hints
 from tests.features.test_fixtures import check
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -28,7 +29,7 @@ HEAD = "import jax\nimport jax.numpy as jnp\n\n"
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
     """A session without background work: the tests themselves have proposals tried."""
-    session = Session()
+    session = session_without_spare()
     folder = str(tmp_path_factory.mktemp("assumed"))
     settings = {**QUIET, "examplesFromPrograms": True, "python": sys.executable}
     session.configure([str(FIXTURES), folder], settings)
@@ -229,7 +230,7 @@ async def test_unknown_arguments_of_calls_are_assumed(session: Session, tmp_path
 async def test_figures_say_that_sizes_are_assumed(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
     text = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    return y\n"
-    session = Session()
+    session = session_without_spare()
     quiet = {"examplesFromPrograms": False, "proposeInputs": False}
     session.configure([str(tmp_path)], {**quiet, "python": sys.executable, "target": "cpu"})
     with_kernels = await shown(session, path, text)

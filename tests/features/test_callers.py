@@ -14,6 +14,7 @@ from jaxsight.session import Session
 from jaxsight.source.text import Position
 from jaxsight.wire.messages.requests import SourceOptions
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -85,7 +86,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running(project: Path) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     session.configure([str(project)], SETTINGS)
     yield session
     await session.aclose()

@@ -12,6 +12,7 @@ import pytest_asyncio
 from jaxsight.session import Session
 from tests.features.rendering import with_hints
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -51,7 +52,7 @@ y = jax.jit(linear_model)(jnp.ones((100, 3)), jnp.ones(3))
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
     root = tmp_path_factory.mktemp("cells")
-    session = Session()
+    session = session_without_spare()
     session.configure([str(root)], {**QUIET, "python": sys.executable})
     session.open(str(root / "notebook.ipynb"), CELLS)
     yield session
@@ -109,7 +110,7 @@ def g(x):
 async def test_a_check_that_was_stopped_is_a_caveat_only_of_who_reads_its_names(
     tmp_path: Path,
 ) -> None:
-    session = Session()
+    session = session_without_spare()
     settings = {**QUIET, "python": sys.executable, "timeouts": {"statement": 0.5}}
     session.configure([str(tmp_path)], settings)
     session.open(str(tmp_path / "stopped.py"), STOPPED)

@@ -14,12 +14,12 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.events import Refresh
-from jaxsight.projects.projects import Projects
 from jaxsight.rules.finding import Finding
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from jaxsight.trust import Policy, Trust
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -39,7 +39,7 @@ INPUTS = "        x: f32[64, 2]\n"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     root = tmp_path_factory.mktemp("project")
     session.configure([str(root)], {**QUIET, "python": sys.executable, "target": "cpu"})
     yield session
@@ -204,7 +204,7 @@ def h(x):
     return x.nothing
 '''
     path = str(tmp_path / "slow.py")
-    session = Session(Projects(Trust(Policy.ALWAYS, allowed=["ssh://nowhere"])))
+    session = session_without_spare(Trust(Policy.ALWAYS, allowed=["ssh://nowhere"]))
     session.configure([str(tmp_path)], {**QUIET, "python": sys.executable, "target": "cpu"})
     try:
         session.open(path, source)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from jaxsight.rules.jx423_device_memory import rule as jx423_device_memory
-from jaxsight.session import Session
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Graph, Kernel, Value
 from jaxsight.wire.kernels.undecided import Undecided
 from jaxsight.wire.messages.compiling import AHEAD_OF_TIME, Compiled, Memory
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 GIB = 2**30
 
@@ -71,7 +71,7 @@ def hidden(x, w1, w2):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 async def test_contracts_and_rules_use_the_upper_end(tmp_path: Path) -> None:
-    session = Session()
+    session = session_without_spare()
     try:
         settings = {**QUIET, "python": sys.executable, "target": "cuda:h100"}
         session.configure([str(tmp_path)], settings)

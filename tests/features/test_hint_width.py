@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxsight.features.inlay_hints.budget import LabelPart, fitted, listed
-from jaxsight.session import Session
+from tests.sessions import session_without_spare
 
 FIGURES = [
     LabelPart("▣ 9 kernels", 0),
@@ -80,7 +80,7 @@ def step(w, x):
 
 @pytest.mark.parametrize("width", [20, 40, 200])
 async def test_hints_of_a_file_are_as_wide_as_the_setting(tmp_path: Path, width: int) -> None:
-    session = Session()
+    session = session_without_spare()
     hints = {"width": width, "sizeNames": False}
     settings = {"python": sys.executable, "target": "cpu", "inlayHints": hints}
     session.configure([str(tmp_path)], settings)
@@ -121,7 +121,7 @@ def scaled(x):
 
 
 async def test_caveats_stand_beside_kernels_and_never_in_their_place(tmp_path: Path) -> None:
-    session = Session()
+    session = session_without_spare()
     settings = {"python": sys.executable, "target": "cpu"}
     session.configure([str(tmp_path)], settings)
     path = str(tmp_path / "model.py")

@@ -15,6 +15,7 @@ from jaxsight.features.kernels.table import table
 from jaxsight.figures.summary import headline
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.session import Session
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -46,7 +47,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(path: str) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     session.configure([str(Path(path).parent)], {"python": sys.executable, "target": "cuda:h100"})
     session.open(path, MODEL)
     yield session

@@ -16,6 +16,7 @@ import pytest_asyncio
 from jaxsight.session import Session
 from tests.features.rendering import with_hints, without_hints
 from tests.features.test_fixtures import FIXTURES, check
+from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -26,7 +27,7 @@ RELEASE = (0, 12)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     yield session
     await session.aclose()
 
@@ -66,7 +67,7 @@ async def labels(session: Session, path: Path) -> list[str]:
 
 @pytest.mark.usefixtures("cold_cache")
 async def test_an_edit_that_moves_lines_compiles_nothing(tmp_path: Path) -> None:
-    session = Session()
+    session = session_without_spare()
     settings = {"python": sys.executable, "target": "cpu", "inlayHints": {"shapes": False}}
     session.configure([str(tmp_path)], settings)
     path = tmp_path / "model.py"
@@ -94,7 +95,7 @@ async def test_a_second_session_answers_without_compiling(tmp_path: Path) -> Non
     text = EDITED.replace("mean", "mean_of_a_second_session")
     shown = []
     for is_first in (True, False):
-        session = Session()
+        session = session_without_spare()
         session.configure([str(tmp_path)], settings)
         session.open(str(path), text)
         shown.append(await labels(session, path))
@@ -104,7 +105,7 @@ async def test_a_second_session_answers_without_compiling(tmp_path: Path) -> Non
 
 
 async def test_what_changed_since_the_file_was_saved_is_told(tmp_path: Path) -> None:
-    session = Session()
+    session = session_without_spare()
     settings = {"python": sys.executable, "target": "cpu", "inlayHints": {"shapes": False}}
     session.configure([str(tmp_path)], settings)
     path = tmp_path / "model.py"

@@ -25,6 +25,7 @@ from jaxsight.wire.messages.measuring import (
     ProgramTimes,
     Spread,
 )
+from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -58,7 +59,7 @@ SORTING = 0.75
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     yield session
     await session.aclose()
 

@@ -16,7 +16,6 @@ import pytest_asyncio
 from jaxsight.features.measuring import words
 from jaxsight.features.measuring.measure import last
 from jaxsight.features.measuring.record import record
-from jaxsight.projects.projects import Projects
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.session import Session
@@ -24,6 +23,7 @@ from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -79,7 +79,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(model: Path) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     settings = {**QUIET, "python": sys.executable, "target": "cpu"}
     session.configure([str(model.parent)], {**settings, "timeouts": {"measure": 3}})
     session.open(str(model), text_of(model))
@@ -211,7 +211,7 @@ async def test_another_machine_runs_the_program_alone(
     await asyncio.to_thread(ssh.write_text, text)
     await asyncio.to_thread(ssh.chmod, 0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    session = Session(Projects(Trust(Policy.ALWAYS, allowed=["ssh://far.example"])))
+    session = session_without_spare(Trust(Policy.ALWAYS, allowed=["ssh://far.example"]))
     session.configure([str(model.parent)], {**QUIET, "python": sys.executable})
     try:
         session.open(str(model), text_of(model))
@@ -241,7 +241,7 @@ async def test_a_host_that_is_not_allowed_gets_nothing(
 
 
 async def test_code_that_may_not_run_is_not_measured(model: Path) -> None:
-    session = Session()
+    session = session_without_spare()
     session.configure([str(model.parent)], {**QUIET, "python": sys.executable}, trusted=False)
     try:
         session.open(str(model), text_of(model))

@@ -13,6 +13,7 @@ from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.features.rendering import with_hints
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -91,7 +92,7 @@ if __name__ == "__main__":
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
     root = tmp_path_factory.mktemp("project")
     (root / "pyproject.toml").touch()
-    session = Session()
+    session = session_without_spare()
     session.configure([str(root)], {**QUIET, "python": sys.executable})
     for name, text in (("notebook.py", NOTEBOOK), ("train.py", TRAINING)):
         source = text.replace("PATH", str(root / "saved.txt"))

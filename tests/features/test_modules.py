@@ -15,6 +15,7 @@ from jaxsight.features.printed_programs.read import read
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 SOURCE = '''\
 import jax
@@ -64,7 +65,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def opened(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Session, str]]:
     path = tmp_path_factory.mktemp("modules") / "model.py"
-    session = Session()
+    session = session_without_spare()
     session.configure([str(path.parent)], {**QUIET, "python": sys.executable, "target": "cpu"})
     session.open(str(path), SOURCE)
     yield session, str(path)
@@ -141,7 +142,7 @@ async def test_text_of_a_workspace_is_inert(tmp_path: Path) -> None:
         '    with jax.named_scope("a\\x1b[31m\\n![i](http://x)`"):\n' + calls + "\n"
         "    return jnp.cos(x)\n"
     )
-    session = Session()
+    session = session_without_spare()
     session.configure([str(tmp_path)], {**QUIET, "python": sys.executable, "target": "cpu"})
     session.open(str(path), source)
     for what in ("jaxpr", "kernels"):

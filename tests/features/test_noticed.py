@@ -20,6 +20,7 @@ from jaxsight.wire.messages.compiling import Compiled
 from tests.features.rendering import with_marks, without_marks
 from tests.features.test_fixtures import FIXTURES, check
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -30,7 +31,7 @@ RELEASE = (0, 12)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     yield session
     await session.aclose()
 
@@ -98,7 +99,7 @@ async def test_a_fold_of_minutes_is_measured_until_it_is_too_long(
 
 @pytest.mark.usefixtures("cold_cache")
 async def test_a_measurement_ends_when_its_file_is_closed(tmp_path: Path) -> None:
-    session = Session()
+    session = session_without_spare()
     session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu", **QUIET})
     path = str(tmp_path / "closed.py")
     session.open(path, CAPTURED.replace("default_rng(0)", "default_rng(7)"))

@@ -12,6 +12,7 @@ import pytest
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -108,7 +109,7 @@ async def test_an_error_is_at_its_line_whatever_the_folder_is_called(
 ) -> None:
     path = tmp_path / folder / "model.py"
     path.parent.mkdir()
-    session = Session()
+    session = session_without_spare()
     session.configure([str(path.parent)], {**QUIET, "python": sys.executable})
     try:
         session.open(str(path), PLAIN.replace("x[None]", "x.nothing"))

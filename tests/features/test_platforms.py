@@ -13,6 +13,7 @@ from jaxsight.features.named_function import compiled_function, view_of
 from jaxsight.session import Session
 from jaxsight.wire.messages.replies import Traced
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -54,7 +55,7 @@ def plain(x):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     root = tmp_path_factory.mktemp("project")
     session.configure([str(root)], {**QUIET, "python": sys.executable, "target": "cpu"})
     yield session

@@ -14,6 +14,7 @@ import pytest_asyncio
 from jaxsight.session import Session
 from tests.profiles.made import PROGRAMS, MadePlane, gpu_plane, host_plane, write
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 MODEL = """\
 def loss(params, x):
@@ -26,7 +27,7 @@ LOGS = Path("logs") / "plugins" / "profile" / "2026_11_27_10_00_00"
 
 @pytest_asyncio.fixture
 async def session(tmp_path: Path) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     session.configure([str(tmp_path)], {**QUIET, "python": sys.executable})
     (tmp_path / "model.py").write_text(MODEL)
     write(tmp_path / LOGS / "host.xplane.pb", PROGRAMS, host_plane(3), gpu_plane(0, 3))

@@ -21,6 +21,7 @@ from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.replies import Traced
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -79,7 +80,7 @@ async def project(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
     path = folder / "model.py"
     path.write_text(MODEL, encoding="utf-8")
     (folder / "pyproject.toml").write_text('[project]\nname = "x"', encoding="utf-8")
-    session = Session()
+    session = session_without_spare()
     settings = {**QUIET, "proposeInputs": True, "examplesAssumed": False}
     session.configure([str(folder)], {**settings, "python": sys.executable})
     session.open(str(path), MODEL)
@@ -210,7 +211,7 @@ async def test_examples_of_a_library_are_written_to_the_project(
 async def test_nothing_runs_in_a_folder_that_is_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
     text = f"import jax.numpy as jnp\nopen({str(tmp_path / 'ran')!r}, 'w')\n\ndef f(x):\n    return jnp.sin(x)\n"
-    session = Session()
+    session = session_without_spare()
     session.configure([str(tmp_path)], {"python": sys.executable}, trusted=False)
     session.open(str(path), text)
     (only,) = await proposed(session, str(path), text, "f")

@@ -16,6 +16,7 @@ from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.features.rendering import with_hints
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -58,7 +59,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(root: Path) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     session.configure([str(root)], {**QUIET, "python": sys.executable})
     session.open(str(root / "model.py"), SOURCE)
     yield session

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from jaxsight.session import Session
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -182,7 +183,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
     folder = tmp_path_factory.mktemp("repaired")
     (folder / "solvers.py").write_text(SOLVERS, encoding="utf-8")
     (folder / "pyproject.toml").write_text('[project]\nname = "x"', encoding="utf-8")
-    session = Session()
+    session = session_without_spare()
     session.configure([str(folder)], {**QUIET, "python": sys.executable})
     yield session, folder
     await session.aclose()

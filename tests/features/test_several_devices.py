@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.session import Session
 from jaxsight.source.text import Position
+from tests.sessions import session_without_spare
 
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
@@ -171,7 +171,7 @@ async def test_programs_of_several_devices_are_compiled_for_as_many(
 ) -> None:
     option = f"import jax\njax.config.update('jax_use_shardy_partitioner', {shardy})\n"
     path = str(tmp_path / "model.py")
-    session = Session()
+    session = session_without_spare()
     session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
     session.open(path, option + MODEL)
     try:
@@ -203,7 +203,7 @@ AMOUNT = re.compile(r"\d(?:\.\d)? (?:B|[KMG]iB)\b")
 
 async def test_every_amount_of_memory_says_that_it_is_of_one_device(tmp_path: Path) -> None:
     path = str(tmp_path / "model.py")
-    session = Session()
+    session = session_without_spare()
     session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
     session.open(path, LARGE)
     try:

@@ -12,6 +12,7 @@ import pytest_asyncio
 from jaxsight.session import Session
 from jaxsight.wire.messages.replies import Traced
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -110,7 +111,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(path: str) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     session.configure([str(Path(path).parent)], {**QUIET, "python": sys.executable})
     session.open(path, MODEL)
     yield session

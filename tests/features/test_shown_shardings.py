@@ -12,6 +12,7 @@ import pytest_asyncio
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.features.rendering import cursor, with_hints
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -39,7 +40,7 @@ def product(x, w, v):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     yield session
     await session.aclose()
 

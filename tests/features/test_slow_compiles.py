@@ -49,6 +49,7 @@ from jaxsight.wire.messages.requests import BEFORE
 from jaxsight.wire.program import Body, Program
 from jaxsight.workers.compilation.compilers import Trouble
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 COUNT = 23
 """Operations of the program that stands in for a slow one."""
@@ -262,7 +263,7 @@ async def measured(session: Session) -> None:
 
 
 async def configured(folder: Path) -> Session:
-    session = Session()
+    session = session_without_spare()
     settings = {**QUIET, "python": sys.executable, "target": "cpu"}
     session.configure([str(folder)], settings)
     return session

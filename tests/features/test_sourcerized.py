@@ -23,6 +23,7 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import SourceOptions
 from tests.features.rendering import cursor
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -76,7 +77,7 @@ def branch(x):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     root = tmp_path_factory.mktemp("sourcerized")
     session.configure([str(root)], {**QUIET, "python": sys.executable})
     yield session

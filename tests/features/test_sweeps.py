@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import pytest
+import pytest_asyncio
 
 from jaxsight.session import Session
 from jaxsight.sweeps.points import Sweep
 from jaxsight.sweeps.swept_sizes import SweptSize, parse
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
+
+Sweeper: TypeAlias = Callable[..., Awaitable[Sweep]]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SOURCE = '''\
 import jax
@@ -75,20 +82,28 @@ def called(x):
 '''
 
 
-@pytest.fixture
-async def swept(tmp_path: Path):
-    """Sweep a function of `SOURCE` for this machine's CPU."""
-    session = Session()
-    session.configure([str(tmp_path)], {**QUIET, "python": sys.executable})
-    path = str(tmp_path / "model.py")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def opened(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Session, str]]:
+    """A session for this machine's CPU, in which `SOURCE` is open, and its path."""
+    root = tmp_path_factory.mktemp("project")
+    session = session_without_spare()
+    session.configure([str(root)], {**QUIET, "python": sys.executable, "target": "cpu"})
+    path = str(root / "model.py")
     session.open(path, SOURCE, in_background=False)
+    yield session, path
+    await session.aclose()
+
+
+@pytest.fixture
+def swept(opened: tuple[Session, str]) -> Sweeper:
+    """Sweep a function of `SOURCE` for this machine's CPU."""
+    session, path = opened
 
     async def sweep(function: str, *sizes: str, **options: int | None) -> Sweep:
         axes = [size for text in sizes if (size := parse(text)) is not None]
         return await session.sweep(path, function, axes, "cpu", **options)  # type: ignore[arg-type]
 
-    yield sweep
-    await session.aclose()
+    return sweep
 
 
 def analysed(
@@ -104,7 +119,7 @@ def analysed(
     )
 
 
-async def test_memory_is_that_of_the_compiler_at_each_size(swept) -> None:
+async def test_memory_is_that_of_the_compiler_at_each_size(swept: Sweeper) -> None:
     namespace: dict[str, object] = {}
     exec(SOURCE, namespace)
     x = jnp.zeros((2, 16, 16, 8))
@@ -126,7 +141,7 @@ async def test_memory_is_that_of_the_compiler_at_each_size(swept) -> None:
         assert (point.temp_bytes, point.argument_bytes, point.output_bytes) == expected
 
 
-async def test_the_largest_size_fits_and_the_next_one_does_not(swept) -> None:
+async def test_the_largest_size_fits_and_the_next_one_does_not(swept: Sweeper) -> None:
     namespace: dict[str, object] = {}
     exec(SOURCE, namespace)
     (largest,) = (await swept("gram", "B=8,16", memory=2**20)).largest
@@ -141,14 +156,14 @@ async def test_the_largest_size_fits_and_the_next_one_does_not(swept) -> None:
     assert largest.needed_bytes == needed(largest.size)
 
 
-async def test_a_size_that_cannot_be_traced_is_a_point_with_its_error(swept) -> None:
+async def test_a_size_that_cannot_be_traced_is_a_point_with_its_error(swept: Sweeper) -> None:
     found = await swept("pairs", "B=2..4")
     assert [point.is_compiled for point in found.points] == [True, False, True]
     assert "cannot be traced: " in found.points[1].problem
     assert "reshape" in found.points[1].problem
 
 
-async def test_a_search_keeps_to_sizes_that_the_function_divides(swept) -> None:
+async def test_a_search_keeps_to_sizes_that_the_function_divides(swept: Sweeper) -> None:
     (largest,) = (await swept("pairs", "B=2..8:2", memory=4001)).largest
     assert largest.is_exact
     assert largest.size is not None
@@ -166,7 +181,7 @@ async def test_a_search_keeps_to_sizes_that_the_function_divides(swept) -> None:
     ],
 )
 async def test_what_cannot_be_swept_is_one_clear_message(
-    swept,
+    swept: Sweeper,
     function: str,
     size: str,
     message: str,
@@ -176,33 +191,25 @@ async def test_what_cannot_be_swept_is_one_clear_message(
     assert message in str(raised.value)
 
 
-async def test_a_sweep_changes_nothing_of_what_is_shown(tmp_path: Path) -> None:
-    session = Session()
-    session.configure([str(tmp_path)], {**QUIET, "python": sys.executable, "target": "cpu"})
-    path = str(tmp_path / "model.py")
-    session.open(path, SOURCE, in_background=False)
+async def test_a_sweep_changes_nothing_of_what_is_shown(opened: tuple[Session, str]) -> None:
+    session, path = opened
     before, first = await session.kernels(path, "gram")
     await session.sweep(path, "gram", [SweptSize("B", (1, 2))], "cpu")
     after, second = await session.kernels(path, "gram")
     assert after.answer is before.answer
     assert second.outcome is first.outcome
     assert session.sets(path, "gram") == ["", "wide"]
-    await session.aclose()
 
 
 @pytest.mark.slow
-async def test_a_sweep_runs_the_function_if_it_is_asked_to(swept) -> None:
+async def test_a_sweep_runs_the_function_if_it_is_asked_to(swept: Sweeper) -> None:
     found = await swept("gram", "B=2,4", measured=True)
     assert [point.problem for point in found.points] == ["", ""]
     assert all((point.wall_seconds or 0) > 0 for point in found.points)
     assert all(point.wall_seconds is None for point in (await swept("gram", "B=2")).points)
 
 
-async def test_what_is_not_here_is_not_run(tmp_path: Path) -> None:
-    session = Session()
-    session.configure([str(tmp_path)], {**QUIET, "python": sys.executable})
-    path = str(tmp_path / "model.py")
-    session.open(path, SOURCE, in_background=False)
+async def test_what_is_not_here_is_not_run(opened: tuple[Session, str]) -> None:
+    session, path = opened
     with pytest.raises(LookupError, match="h100"):
         await session.sweep(path, "gram", [SweptSize("B", (1,))], "cuda:h100", measured=True)
-    await session.aclose()

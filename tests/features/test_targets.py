@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from jaxsight.events import Refresh
-from jaxsight.projects.projects import Projects
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from tests.e2e.programs import FUSED
+from tests.sessions import session_without_spare
 
 
 @pytest.fixture
 async def session(tmp_path: Path) -> AsyncIterator[Session]:
-    session = Session(Projects(Trust(Policy.ALWAYS, allowed=["ssh://far.example"])))
+    session = session_without_spare(Trust(Policy.ALWAYS, allowed=["ssh://far.example"]))
     settings = {"python": sys.executable, "target": "cpu", "inlayHints": {"shapes": False}}
     session.configure([str(tmp_path)], settings)
     yield session

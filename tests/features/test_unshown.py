@@ -14,13 +14,14 @@ from jaxsight.events import FileStatus
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     root = tmp_path_factory.mktemp("unshown")
     session.configure([str(root)], {**QUIET, "python": sys.executable})
     yield session

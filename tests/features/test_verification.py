@@ -26,6 +26,7 @@ from jaxsight.wire.messages.requests import Import
 from jaxsight.wire.observations import Failure, Frame
 from jaxsight.workers.results import Death, Died, Reason
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 FUNCTION = '''
 
@@ -260,7 +261,7 @@ async def test_an_import_that_gives_no_module_is_one_finding(
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     root = tmp_path_factory.mktemp("project")
     session.configure([str(root)], {**QUIET, "python": sys.executable})
     yield session

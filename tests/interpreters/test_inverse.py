@@ -16,8 +16,9 @@ from jax import lax
 from jaxsight import NotInvertible, inverse
 
 X = jnp.array([0.1, 0.4, 0.7, 0.9])
-GRID = jnp.arange(1.0, 7.0).reshape(2, 3)
-MATRIX = jnp.eye(4) * 2 + jnp.arange(16.0).reshape(4, 4) / 30
+GRID = jnp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+# Computed by NumPy, as JAX would compile each operation whenever the file is collected.
+MATRIX = jnp.asarray(np.eye(4) * 2 + np.arange(16.0).reshape(4, 4) / 30, jnp.float32)
 
 
 def comes_back(function: Callable[..., Any], *args: Any, like: tuple[Any, ...] = ()) -> None:

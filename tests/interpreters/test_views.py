@@ -16,6 +16,7 @@ from jaxsight.features.model import Hover
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 SERVER = Path(__file__).parents[2] / "server"
 VIEWS = """\
@@ -89,7 +90,7 @@ def test_terminal_tells_of_an_interpreter_that_fails_or_is_not_there(folder: Pat
 @pytest_asyncio.fixture
 async def session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Session]:
     monkeypatch.setenv("PYTHONPATH", str(folder / "site"))
-    session = Session()
+    session = session_without_spare()
     session.configure([str(folder)], {**QUIET, "python": sys.executable})
     session.open(str(folder / "model.py"), MODEL)
     yield session

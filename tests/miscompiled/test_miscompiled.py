@@ -19,6 +19,7 @@ from jaxsight.session import Session
 from tests.miscompiled.__main__ import end
 from tests.miscompiled.patterns import BROKEN, PATTERNS, Pattern, findings
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 KNOWN = [pattern for pattern in PATTERNS if pattern.issue]
 NEIGHBOURS = [pattern for pattern in PATTERNS if not pattern.issue]
@@ -104,7 +105,7 @@ def moved(rotation, points):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     folder = tmp_path_factory.mktemp("miscompiled")
     settings = {**QUIET, "python": sys.executable, "target": "cpu", "select": ["JX412", "JX413"]}
     session.configure([str(folder)], settings)

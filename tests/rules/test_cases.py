@@ -29,6 +29,7 @@ from tests.rules.cases import (
     file_of,
     replaced,
 )
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -46,7 +47,7 @@ WITH_CASES = [rule for rule in RULES.values() if file_of(rule).is_file()]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     yield session
     await session.aclose()
 

@@ -21,6 +21,7 @@ from jaxsight.session import Session
 from tests.features.rendering import without_marks
 from tests.quiet import QUIET
 from tests.rules.cases import FOUND, NOT_FOUND, cases_of
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -32,7 +33,7 @@ _TYPES = {"f32": jnp.float32, "i32": jnp.int32, "bool": jnp.bool_}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     settings = {"python": sys.executable, "target": "cpu", "select": ["JX405"]}
     session.configure([str(tmp_path_factory.getbasetemp())], {**QUIET, **settings})
     yield session

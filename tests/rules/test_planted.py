@@ -18,6 +18,7 @@ import pytest_asyncio
 from jaxsight.rules.finding import Finding
 from jaxsight.session import Session
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -29,7 +30,7 @@ _PLANTED = re.compile(r"# (JX\d+)$")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     session.configure([str(FIXTURES)], {"python": sys.executable, "target": "cpu", **QUIET})
     yield session
     await session.aclose()

@@ -20,6 +20,7 @@ import pytest_asyncio
 from jaxsight.rules.finding import Finding
 from jaxsight.session import Session
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -38,7 +39,7 @@ CODES = {code for file in _files("silent") for code in _CODE.findall(file.read_t
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     session.configure([str(ERRORS)], {"python": sys.executable, "target": "cpu", **QUIET})
     yield session
     await session.aclose()

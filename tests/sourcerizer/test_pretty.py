@@ -13,10 +13,11 @@ from jax import lax
 
 from jaxsight import sourcerize
 
-x = jnp.linspace(-1.0, 2.0, 20).reshape(4, 5)
-v = jnp.arange(5.0)
+# Computed by NumPy, as JAX would compile each operation whenever the file is collected.
+x = jnp.asarray(np.linspace(-1.0, 2.0, 20, dtype=np.float32).reshape(4, 5))
+v = jnp.asarray(np.arange(5, dtype=np.float32))
 i = jnp.array([0, 2, 1])
-half = x.astype(jnp.bfloat16)
+half = jnp.asarray(np.asarray(x), jnp.bfloat16)
 key = jax.random.key(0)
 raw_key = jax.random.PRNGKey(0)
 

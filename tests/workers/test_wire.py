@@ -47,7 +47,9 @@ st.register_type_strategy(float, st.floats(allow_nan=False))
 for kind in (ArraySpec, KeySpec, ValueSpec, TreeSpec):
     st.register_type_strategy(kind, specs.filter(lambda spec, kind=kind: isinstance(spec, kind)))
 
-messages = st.one_of([st.from_type(kind) for kind in get_args(ToTracer | FromTracer)])
+messages = st.deferred(
+    lambda: st.one_of([st.from_type(kind) for kind in get_args(ToTracer | FromTracer)])
+)
 
 
 @given(messages)

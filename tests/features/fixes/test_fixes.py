@@ -22,6 +22,7 @@ from jaxsight.wire.messages.compiling import Compiled
 from tests.features.fixes.programs import CASES, HEAD, LEFT, ON_A_CPU, ON_AN_H100, Case
 from tests.features.rendering import without_hints
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[2] / "fixtures"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     settings = {**QUIET, "python": sys.executable, "target": "cpu", "select": ["ALL"]}
     session.configure([str(ROOT)], settings)
     yield session
@@ -158,7 +159,7 @@ async def test_a_fix_is_a_code_action_once_it_is_proved(session: Session) -> Non
 async def test_examples_of_pages_are_fixed_for_a_target(
     target: str, expected: dict[str, str]
 ) -> None:
-    session = Session()
+    session = session_without_spare()
     settings = {"python": sys.executable, "target": target, "select": ["JX"], **QUIET}
     session.configure([str(ROOT)], settings)
     titles = {}
@@ -174,7 +175,7 @@ async def test_examples_of_pages_are_fixed_for_a_target(
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 async def test_a_loop_that_takes_many_times_as_long_on_a_gpu_is_no_fix() -> None:
-    session = Session()
+    session = session_without_spare()
     settings = {"python": sys.executable, "target": "cuda:h100", "select": ["JX209"], **QUIET}
     session.configure([str(ROOT)], settings)
     (text,) = [case.before for case in CASES if case.code == "JX209"]
@@ -194,7 +195,7 @@ async def test_a_loop_that_takes_many_times_as_long_on_a_gpu_is_no_fix() -> None
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 @pytest.mark.skipif(jax.__version_info__[:2] != (0, 12), reason="the figures are of JAX 0.12")
 async def test_a_sum_over_a_tiny_axis_is_written_out_for_a_gpu() -> None:
-    session = Session()
+    session = session_without_spare()
     settings = {"python": sys.executable, "target": "cuda:h100", "select": ["JX201"], **QUIET}
     session.configure([str(ROOT)], settings)
     file = ROOT / "kernels" / "notebook_h100.py"

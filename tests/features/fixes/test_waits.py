@@ -14,6 +14,7 @@ from jaxsight.session import Session
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
 from tests.quiet import QUIET
+from tests.sessions import session_without_spare
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -23,7 +24,7 @@ MEASURED = f"{HEAD}start = time.time()\ny = f(1.0)\nprint(time.time() - start)\n
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    session = Session()
+    session = session_without_spare()
     folder = tmp_path_factory.mktemp("benchmarks")
     # A Python that does not exist: nothing of the file may run.
     session.configure([str(folder)], {**QUIET, "python": str(folder / "python")})

@@ -175,35 +175,35 @@ def test_a_number_in_the_environment_is_the_least(tmp_path: Path, variable: dict
         driver.close()
 
 
-def test_other_files_have_one_device(fresh: Driver) -> None:
+def test_other_files_have_one_device(tracer: Driver) -> None:
     meshed = MESH + "mesh = jax.make_mesh((4,), ('x',))\n" + SIZES
-    assert "mul a 4.0" in fresh.trace(meshed, file="meshed.py").jaxpr
-    assert "1.0" in fresh.trace(COUNTS, file="counts.py").jaxpr
-    assert "mul a 4.0" in fresh.trace(meshed, file="meshed.py").jaxpr
-    assert fresh.trace(meshed, file="meshed.py").executed == 0
+    assert "mul a 4.0" in tracer.trace(meshed, file="meshed.py").jaxpr
+    assert "1.0" in tracer.trace(COUNTS, file="counts.py").jaxpr
+    assert "mul a 4.0" in tracer.trace(meshed, file="meshed.py").jaxpr
+    assert tracer.trace(meshed, file="meshed.py").executed == 0
 
 
-def test_a_file_without_devices_is_not_executed_again_for_one_with_them(fresh: Driver) -> None:
+def test_a_file_without_devices_is_not_executed_again_for_one_with_them(tracer: Driver) -> None:
     plain = "import jax.numpy as jnp\nTABLE = jnp.arange(4.)\ndef f(x):\n    return x * TABLE\n"
     meshed = MESH + "mesh = jax.make_mesh((4,), ('x',))\n" + SIZES
-    fresh.trace(meshed, file="meshed.py")
-    fresh.trace(plain, file="plain.py")
-    assert fresh.trace(meshed, file="meshed.py").executed == 0
-    assert fresh.trace(plain, file="plain.py").executed == 0
+    tracer.trace(meshed, file="meshed.py")
+    tracer.trace(plain, file="plain.py")
+    assert tracer.trace(meshed, file="meshed.py").executed == 0
+    assert tracer.trace(plain, file="plain.py").executed == 0
 
 
-def test_an_edited_mesh_has_its_own_number(fresh: Driver) -> None:
+def test_an_edited_mesh_has_its_own_number(tracer: Driver) -> None:
     for size in (8, 2, 4):
         meshed = MESH + f"mesh = jax.make_mesh(({size},), ('x',))\n" + SIZES
-        jaxpr = fresh.trace(meshed, file="meshed.py").jaxpr
+        jaxpr = tracer.trace(meshed, file="meshed.py").jaxpr
         assert f" {float(size)}:f32[]" in jaxpr
         assert jaxpr.count(f" {float(size)}:f32[]") == 2
 
 
-def test_an_edit_elsewhere_executes_no_mesh_again(fresh: Driver) -> None:
+def test_an_edit_elsewhere_executes_no_mesh_again(tracer: Driver) -> None:
     meshed = MESH + "mesh = jax.make_mesh((4,), ('x',))\n" + SIZES
-    fresh.trace(meshed, file="meshed.py")
-    assert fresh.trace(meshed.replace("3.0", "5.0"), file="meshed.py").executed == 1
+    tracer.trace(meshed, file="meshed.py")
+    assert tracer.trace(meshed.replace("3.0", "5.0"), file="meshed.py").executed == 1
 
 
 @pytest.mark.parametrize(
@@ -233,18 +233,18 @@ def test_an_edit_elsewhere_executes_no_mesh_again(fresh: Driver) -> None:
         ),
     ],
 )
-def test_an_error_that_is_the_programs_own_stays(fresh: Driver, source: str, message: str) -> None:
-    answer = fresh.ask(source + SIZES)
+def test_an_error_that_is_the_programs_own_stays(tracer: Driver, source: str, message: str) -> None:
+    answer = tracer.ask(source + SIZES)
     assert isinstance(answer, Failed)
     assert answer.failure.message == message
 
 
-def test_a_mesh_that_grows_with_the_number_of_devices_fails(fresh: Driver) -> None:
-    answer = fresh.ask(MESH + "mesh = jax.make_mesh((2 * jax.device_count(),), ('x',))\n" + SIZES)
+def test_a_mesh_that_grows_with_the_number_of_devices_fails(tracer: Driver) -> None:
+    answer = tracer.ask(MESH + "mesh = jax.make_mesh((2 * jax.device_count(),), ('x',))\n" + SIZES)
     assert isinstance(answer, Failed)
     assert "must be >= the product of mesh_shape" in answer.failure.message
-    assert isinstance(fresh.ask(COUNTS, file="counts.py"), Traced)
-    assert "1.0" in fresh.trace(COUNTS, file="counts.py").jaxpr
+    assert isinstance(tracer.ask(COUNTS, file="counts.py"), Traced)
+    assert "1.0" in tracer.trace(COUNTS, file="counts.py").jaxpr
 
 
 def test_pmap_beside_a_smaller_mesh(tracer: Driver) -> None:

@@ -232,26 +232,26 @@ def test_a_mesh_of_too_many_devices_is_refused(tracer: Driver, size: int) -> Non
     assert wrong[1:3] == ["mesh", "meshes of more than 512 devices are not simulated"]
 
 
-def test_a_file_that_sets_the_number_of_devices_keeps_it(fresh: Driver) -> None:
+def test_a_file_that_sets_the_number_of_devices_keeps_it(tracer: Driver) -> None:
     source = "import jax\njax.config.update('jax_num_cpu_devices', 2)\n" + PLAIN
-    wrong = fail(fresh, source, AUTO, keeps=False)
+    wrong = fail(tracer, source, AUTO, keeps=False)
     assert wrong[1:] == ["mesh", "the mesh has 4 devices, but there are 2"]
-    assert trace(fresh, source, Mesh((("data", 2),)), keeps=False).outputs == "f32[8,4]"
+    assert trace(tracer, source, Mesh((("data", 2),)), keeps=False).outputs == "f32[8,4]"
 
 
-def test_nothing_of_a_mesh_is_left_for_other_requests(fresh: Driver) -> None:
+def test_nothing_of_a_mesh_is_left_for_other_requests(tracer: Driver) -> None:
     context = (
         "import jax\ndef f(x):\n    return x * float(jax.sharding.get_abstract_mesh().empty)\n"
     )
     shape = ArraySpec("float32", (8, 4))
     for mesh in (EXPLICIT, AUTO):
-        assert "0.0:f32[]" in trace(fresh, context, mesh).jaxpr
-        assert "1.0:f32[]" in trace(fresh, context, x=shape).jaxpr
-    assert " 4.0:f32[]" in trace(fresh, COUNTS, EXPLICIT).jaxpr
-    assert " 1.0:f32[]" in trace(fresh, COUNTS, x=shape).jaxpr
+        assert "0.0:f32[]" in trace(tracer, context, mesh).jaxpr
+        assert "1.0:f32[]" in trace(tracer, context, x=shape).jaxpr
+    assert " 4.0:f32[]" in trace(tracer, COUNTS, EXPLICIT).jaxpr
+    assert " 1.0:f32[]" in trace(tracer, COUNTS, x=shape).jaxpr
 
 
-def test_a_function_that_fails_under_a_mesh_leaves_nothing(fresh: Driver) -> None:
-    answer = ask(fresh, "def f(x):\n    raise ValueError('no')\n", EXPLICIT)
+def test_a_function_that_fails_under_a_mesh_leaves_nothing(tracer: Driver) -> None:
+    answer = ask(tracer, "def f(x):\n    raise ValueError('no')\n", EXPLICIT)
     assert isinstance(answer, Failed)
-    assert fresh.trace(PLAIN, x=(8,)).outputs == "f32[8]"
+    assert tracer.trace(PLAIN, x=(8,)).outputs == "f32[8]"

@@ -240,9 +240,9 @@ ORDINARY = {
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-def test_an_ordinary_file_leaves_nothing(fresh: Driver, name: str) -> None:
-    fresh.trace(ORDINARY[name], file="a.py")
-    fresh.trace("def f(x):\n    return x\n", file="b.py")
+def test_an_ordinary_file_leaves_nothing(tracer: Driver, name: str) -> None:
+    tracer.trace(ORDINARY[name], file="a.py")
+    tracer.trace("def f(x):\n    return x\n", file="b.py")
 
 
 def test_a_class_that_is_registered_again_after_an_edit_asks_for_a_fresh_process(

@@ -99,27 +99,27 @@ def test_every_file_runs_in_the_root(tracer: Driver) -> None:
     assert "4.0" in tracer.trace(reads, file="reads.py").jaxpr
 
 
-def test_a_file_may_ask_for_devices_after_another_used_one(fresh: Driver) -> None:
+def test_a_file_may_ask_for_devices_after_another_used_one(tracer: Driver) -> None:
     counts = "import jax\ndef f(x):\n    return x * float(len(jax.devices()))\n"
     asks = (
         "import os\nos.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8'\n" + counts
     )
-    assert "1.0" in fresh.trace(counts, file="counts.py").jaxpr
-    assert "8.0" in fresh.trace(asks, file="asks.py").jaxpr
-    assert fresh.trace(asks, file="asks.py").executed == 0
-    assert "1.0" in fresh.trace(counts, file="counts.py").jaxpr
+    assert "1.0" in tracer.trace(counts, file="counts.py").jaxpr
+    assert "8.0" in tracer.trace(asks, file="asks.py").jaxpr
+    assert tracer.trace(asks, file="asks.py").executed == 0
+    assert "1.0" in tracer.trace(counts, file="counts.py").jaxpr
     option = "import jax\njax.config.update('jax_num_cpu_devices', 3)\n" + counts
-    assert "3.0" in fresh.trace(option, file="option.py").jaxpr
-    assert "1.0" in fresh.trace(counts, file="counts.py").jaxpr
+    assert "3.0" in tracer.trace(option, file="option.py").jaxpr
+    assert "1.0" in tracer.trace(counts, file="counts.py").jaxpr
 
 
-def test_the_environment_keeps_the_accelerator_free(fresh: Driver) -> None:
+def test_the_environment_keeps_the_accelerator_free(tracer: Driver) -> None:
     if "JAX_PLATFORMS" not in os.environ:
-        assert fresh.hello.platform == "cpu"
-    assert fresh.hello.jax
-    assert fresh.hello.jaxlib
-    assert fresh.hello.pid == fresh.process.pid
-    assert fresh.hello.problem == ""
+        assert tracer.hello.platform == "cpu"
+    assert tracer.hello.jax
+    assert tracer.hello.jaxlib
+    assert tracer.hello.pid == tracer.process.pid
+    assert tracer.hello.problem == ""
 
 
 def test_a_mesh_that_is_set_for_good_stays_with_its_file(tracer: Driver) -> None:

@@ -117,7 +117,7 @@ SELECTIONS = (
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_a_program_may_select_the_platform_of_the_target(fresh: Driver, selection: str) -> None:
+def test_a_program_may_select_the_platform_of_the_target(tracer: Driver, selection: str) -> None:
     for device, name in ((H100, "cuda"), (V5E, "tpu"), (H100, "cuda")):
         source = f"""{selection.format(name=name)}
 import jax.numpy as jnp
@@ -125,7 +125,7 @@ TABLE = jnp.arange(4.)
 def f(x):
     return x * jnp.sin(TABLE)
 """
-        answer = fresh.trace(source, file="selects.py", device=device)
+        answer = tracer.trace(source, file="selects.py", device=device)
         assert answer.outputs == "f32[4]"
         assert answer.caveats == ()
 
@@ -220,25 +220,25 @@ def test_what_jax_has_cached_of_a_platform_is_not_used_for_another(tracer: Drive
         assert answer.asks_platform
 
 
-def test_a_module_of_the_project_sees_the_platform(fresh: Driver) -> None:
-    fresh.write("ours.py", "import jax\n\nON_GPU = jax.default_backend() == 'gpu'\n")
+def test_a_module_of_the_project_sees_the_platform(tracer: Driver) -> None:
+    tracer.write("ours.py", "import jax\n\nON_GPU = jax.default_backend() == 'gpu'\n")
     source = "import jax.numpy as jnp\nimport ours\n" + CHOOSES.format(condition="ours.ON_GPU")
     for file in ("first.py", "second.py"):
         for device in (H100, None, H100):
-            answer = fresh.trace(source, file=file, device=device)
+            answer = tracer.trace(source, file=file, device=device)
             assert ("tanh" in answer.jaxpr) == (device == H100)
             assert answer.asks_platform
 
 
-def test_a_caveat_about_a_module_of_the_project_is_at_its_import(fresh: Driver) -> None:
-    fresh.write("ours.py", "import jax\n\nMEMORY = jax.devices()[0].memory_stats()\n")
+def test_a_caveat_about_a_module_of_the_project_is_at_its_import(tracer: Driver) -> None:
+    tracer.write("ours.py", "import jax\n\nMEMORY = jax.devices()[0].memory_stats()\n")
     source = "import jax.numpy as jnp\nimport ours\n" + CHOOSES.format(condition="ours.MEMORY")
-    (caveat,) = fresh.trace(source, device=H100).caveats
+    (caveat,) = tracer.trace(source, device=H100).caveats
     assert caveat.reason == (
         "imports `ours.py`, whose line 3 reads `memory_stats()`: they are the CPU's here"
     )
-    fresh.write("ours.py", "import jax\n\nMEMORY = None\n")
-    assert fresh.trace(source, device=H100).caveats == ()
+    tracer.write("ours.py", "import jax\n\nMEMORY = None\n")
+    assert tracer.trace(source, device=H100).caveats == ()
 
 
 def test_a_caveat_is_at_the_line_that_asks(tracer: Driver) -> None:
@@ -247,20 +247,20 @@ def test_a_caveat_is_at_the_line_that_asks(tracer: Driver) -> None:
     assert caveat.line == 3
 
 
-def test_a_file_that_does_not_ask_is_not_executed_again(fresh: Driver) -> None:
+def test_a_file_that_does_not_ask_is_not_executed_again(tracer: Driver) -> None:
     plain = "import jax.numpy as jnp\nTABLE = jnp.arange(4.)\ndef f(x):\n    return x * TABLE\n"
     asking = BEGIN + CHOOSES.format(condition="jax.default_backend() == 'gpu'")
-    answer = fresh.trace(plain, file="plain.py", device=H100)
+    answer = tracer.trace(plain, file="plain.py", device=H100)
     assert answer.executed == 3
     assert not answer.asks_platform
     for device in (None, H100, None):
-        answer = fresh.trace(plain, file="plain.py", device=device)
+        answer = tracer.trace(plain, file="plain.py", device=device)
         assert answer.executed == 0
         assert not answer.asks_platform
-    assert fresh.trace(asking, file="asks.py", device=H100).asks_platform
+    assert tracer.trace(asking, file="asks.py", device=H100).asks_platform
     # It is not shown another platform, as it does not ask.
-    assert fresh.trace(plain, file="plain.py").executed == 0
-    assert fresh.trace(asking, file="asks.py", device=H100).executed == 0
+    assert tracer.trace(plain, file="plain.py").executed == 0
+    assert tracer.trace(asking, file="asks.py", device=H100).executed == 0
 
 
 def test_code_that_catches_everything_sees_the_platform(tracer: Driver) -> None:

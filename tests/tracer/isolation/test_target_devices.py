@@ -85,24 +85,24 @@ def test_pmap_over_more_rows_than_the_target_has_devices_fails(tracer: Driver) -
     assert answer.failure.notes == ("the target has 2 devices",)
 
 
-def test_files_of_targets_and_others_do_not_affect_each_other(fresh: Driver) -> None:
+def test_files_of_targets_and_others_do_not_affect_each_other(tracer: Driver) -> None:
     for _ in range(2):
-        assert " 8.0:f32[]" in fresh.trace(COUNTS, file="targeted.py", devices=8).jaxpr
-        assert " 1.0:f32[]" in fresh.trace(COUNTS, file="counts.py").jaxpr
+        assert " 8.0:f32[]" in tracer.trace(COUNTS, file="targeted.py", devices=8).jaxpr
+        assert " 1.0:f32[]" in tracer.trace(COUNTS, file="counts.py").jaxpr
 
 
-def test_a_module_of_the_project_sees_the_targets_devices(fresh: Driver) -> None:
-    Path(fresh.project, "settings_of_ours.py").write_text("import jax\nN = jax.device_count()\n")
+def test_a_module_of_the_project_sees_the_targets_devices(tracer: Driver) -> None:
+    Path(tracer.project, "settings_of_ours.py").write_text("import jax\nN = jax.device_count()\n")
     source = "from settings_of_ours import N\ndef f(x):\n    return x * float(N)\n"
     for devices in (8, 2):
-        assert f"mul a {float(devices)}" in fresh.trace(source, devices=devices).jaxpr
+        assert f"mul a {float(devices)}" in tracer.trace(source, devices=devices).jaxpr
 
 
-def test_a_slice_without_devices_is_not_executed_again_for_another_number(fresh: Driver) -> None:
+def test_a_slice_without_devices_is_not_executed_again_for_another_number(tracer: Driver) -> None:
     plain = "import jax.numpy as jnp\nTABLE = jnp.arange(4.)\ndef f(x):\n    return x * TABLE\n"
-    assert fresh.trace(plain, file="plain.py", devices=8).executed == 3
-    assert fresh.trace(plain, file="plain.py", devices=4).executed == 0
-    assert fresh.trace(plain, file="plain.py").executed == 0
+    assert tracer.trace(plain, file="plain.py", devices=8).executed == 3
+    assert tracer.trace(plain, file="plain.py", devices=4).executed == 0
+    assert tracer.trace(plain, file="plain.py").executed == 0
 
 
 def test_a_number_in_the_environment_gives_way_to_the_targets(tmp_path: Path) -> None:
@@ -170,17 +170,17 @@ def test_a_mesh_of_unknown_size_in_a_function_has_a_caveat(tracer: Driver) -> No
     assert caveat.reason == f"sees 1 device: {UNKNOWN}"
 
 
-def test_a_mesh_of_unknown_size_of_a_module_of_the_project_has_a_caveat(fresh: Driver) -> None:
-    fresh.write("ours.py", "import jax\nmesh = jax.sharding.Mesh(jax.devices(), ('x',))\n")
-    (caveat,) = fresh.trace(IMPORTED).caveats
+def test_a_mesh_of_unknown_size_of_a_module_of_the_project_has_a_caveat(tracer: Driver) -> None:
+    tracer.write("ours.py", "import jax\nmesh = jax.sharding.Mesh(jax.devices(), ('x',))\n")
+    (caveat,) = tracer.trace(IMPORTED).caveats
     assert caveat.reason == f"imports `ours.py`, whose line 2 sees 1 device: {UNKNOWN}"
 
 
-def test_a_caveat_about_a_module_of_a_module_names_its_file(fresh: Driver) -> None:
-    fresh.write("deep.py", "import jax\n\nALL = jax.devices()\n")
+def test_a_caveat_about_a_module_of_a_module_names_its_file(tracer: Driver) -> None:
+    tracer.write("deep.py", "import jax\n\nALL = jax.devices()\n")
     ours = "import jax\nfrom deep import ALL\nmesh = jax.sharding.Mesh(ALL, ('x',))\n"
-    fresh.write("ours.py", ours)
-    (caveat,) = fresh.trace(IMPORTED).caveats
+    tracer.write("ours.py", ours)
+    (caveat,) = tracer.trace(IMPORTED).caveats
     assert caveat.reason == f"imports `deep.py`, whose line 3 sees 1 device: {UNKNOWN}"
 
 
@@ -203,25 +203,25 @@ def test_a_program_that_reads_devices_and_has_no_mesh_has_no_caveat(tracer: Driv
     assert tracer.trace(source, file="reads.py").caveats == ()
 
 
-def test_a_module_of_the_project_does_not_see_the_devices_of_another_file(fresh: Driver) -> None:
-    fresh.write("ours.py", "import jax\nN = jax.device_count()\n")
+def test_a_module_of_the_project_does_not_see_the_devices_of_another_file(tracer: Driver) -> None:
+    tracer.write("ours.py", "import jax\nN = jax.device_count()\n")
     source = "from ours import N\ndef f(x):\n    return x * float(N)\n"
     meshed = MESH + "mesh = jax.make_mesh((4,), ('x',))\n" + SIZES
     for _ in range(2):
-        assert "mul a 4.0" in fresh.trace(meshed, file="meshed.py").jaxpr
-        assert "mul a 1.0" in fresh.trace(source, file="plain.py").jaxpr
+        assert "mul a 4.0" in tracer.trace(meshed, file="meshed.py").jaxpr
+        assert "mul a 1.0" in tracer.trace(source, file="plain.py").jaxpr
 
 
-def test_a_module_of_the_project_without_devices_is_not_executed_again(fresh: Driver) -> None:
-    fresh.write("ours.py", "import jax.numpy as jnp\ndef double(x):\n    return x * 2\n")
+def test_a_module_of_the_project_without_devices_is_not_executed_again(tracer: Driver) -> None:
+    tracer.write("ours.py", "import jax.numpy as jnp\ndef double(x):\n    return x * 2\n")
     source = "from ours import double\ndef f(x):\n    return double(x)\n"
     meshed = MESH + "mesh = jax.make_mesh((4,), ('x',))\n" + SIZES
-    fresh.trace(source, file="plain.py")
-    fresh.trace(meshed, file="meshed.py")
-    fresh.trace(source, file="plain.py")
-    fresh.trace(meshed, file="meshed.py")
-    assert fresh.trace(source, file="plain.py").executed == 0
-    assert fresh.trace(meshed, file="meshed.py").executed == 0
+    tracer.trace(source, file="plain.py")
+    tracer.trace(meshed, file="meshed.py")
+    tracer.trace(source, file="plain.py")
+    tracer.trace(meshed, file="meshed.py")
+    assert tracer.trace(source, file="plain.py").executed == 0
+    assert tracer.trace(meshed, file="meshed.py").executed == 0
 
 
 MESH_OF_INPUTS = Mesh((("data", 2), ("model", 4)))
