@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.cli.test_commands import SERVER, jaxsight
+from tests.terminal import SERVER, jaxsight
 
 pytestmark = pytest.mark.slow
 
