@@ -5,9 +5,9 @@ traces gets the session of an earlier command with the same folder, options and 
 tracer and compiler still run. `process` runs the same command as a process of its own, for tests
 that are about the process; `tests/cli/test_processes.py` compares the two for each command.
 
-The folder `conftest.py` of tests that use this module imports its fixtures: `sessions` ends the
-sessions after each module, and `tmp_path` is one path for all tests of a module, since a session
-belongs to a folder. The folder is empty when a test begins.
+Two fixtures, which a `conftest.py` imports, keep the sessions of a module: `sessions` ends them
+after its last test, and `tmp_path` has the same path for all its tests, since a session belongs to
+a folder; it is empty when a test begins. Without them, each command has a session of its own.
 """
 
 from __future__ import annotations
@@ -52,13 +52,15 @@ def jaxsight(
 ) -> subprocess.CompletedProcess[str]:
     """Run `jaxsight ARGUMENTS` in this process, 200 columns wide.
 
+    Fails if it prints JSON that its schema does not describe.
+
     Args:
         cwd: the working folder.
         input: the text on stdin.
         fresh: whether to trace in a new session, which ends with the command.
         environ: variables that differ from those of this process.
     """
-    return run_here(arguments, cwd, variables(**environ), input, fresh=fresh)
+    return hold(run_here(arguments, cwd, variables(**environ), input, fresh=fresh))
 
 
 def process(
@@ -106,10 +108,7 @@ def run_here(
     *,
     fresh: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process; return what a process would have printed, and its status.
-
-    Fails if it prints JSON that its schema does not describe.
-    """
+    """Run a command in this process; return what a process would have printed, and its status."""
     with (
         tempfile.TemporaryFile() as stdin,
         tempfile.TemporaryFile("a+b") as stdout,
@@ -124,7 +123,7 @@ def run_here(
             stream.seek(0)
             text = stream.read().decode()
             printed.append(text.replace("\r\n", "\n"))  # as `subprocess` reads text
-    return hold(subprocess.CompletedProcess([*COMMAND, *arguments], status, *printed))
+    return subprocess.CompletedProcess([*COMMAND, *arguments], status, *printed)
 
 
 def _run(
@@ -136,8 +135,8 @@ def _run(
     fresh: bool,
 ) -> int:
     """Run a command on the descriptors of standard streams; return its exit status."""
-    assert _open, "no sessions: import the fixture `sessions` into the folder's conftest.py"
     with (
+        contextlib.closing(Sessions()) if not _open else contextlib.nullcontext(_open[-1]) as own,
         _folder(cwd),
         _environment(environ),
         _signals(),
@@ -145,7 +144,7 @@ def _run(
         _streams(streams),
         _as_main(arguments),
     ):
-        return _open[-1].run(fresh=fresh)
+        return own.run(fresh=fresh or not _open)
 
 
 def _all_of(terminal: int) -> bytes:
