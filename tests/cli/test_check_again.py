@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import sysconfig
 import venv
 from collections.abc import Callable
@@ -13,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.published import hold
-from tests.cli.test_commands import SERVER
+from tests.terminal import jaxsight
 
 MODEL = '''\
 import os
@@ -74,30 +71,15 @@ def check(
     root: Path, *options: str, text: str | None = None, **environ: str
 ) -> tuple[bool, list[object]]:
     """Check the model; return whether it ran, and the findings."""
-    inherited = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
-    done = hold(
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "jaxsight",
-                "check",
-                "--output-format=json",
-                *(options or ["model.py"]),
-            ],
-            cwd=root,
-            env={
-                **inherited,
-                "PYTHONPATH": str(SERVER),
-                "XDG_CACHE_HOME": f"{root}-cache",
-                **environ,
-            },
-            input=text,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=120,
-        )
+    done = jaxsight(
+        "check",
+        "--output-format=json",
+        *(options or ["model.py"]),
+        cwd=root,
+        input=text,
+        fresh=True,
+        XDG_CACHE_HOME=f"{root}-cache",
+        **environ,
     )
     assert done.returncode in (0, 1), done.stderr
     return "running the model" in done.stderr, json.loads(done.stdout)

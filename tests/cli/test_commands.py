@@ -1,4 +1,4 @@
-"""The command as a person runs it: a process, its output, its exit status."""
+"""The command as a person runs it: its output, its exit status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cli.published import hold
+from tests.terminal import SERVER, jaxsight
 
 COMMANDS = [
     "show",
@@ -38,7 +38,6 @@ COMMANDS = [
     "mcp",
 ]
 GROUPS = ["targets", "repro", "dataset"]
-SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
 import jax.numpy as jnp
 
@@ -70,21 +69,6 @@ def branch(x):
 def bare(x):
     return x
 '''
-
-
-def jaxsight(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in `cwd`."""
-    return hold(
-        subprocess.run(
-            [sys.executable, "-m", "jaxsight", *arguments],
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200", **environ},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=120,
-        )
-    )
 
 
 @pytest.fixture
@@ -172,7 +156,7 @@ def test_show_prints_signature_and_jaxpr(project: Path) -> None:
 
 
 def test_what_user_code_prints_goes_to_stderr_after_the_files_name(project: Path) -> None:
-    done = jaxsight("show", "model.py:double", cwd=project)
+    done = jaxsight("show", "model.py:double", cwd=project, fresh=True)
     assert "tracing" not in done.stdout
     assert f"{project / 'model.py'}: tracing\n" in done.stderr
 
@@ -264,7 +248,7 @@ def test_an_interpreter_without_jax_is_named_with_the_way_out(
 
 
 def test_sourcerize_prints_a_module_that_holds_the_function(project: Path) -> None:
-    done = jaxsight("sourcerize", "model.py:double", cwd=project)
+    done = jaxsight("sourcerize", "model.py:double", cwd=project, fresh=True)
     assert done.returncode == 0
     assert "tracing" in done.stderr
     namespace: dict[str, Any] = {}
@@ -843,18 +827,7 @@ def test_a_function_of_the_text_on_stdin_is_that_of_the_named_file(
 ) -> None:
     named = ["--stdin-filename", "model.py:double", "--json"]
     text = MODEL.replace("x * 2", "x @ jnp.ones((4, 5))")
-    done = hold(
-        subprocess.run(
-            [sys.executable, "-m", "jaxsight", command, "-", *named],
-            cwd=project,
-            env={**os.environ, "PYTHONPATH": str(SERVER)},
-            input=text,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=120,
-        )
-    )
+    done = jaxsight(command, "-", *named, cwd=project, input=text)
     assert json.loads(done.stdout)["function"] == "double", done.stderr
     if command == "show":
         assert "f32[3,5]" in json.loads(done.stdout)["outputs"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +18,9 @@ from jaxsight.features.locked.functions import LockableFunction
 from jaxsight.locks.facts import KernelFact, ProgramFacts
 from jaxsight.locks.notation import LockSection
 from jaxsight.source.text import Position, Range
-from tests.cli.published import hold, validate
-from tests.cli.test_commands import SERVER
+from tests.cli.published import validate
 from tests.cli.test_revision_tree import git
+from tests.terminal import SERVER, jaxsight
 
 FACTS = ProgramFacts(
     kernels=(KernelFact("output", 4096),),
@@ -198,20 +197,14 @@ def test_a_project_is_compared_with_a_revision(tmp_path: Path) -> None:
     (project / "model.py").write_text("# moved\n" + MODEL.replace("jnp.tanh(x)", barrier))
 
     def diff(*arguments: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "jaxsight", "diff", *arguments],
+        return jaxsight(
+            "diff",
+            *arguments,
             cwd=project,
-            env={
-                **os.environ,
-                "HOME": str(tmp_path),
-                "XDG_CACHE_HOME": str(tmp_path / "cache"),
-                "PYTHONPATH": os.pathsep.join((str(SERVER), str(helper.parent))),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
+            HOME=str(tmp_path),
+            XDG_CACHE_HOME=str(tmp_path / "cache"),
+            PYTHONPATH=os.pathsep.join((str(SERVER), str(helper.parent))),
         )
-        return hold(done)
 
     done = diff("HEAD", "--json")
     assert done.returncode == 1, done.stderr

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import SERVER, jaxsight, project
+from tests.cli.test_commands import project
 from tests.cli.test_inputs import ASSUMED, CALLED
+from tests.terminal import jaxsight
 
 __all__ = ["project"]
 
@@ -142,27 +140,14 @@ def test_a_file_that_several_paths_lead_to_is_checked_once(folder: Path) -> None
     )
 
 
-def checked_stdin(text: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", "check", "-", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
-        input=text,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
-
-
 def test_stdin_is_checked_as_the_file_that_it_will_be(folder: Path) -> None:
     text = "import jax.numpy as jnp\n\n\ndef f(x):\n    return jnp.sin(x)\n\n\nf(jnp.ones(3))\n"
-    done = checked_stdin(text, "--stdin-filename", "new.py", "--verbose", cwd=folder)
+    done = jaxsight("check", "-", "--stdin-filename", "new.py", "--verbose", cwd=folder, input=text)
     assert "note: new.py:4: `f` is examined, inputs as in `f(jnp.ones(3))`\n" in done.stdout
     assert not (folder / "new.py").exists()
-    alone = checked_stdin("if", cwd=folder)
+    alone = jaxsight("check", "-", cwd=folder, input="if")
     assert (alone.returncode, alone.stdout.splitlines()[1]) == (1, " --> stdin.py:1:3")
-    both = checked_stdin("", "assumed.py", cwd=folder)
+    both = jaxsight("check", "-", "assumed.py", cwd=folder)
     assert (both.returncode, both.stdout) == (2, "")
     assert "`-` is stdin" in both.stderr
 

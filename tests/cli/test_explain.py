@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.rules import RULES
-from tests.cli.test_commands import jaxsight
+from tests.terminal import jaxsight
 
 
 @pytest.mark.parametrize("name", ["jx405", "JX405", "nan"])

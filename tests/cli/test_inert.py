@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.cli.published import hold
 from tests.hostile import EVERYTHING, HARMLESS, commands, hidden, on_terminal
+from tests.terminal import jaxsight, shown
 
-SERVER = Path(__file__).parents[2] / "server"
 NAME = "\x1b]0;pwned\x07[/x]\n::error::\u202e\x9b2J模型.py"
 HIDDEN = "\x1b]0;pwned\x07 \x9b2J \u202e \u2066 ##[error]pwned λ漢👩\u200d💻"
 SHOWN = r"\x1b]0;pwned\x07 \x9b2J \u202e \u2066"
@@ -97,39 +94,21 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def arguments(*given: str) -> tuple[list[str], dict[str, str]]:
-    environ = {"PYTHONPATH": str(SERVER), "COLUMNS": "120", "TERM": "xterm-256color"}
-    return [sys.executable, "-m", "jaxsight", *given], {**os.environ, **environ}
+VARIABLES = {"COLUMNS": "120", "TERM": "xterm-256color"}
 
 
 def piped(project: Path, *given: str) -> tuple[str, str]:
-    """What the command writes to pipes: its output and its errors."""
-    command, environ = arguments(*given)
-    done = hold(
-        subprocess.run(
-            command, cwd=project, env=environ, capture_output=True, check=False, timeout=300
-        )
-    )
-    return done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    """What the command writes to pipes: its output and its errors.
+
+    User code is traced each time, as it prints as well.
+    """
+    done = jaxsight(*given, cwd=project, fresh=True, **VARIABLES)
+    return done.stdout, done.stderr
 
 
 def typed(project: Path, *given: str) -> str:
     """What the command writes to a terminal."""
-    command, environ = arguments(*given)
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        command, cwd=project, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
-    )
-    os.close(theirs)
-    written = b""
-    try:
-        while data := os.read(ours, 65536):
-            written += data
-    except OSError:
-        pass  # Linux's way to say that the other end is closed
-    os.close(ours)
-    process.wait(300)
-    return written.decode("utf-8", "replace")
+    return shown(*given, cwd=project, fresh=True, **VARIABLES)
 
 
 COMMANDS = {

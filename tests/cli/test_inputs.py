@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from jaxsight.recording import recorded_file
-from tests.cli.test_commands import jaxsight, project
+from tests.cli.test_commands import project
+from tests.terminal import jaxsight
 
 __all__ = ["project"]
 
@@ -123,7 +124,7 @@ def test_a_recording_that_cannot_be_read_is_a_warning(folder: Path) -> None:
 
 
 def test_nested_functions_are_listed_and_refused_with_the_reason(folder: Path) -> None:
-    unknown = jaxsight("show", "called.py:outer", cwd=folder)
+    unknown = jaxsight("show", "called.py:outer", cwd=folder, fresh=True)
     assert unknown.stderr == (
         "error: no function outer in called.py; "
         "functions: scaled, normalized, loss, loss.<locals>.inner\n"

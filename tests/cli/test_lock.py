@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from tests.cli.test_commands import SERVER
+from tests.terminal import jaxsight
 
 pytestmark = pytest.mark.slow
 
@@ -66,15 +65,7 @@ REGRESSIONS = [
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(SERVER)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        text=True,
-    )
+    return jaxsight(*arguments, cwd=folder)
 
 
 def edited(edits: list[tuple[str, str]]) -> str:

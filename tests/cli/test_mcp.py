@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.cli.test_commands import SERVER, jaxsight
+from tests.terminal import SERVER, process
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ async def test_tools_answer_as_the_commands_do(folder: Path) -> None:
         asked = await text(agent, "ask", where="model.py:step", budget=900)
         assert "if x.sum() > 0" in asked
         assert len(asked) <= 900
-        done = jaxsight("ask", "model.py:step", "--budget", "900", cwd=folder)
+        done = process("ask", "model.py:step", "--budget", "900", cwd=folder)
         assert asked == done.stdout.rstrip("\n")
         unsaved = MODEL.replace(
             "if x.sum() > 0:\n        return jnp.sort(x)\n    return x", "return x"
@@ -126,6 +126,6 @@ def test_without_its_package_the_command_says_what_to_install(tmp_path: Path) ->
         "u.find_spec = lambda name, *a: None if name == 'mcp' else _find(name, *a)\n"
     )
     path = os.pathsep.join([str(tmp_path), str(SERVER)])
-    done = jaxsight("mcp", cwd=tmp_path, PYTHONPATH=path)
+    done = process("mcp", cwd=tmp_path, PYTHONPATH=path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install 'jaxsight[mcp]'" in done.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cli.test_commands import SERVER, jaxsight
+from tests.terminal import SERVER, jaxsight
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.published import hold
+from tests import terminal
 
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
@@ -64,18 +63,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in `cwd`."""
-    return hold(
-        subprocess.run(
-            [sys.executable, "-m", "jaxsight", *arguments],
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "60"},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=300,
-        )
-    )
+    """Run the command in a terminal of 60 columns."""
+    return terminal.jaxsight(*arguments, cwd=cwd, COLUMNS="60")
 
 
 def completeness(one: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.sources.arguments import python_files, read_source
-from tests.cli.test_commands import jaxsight
+from tests.terminal import jaxsight
 
 
 def test_files_of_a_folder_that_cannot_be_read_are_findings(tmp_path: Path) -> None:

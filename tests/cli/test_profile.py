@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from tests.cli.published import hold
+from tests import terminal
 from tests.profiles.made import PROGRAMS, MadePlane, Op, gpu_plane, host_plane, program, write
 
 TRAININGS = Path(__file__).parents[1] / "profiles" / "trainings"
@@ -24,16 +24,7 @@ def loss(params, x):
 
 
 def jaxsight(folder: Path, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = hold(
-        subprocess.run(
-            [sys.executable, "-m", "jaxsight", *arguments],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "COLUMNS": "100"},
-            check=False,
-        )
-    )
+    done = terminal.jaxsight(*arguments, cwd=folder, COLUMNS="100")
     assert done.returncode == status, done.stdout + done.stderr
     return done
 

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from jax import export
 
-from tests.cli.published import hold
-from tests.cli.test_commands import SERVER, jaxsight
+from tests.terminal import jaxsight
 
 MODEL = '''\
 import jax
@@ -117,15 +116,9 @@ def test_program_for_several_devices_is_written_with_as_many(tmp_path: Path) -> 
 
 
 def test_program_is_read_from_stdin(programs: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "jaxsight", "sourcerize", "-", "--to", "jaxpr"],
-        cwd=programs,
-        input=(programs / "f.mlir").read_bytes(),
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(SERVER)},
-        check=True,
-    )
-    assert b"sin a" in hold(done).stdout
+    text = (programs / "f.mlir").read_text(encoding="utf-8")
+    done = jaxsight("sourcerize", "-", "--to", "jaxpr", cwd=programs, input=text)
+    assert (done.returncode, "sin a" in done.stdout) == (0, True), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import jaxsight
+from tests.terminal import jaxsight
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,7 @@ import pytest
 
 from jaxsight.recording import recorded_file
 from jaxsight.recording.recorded_file import RecordedCall
-from tests.cli.published import hold
-
-SERVER = Path(__file__).parents[2] / "server"
+from tests import terminal
 
 MODEL = '''\
 def loss(params, x, y, scale=1.0):
@@ -57,16 +54,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def jaxsight(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return hold(
-        subprocess.run(
-            [sys.executable, "-m", "jaxsight", "record", *arguments],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(SERVER), "JAXSIGHT_TRUST": "always"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    )
+    return terminal.jaxsight("record", *arguments, cwd=folder)
 
 
 def test_what_is_recorded_is_listed(project: Path) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
-import os
 import platform
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,8 @@ import pytest
 
 from jaxsight.cli.reporting.anonymous import anonymous
 from tests.page.test_page import data_of
+from tests.terminal import jaxsight
 
-SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
 import jax.numpy as jnp
 
@@ -58,18 +56,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (folder / "model.py").write_text(MODEL)
     return folder
-
-
-def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
 
 
 def report(*arguments: str, cwd: Path, status: int = 0) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from jaxsight.cli.output.printing import SCHEMA_VERSION
 from tests.cli.published import closed, fields, hold, published, validate
-from tests.cli.test_commands import SERVER, jaxsight
+from tests.terminal import SERVER, jaxsight
 
 COMMANDS = SERVER / "jaxsight" / "cli" / "commands"
 CRASH = '''\

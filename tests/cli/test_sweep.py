@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.published import hold
+from tests.terminal import jaxsight
 
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
@@ -50,17 +49,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def sweep(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return hold(
-        subprocess.run(
-            [sys.executable, "-m", "jaxsight", "sweep", *arguments],
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=120,
-        )
-    )
+    return jaxsight("sweep", *arguments, cwd=cwd)
 
 
 def test_a_table_for_each_function_and_a_picture_of_all(project: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import sysconfig
@@ -13,7 +12,7 @@ from typing import Any
 import jax
 import pytest
 
-from tests.cli.published import hold
+from tests.terminal import jaxsight
 
 pytestmark = pytest.mark.slow
 
@@ -146,17 +145,7 @@ def environment(folder: Path, library: str) -> Path:
 
 
 def upgrade(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return hold(
-        subprocess.run(
-            [sys.executable, "-m", "jaxsight", "upgrade", *map(str, arguments)],
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "160"},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=300,
-        )
-    )
+    return jaxsight("upgrade", *map(str, arguments), cwd=cwd, COLUMNS="160")
 
 
 def by_function(shown: dict[str, Any]) -> dict[str, list[tuple[str, bool]]]:

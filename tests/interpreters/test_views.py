@@ -17,8 +17,10 @@ from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare
+from tests.terminal import SERVER, jaxsight, sessions
 
-SERVER = Path(__file__).parents[2] / "server"
+__all__ = ["sessions"]
+
 VIEWS = """\
 def equations(jaxpr):
     return f"{len(jaxpr.eqns)} equations"
@@ -58,14 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def show(folder: Path, what: str, *options: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(SERVER), str(folder / "site")])
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", "show", "model.py:f", "--what", what, *options],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "200"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    return jaxsight("show", "model.py:f", "--what", what, *options, cwd=folder, PYTHONPATH=path)
 
 
 @pytest.mark.slow

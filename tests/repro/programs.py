@@ -1,16 +1,17 @@
-"""Runs `jaxsight repro` on small programs, in real processes."""
+"""Runs `jaxsight repro` here on small programs, which are processes of their own."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SERVER = Path(__file__).parents[2] / "server"
+from tests.terminal import SERVER, run_here
+
+__all__ = ["SERVER"]
 
 
 @dataclass(frozen=True)
@@ -29,17 +30,10 @@ class Finished:
         )
 
 
-def jaxsight(folder: Path, *arguments: str, timeout: float = 120, **variables: str) -> Finished:
+def jaxsight(folder: Path, *arguments: str, **variables: str) -> Finished:
     """Run a command of jaxsight's in a folder, with this Python as the user's."""
-    done = subprocess.run(
-        [sys.executable, "-m", "jaxsight", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(SERVER), **variables},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    environ = {**os.environ, "PYTHONPATH": str(SERVER), **variables}
+    done = run_here(arguments, folder, environ)
     return Finished(done.returncode, done.stdout, done.stderr)
 
 

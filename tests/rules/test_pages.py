@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -19,6 +17,9 @@ from jaxsight.rules.rule import Rule
 from jaxsight.settings import parse_project
 from tests.rules.test_cases import NEWEST
 from tests.searches import part
+from tests.terminal import jaxsight, sessions
+
+__all__ = ["sessions"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,7 +60,7 @@ def test_examples_in_python_give_their_finding_and_fixes_give_none(tmp_path: Pat
             (folder / f"{code}_bad.py").write_text(bad)
             (folder / f"{code}_good.py").write_text(good)
             expected.add(code)
-    done = jaxsight("check", "--output-format", "json", folder=tmp_path)
+    done = jaxsight("check", "--output-format", "json", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     found: dict[str, set[str]] = defaultdict(set)
     for one in json.loads(done.stdout):
@@ -76,23 +77,11 @@ def test_the_example_of_a_changed_program_is_found_with_a_lock_of_its_fix(tmp_pa
     (tmp_path / "pyproject.toml").write_text(settings_of(RULES["JX502"]))
     file = tmp_path / "activation.py"
     file.write_text(good)
-    assert jaxsight("lock", folder=tmp_path).returncode == 0
-    assert jaxsight("check", "--locked", folder=tmp_path).returncode == 0
+    assert jaxsight("lock", cwd=tmp_path).returncode == 0
+    assert jaxsight("check", "--locked", cwd=tmp_path).returncode == 0
     file.write_text(bad)
-    done = jaxsight("check", "--locked", "--output-format", "json", folder=tmp_path)
+    done = jaxsight("check", "--locked", "--output-format", "json", cwd=tmp_path)
     assert "JX502" in {one["code"] for one in json.loads(done.stdout)}
-
-
-def jaxsight(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jaxsight", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "server")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
 
 
 def test_examples_of_settings_give_their_finding_and_fixes_give_none() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -11,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.published import hold
+from tests import terminal
 
-SERVER = Path(__file__).parents[3] / "server"
+SERVER = terminal.SERVER
 
 collect_ignore_glob = [] if find_spec("pyarrow") else ["test_*.py"]
 
@@ -27,17 +26,7 @@ categories = ["arithmetic", "reductions", "array"]
 
 def jaxsight(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run the command in `cwd`."""
-    return hold(
-        subprocess.run(
-            [sys.executable, "-m", "jaxsight", *arguments],
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "120", **environ},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=900,
-        )
-    )
+    return terminal.jaxsight(*arguments, cwd=cwd, **{"COLUMNS": "120", **environ})
 
 
 @pytest.fixture(scope="session")

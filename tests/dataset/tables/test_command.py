@@ -16,6 +16,7 @@ import pytest
 from jaxsight.cli.datasets.progress import duration, line
 from tests.dataset.tables.conftest import SERVER, jaxsight
 from tests.dataset.tables.synthetic import dataset, rewrite, row
+from tests.terminal import process
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +181,7 @@ def test_errors_are_one_line_and_say_what_to_do(
     (tmp_path / "full" / "mine.txt").write_text("1")
     extra = ("--python", sys.executable) if arguments[0] == "generate" else ()
     path = os.pathsep.join([str(tmp_path / "hidden"), str(SERVER)])
-    done = jaxsight("dataset", *arguments, *extra, cwd=tmp_path, PYTHONPATH=path)
+    done = process("dataset", *arguments, *extra, cwd=tmp_path, PYTHONPATH=path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {message}"), done.stderr
     assert done.stderr.count("\n") == 1
