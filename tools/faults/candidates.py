@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-KINDS = ("operator", "condition", "constant", "return", "await", "message")
+KINDS = {"operator": 3, "condition": 3, "constant": 3, "return": 3, "await": 1, "message": 2}
+"""Kinds of faults, and how many there are of each among 15."""
 
 _OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Add: ("+", "-"),
@@ -30,6 +31,10 @@ _TIMES = re.compile(
     r"timeout|deadline|patience|delay|grace|sleep|seconds|interval\b", re.IGNORECASE
 )
 _WORD = re.compile(r"(?<![\w{\\%])[A-Za-z]{3,}(?!\w)")
+_SPACES = 2
+"""Of a message, at least: a text of one or two words is more often a name."""
+_LIMIT = 100
+"""Numbers from here on are limits of sizes and lengths, which one more or less rarely reaches."""
 _NOT_RUN = ("__repr__",)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -141,6 +146,8 @@ def _is_skipped(node: ast.AST) -> bool:
             return True
         case ast.Subscript(value=ast.Name(id="Literal" | "Callable" | "Annotated")):
             return True
+        case ast.AnnAssign(annotation=ast.Name(id="TypeAlias")):
+            return True
     return type(node).__name__ == "TypeAlias"
 
 
@@ -205,9 +212,9 @@ def _constant(value: object, part: _Part, lines: list[bytes]) -> Iterator[tuple[
     match value:
         case bool():
             yield "constant", part, repr(not value)
-        case int() | float():
+        case int() | float() if value < _LIMIT:
             yield "constant", part, repr(value + 1)
-        case str() if len(_WORD.findall(value)) > 1:
+        case str():
             yield from _message(part, lines)
 
 
@@ -215,7 +222,7 @@ def _message(part: _Part, lines: list[bytes]) -> Iterator[tuple[str, _Part, str]
     """Change a word of a text of several words."""
     text = _text(part, lines)
     words = [*_WORD.finditer(text)]
-    if " " in text and len(words) > 1:
+    if text.count(" ") >= _SPACES and len(words) > 1:
         for word in words:
             start, end = (part[1] + len(text[:at].encode()) for at in word.span())
             other = "altered" if word[0] != "altered" else "changed"

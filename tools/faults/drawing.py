@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import Random
@@ -21,28 +22,25 @@ _ATTEMPTS = 400
 def draw(root: Path, index: Index, seed: int, count: int) -> list[Fault]:
     """Return faults of different lines, in an order that is drawn too.
 
-    Each package has its share by lines, and each kind its share within a package that has it.
+    Each package has its share by lines of code. Kinds have theirs of all faults, as far as the
+    modules that are drawn can have them.
     """
     random = Random(seed)
-    packages = _packages(root)
-    lengths = {name: sum(map(_length, files)) for name, files in packages.items()}
+    packages = {
+        name: {file: _length(file) for file in files} for name, files in _packages(root).items()
+    }
+    lengths = {name: sum(files.values()) for name, files in packages.items()}
     faults: list[Fault] = []
-    kinds: list[str] = []
     for package, number in shares(lengths, count).items():
         files = packages[package]
-        weights = [_length(file) for file in files]
         wanted = len(faults) + number
-        for file in random.choices(files, weights, k=_ATTEMPTS):
+        for file in random.choices([*files], [*files.values()], k=_ATTEMPTS):
             if len(faults) == wanted:
                 break
-            if not kinds:  # each of them once, before any of them twice
-                kinds = random.sample(KINDS, len(KINDS))
-            found = _one(
-                file, root, index, random, kinds, {(each.file, each.line) for each in faults}
-            )
-            if found:
-                kinds.remove(found.kind)
-                faults.append(found)
+            drawn = Counter(fault.kind for fault in faults)
+            kinds = sorted(KINDS, key=lambda kind: (drawn[kind] / KINDS[kind], random.random()))
+            if fault := _one(file, root, index, random, kinds, faults):
+                faults.append(fault)
     random.shuffle(faults)
     return faults
 
@@ -56,17 +54,26 @@ def shares(lengths: Mapping[str, int], count: int) -> dict[str, int]:
     return given
 
 
-def resolved(tree: ast.Module, edit: Edit, executed: set[int]) -> tuple[int, ...]:
+def resolved(tree: ast.Module, edit: Edit, executed: Mapping[int, bool]) -> tuple[int, ...]:
     """Return the lines whose tests are those of an edit; empty if tests execute none.
 
-    The edit's line, or that on which its statement begins. Imports alone execute what is outside
-    of functions, and these report it for one test at most: the lines of functions of the module
+    The edit's line, or that on which its statement begins. Where imports alone execute it, the
+    lines of its function, as for defaults of its parameters. Imports alone execute what is outside
+    of functions, which they report for one test at most: the lines of functions of the module
     stand for it that read a name that the statement assigns, or else all of them.
+
+    Args:
+        tree: the module.
+        edit: the edit of one of its lines.
+        executed: the lines that were executed, with whether tests execute them.
     """
     if edit.function is not None:
-        if edit.line in executed or edit.statement.lineno in executed:
-            return (edit.line if edit.line in executed else edit.statement.lineno,)
-        return _lines([edit.function], executed)
+        if edit.line < _first(edit.function):
+            return _lines([edit.function], executed)
+        for line in (edit.line, edit.statement.lineno):
+            if line in executed:
+                return (line,) if executed[line] else _lines([edit.function], executed)
+        return ()
     functions = [
         node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
@@ -78,7 +85,8 @@ def resolved(tree: ast.Module, edit: Edit, executed: set[int]) -> tuple[int, ...
         if (isinstance(node, ast.Name) and node.id in names)
         or (isinstance(node, ast.Attribute) and node.attr in names)
     }
-    return tuple(sorted(readers & executed)) or _lines(functions, executed)
+    lines = tuple(sorted(line for line in readers if executed.get(line)))
+    return lines or _lines(functions, executed)
 
 
 def _one(
@@ -87,19 +95,20 @@ def _one(
     index: Index,
     random: Random,
     kinds: Iterable[str],
-    taken: set[tuple[str, int]],
+    others: Iterable[Fault],
 ) -> Fault | None:
-    """Return a fault of a module, of one of the kinds; `None` if it can have none."""
-    text = file.read_text(encoding="utf-8")
+    """Return a fault of a module, of the first kind that it can have; `None` if there is none."""
     path = file.relative_to(root).as_posix()
-    tree = ast.parse(text)
     executed = index.executed(path)
-    lines = text.split("\n")
-    found = [*edits(tree, [line.encode() for line in lines])] if executed else []
+    if not any(executed.values()):
+        return None
+    text = file.read_text(encoding="utf-8")
+    tree, lines = ast.parse(text), text.split("\n")
+    taken = {fault.line for fault in others if fault.file == path}
+    found = [*edits(tree, [line.encode() for line in lines])]
     for kind in kinds:
-        of_kind = [edit for edit in found if edit.kind == kind and (path, edit.line) not in taken]
-        random.shuffle(of_kind)
-        for edit in of_kind[:20]:
+        of_kind = [edit for edit in found if edit.kind == kind and edit.line not in taken]
+        for edit in random.sample(of_kind, len(of_kind)):
             before, after = lines[edit.line - 1], edited(text, edit)
             at = resolved(tree, edit, executed)
             if at and is_fault(text, replaced(text, edit.line, before, after), kind):
@@ -138,16 +147,16 @@ def _assigned(statement: ast.stmt) -> set[str]:
     return set()
 
 
-def _lines(nodes: Iterable[ast.AST], executed: set[int]) -> tuple[int, ...]:
-    """Return the executed lines of the bodies of functions."""
-    return tuple(
-        sorted(
-            {
-                line
-                for node in nodes
-                for first in [node.body[0] if isinstance(node.body, list) else node.body]  # type: ignore[attr-defined]
-                for line in range(first.lineno, node.end_lineno + 1)  # type: ignore[attr-defined]
-                if line in executed
-            }
-        )
-    )
+def _lines(functions: Iterable[ast.AST], executed: Mapping[int, bool]) -> tuple[int, ...]:
+    """Return the lines of the bodies of functions that tests execute."""
+    bodies = [range(_first(node), _last(node) + 1) for node in functions]
+    return tuple(sorted({line for body in bodies for line in body if executed.get(line)}))
+
+
+def _first(function: ast.AST) -> int:
+    body: list[ast.stmt] | ast.expr = function.body  # type: ignore[attr-defined]
+    return (body[0] if isinstance(body, list) else body).lineno
+
+
+def _last(function: ast.AST) -> int:
+    return function.end_lineno  # type: ignore[attr-defined, no-any-return]

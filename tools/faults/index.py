@@ -93,12 +93,15 @@ class Index:
         """Return all tests that pass."""
         return self._passing({*self._tests})
 
-    def executed(self, file: str) -> set[int]:
-        """Return the lines of a file that some test executes."""
+    def executed(self, file: str) -> dict[int, bool]:
+        """Return the lines of a file that were executed, with whether some test executes them.
+
+        The others were executed by imports alone.
+        """
         rows = self._database.execute(
-            "SELECT line FROM lines WHERE file = ? AND (direct != x'' OR started != x'')", (file,)
+            "SELECT line, direct != x'' OR started != x'' FROM lines WHERE file = ?", (file,)
         )
-        return {line for (line,) in rows}
+        return {line: bool(by_tests) for line, by_tests in rows}
 
     def tests(self, file: str, lines: Iterable[int]) -> tuple[list[Case], list[Case]]:
         """Return the tests of lines, and others that may execute them.
