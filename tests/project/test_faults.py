@@ -16,7 +16,7 @@ from tools.faults.rows import read
 from tools.faults.scratch import Outcome, Scratch
 from tools.faults.trying import GATE, LINE, NOTHING, Results, Trial, table
 
-A, B, C = (f"tests/project/test_faults.py::test_{name}" for name in "abc")
+A, B, C = (f"tests/tools/test_faults.py::test_{name}" for name in "abc")
 
 
 def faults(text: str) -> set[tuple[str, str]]:
@@ -134,12 +134,13 @@ def index(tmp_path: Path) -> Index:
     (root / "tests/project/test_faults.py").touch()
     lines.mkdir()
     place = "/box/module.py"
+    a, b, c = (name.replace("tools", "project") for name in (A, B, C))
     (lines / "1").write_text(
-        f"{place}:1\n{place}:4\n#{A}\n{place}:5\n#\n{place}:8\n#{C}\n{place}:5\n/gone.py:1\n{place}:1",
+        f"{place}:1\n{place}:4\n#{a}\n{place}:5\n#\n{place}:8\n#{c}\n{place}:5\n/gone.py:1\n{place}:1",
         encoding="utf-8",
     )
     # Tests of others, which a test runs, count for it.
-    (lines / "2").write_text(f"#{B}\n{place}:5\n#test_x.py::test_y\n{place}:6\n", encoding="utf-8")
+    (lines / "2").write_text(f"#{b}\n{place}:5\n#test_x.py::test_y\n{place}:6\n", encoding="utf-8")
     junit = tmp_path / "junit.xml"
     of = "<testcase classname='tests.project.test_faults' name='test_{}' time='{}'>{}</testcase>"
     slow = "<properties><property name='slow' value='True'/></properties>"
@@ -147,8 +148,11 @@ def index(tmp_path: Path) -> Index:
         f"<a>{of.format('a', 2, '')}{of.format('b', 7, slow)}{of.format('c', 1, '<failure/>')}</a>",
         encoding="utf-8",
     )
-    write(read(lines, root), reported(junit), tmp_path / "index")
-    return Index(tmp_path / "index")
+    write(read(lines, root), root, reported(junit), tmp_path / "index")
+    # The file has another folder by now.
+    (root / "tests/tools").mkdir()
+    (root / "tests/project/test_faults.py").rename(root / "tests/tools/test_faults.py")
+    return Index(tmp_path / "index", root)
 
 
 def test_the_tests_of_lines_are_read(index: Index) -> None:
@@ -170,6 +174,14 @@ def test_faults_are_drawn_of_executed_lines(tmp_path: Path, index: Index) -> Non
     assert draw(tmp_path / "root", index, seed=1, count=4) == drawn
 
 
+def test_none_is_drawn_of_a_file_that_differs_from_the_recorded_one(
+    tmp_path: Path, index: Index
+) -> None:
+    file = tmp_path / "root/server/jaxsight/box/module.py"
+    file.write_text(f"{MODULE}\n", encoding="utf-8")
+    assert draw(tmp_path / "root", index, seed=1, count=4) == []
+
+
 def test_each_function_has_its_turn_before_cases_of_one() -> None:
     cases = [Case(f"tests/a.py::test_a[{n}]", 1) for n in range(5)]
     other, late = Case("tests/b.py::test_b", 3), Case("tests/c.py::test_c", 90)
@@ -188,6 +200,20 @@ class Fake(Scratch):
         failing = self.flaky | (self.finding if "--exitfirst" in options else set())
         failed = [test for test in tests if test in failing]
         return Outcome(failed, len(tests), None, False, "")
+
+
+def test_all_tests_are_tried_where_those_of_the_line_find_nothing(
+    tmp_path: Path, index: Index
+) -> None:
+    root = tmp_path / "root"
+    drawn = [fault for fault in draw(root, index, seed=1, count=8) if fault.lines == (5,)][:1]
+    scratch = Fake(root, set(), set())
+    trial = Trial(scratch, index, lambda tests, changed: {*tests}, Limits(), Limits())
+    results = Results.read(tmp_path / "results.json")
+    trial.all(drawn, results)
+    scratch.finding = {B}
+    trial.everything(drawn, results, count=1, workers=1)
+    assert (results.of[0].found_by, results.of[0].everything) == (NOTHING, B)
 
 
 @pytest.mark.parametrize(

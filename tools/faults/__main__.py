@@ -27,11 +27,12 @@ def main() -> int:
         case "record":
             return record(options.folder, rest)
         case "merge":
-            recorded = read(options.folder, ROOT)
-            write(recorded, reported(options.junit) if options.junit else {}, options.index)
+            recorded = read(options.folder, options.root)
+            cases = reported(options.junit) if options.junit else {}
+            write(recorded, options.root, cases, options.index)
             print(f"{len(recorded.tests)} tests, {len(recorded.lines)} lines")
         case "draw":
-            faults = draw(ROOT, Index(options.index), options.seed, options.count)
+            faults = draw(ROOT, Index(options.index, ROOT), options.seed, options.count)
             text = json.dumps([asdict(fault) for fault in faults], indent=1, ensure_ascii=False)
             options.faults.write_text(text + "\n", encoding="utf-8")
             print(f"{len(faults)} faults")
@@ -51,7 +52,7 @@ def _try(options: argparse.Namespace) -> None:
         gate, outside = (
             Limits(options.tests, seconds) for seconds in (options.seconds, options.outside)
         )
-        trial = Trial(tree, Index(options.index), in_gate, gate, outside)
+        trial = Trial(tree, Index(options.index, tree.tree), in_gate, gate, outside)
         trial.all(wanted, results)
         if options.everything:
             trial.everything(faults, results, options.everything, options.workers)
@@ -77,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     merging = commands.add_parser("merge", help="write the index of the tests of each line")
     merging.add_argument("folder", type=Path, help="the folder of `record`")
     merging.add_argument("index", type=Path, help="the SQLite file to write")
+    merging.add_argument(
+        "--root", type=Path, default=ROOT, help="the tree of the run; by default this one"
+    )
     merging.add_argument("--junit", type=Path, help="report of the same run, for durations")
     drawing = commands.add_parser("draw", help="draw faults of lines that tests execute")
     drawing.add_argument("faults", type=Path, help="the JSON file to write")

@@ -103,6 +103,8 @@ def _one(
     if not any(executed.values()):
         return None
     text = file.read_text(encoding="utf-8")
+    if not index.is_of(path, text):
+        return None
     tree, lines = ast.parse(text), text.split("\n")
     taken = {fault.line for fault in others if fault.file == path}
     found = [*edits(tree, [line.encode() for line in lines])]

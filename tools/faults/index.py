@@ -5,9 +5,11 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from array import array
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +19,7 @@ _SCHEMA = """
 CREATE TABLE tests (
     number INTEGER PRIMARY KEY, name TEXT, seconds REAL, slow INTEGER, passes INTEGER
 );
+CREATE TABLE files (file TEXT PRIMARY KEY, digest TEXT);
 CREATE TABLE lines (file TEXT, line INTEGER, direct BLOB, started BLOB, PRIMARY KEY (file, line));
 """
 UNKNOWN_SECONDS = 0.5
@@ -40,11 +43,12 @@ class Case:
         return self.name.partition("::")[0]
 
 
-def write(recorded: Recorded, reported: Mapping[str, Case], index: Path) -> None:
+def write(recorded: Recorded, root: Path, reported: Mapping[str, Case], index: Path) -> None:
     """Write an index, in place of an older one.
 
     Args:
         recorded: the rows of the run.
+        root: the tree that it ran in.
         reported: tests by the names that JUnit's report gives them.
         index: the file.
     """
@@ -57,6 +61,11 @@ def write(recorded: Recorded, reported: Mapping[str, Case], index: Path) -> None
                 "INSERT INTO tests VALUES (?, ?, ?, ?, ?)",
                 (number, name, test.seconds, test.slow, test.passes),
             )
+        files = {SERVER + place.decode().rpartition(":")[0] for place in recorded.lines}
+        database.executemany(
+            "INSERT INTO files VALUES (?, ?)",
+            [(file, _digest((root / file).read_text(encoding="utf-8"))) for file in sorted(files)],
+        )
         for place, line in recorded.lines.items():
             file, _, number_of_line = place.decode().rpartition(":")
             database.execute(
@@ -78,20 +87,31 @@ def reported(junit: Path) -> dict[str, Case]:
 
 
 class Index:
-    """An index that was written."""
+    """An index that was written.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file.
+        root: the tree that tests are run in, where their files may lie in other folders by now.
+    """
+
+    def __init__(self, path: Path, root: Path) -> None:
         if not path.is_file():
             raise SystemExit(f"no index {path}: `merge` writes it")
         self._database = sqlite3.connect(path)
+        now = _places(root)
         self._tests = {
-            number: Case(name, seconds, None if slow is None else bool(slow), bool(passes))
+            number: Case(now(name), seconds, None if slow is None else bool(slow), bool(passes))
             for number, name, seconds, slow, passes in self._database.execute("SELECT * FROM tests")
         }
 
     def all(self) -> list[Case]:
         """Return all tests that pass."""
         return self._passing({*self._tests})
+
+    def is_of(self, file: str, text: str) -> bool:
+        """Return whether the run executed this text of a file."""
+        rows = self._database.execute("SELECT digest FROM files WHERE file = ?", (file,))
+        return [_digest(text)] == [digest for (digest,) in rows]
 
     def executed(self, file: str) -> dict[int, bool]:
         """Return the lines of a file that were executed, with whether some test executes them.
@@ -123,6 +143,27 @@ class Index:
 
     def _passing(self, numbers: set[int]) -> list[Case]:
         return [self._tests[number] for number in sorted(numbers) if self._tests[number].passes]
+
+
+def _places(root: Path) -> Callable[[str], str]:
+    """Return a function from the node id of a test to that of its file in a tree.
+
+    A file that is not there any more is looked for by its name in other folders of tests.
+    """
+    by_name = defaultdict[str, list[str]](list)
+    for file in (root / "tests").rglob("test_*.py"):
+        by_name[file.name].append(file.relative_to(root).as_posix())
+
+    def now(name: str) -> str:
+        file, _, rest = name.partition("::")
+        same = by_name[file.rpartition("/")[2]]
+        return name if file in same or len(same) != 1 else f"{same[0]}::{rest}"
+
+    return now
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def _in_report(name: str) -> str:

@@ -75,8 +75,8 @@ class Scratch:
             chosen.write_text("\n".join(tests), encoding="utf-8")
             outcomes.touch()
             command = [
-                str(self._python), "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider",
-                "-p", _PLUGIN, f"--chosen={chosen}", f"--outcomes={outcomes}",
+                str(self._python), "-m", "pytest", "-q", "--tb=short", "--show-capture=no",
+                "-p", "no:cacheprovider", "-p", _PLUGIN, f"--chosen={chosen}", f"--outcomes={outcomes}",
                 "-o", f"faulthandler_timeout={patience:.0f}", *options,
                 *(file for file in files if (self.tree / file).is_file()),
             ]  # fmt: skip

@@ -202,10 +202,12 @@ def _first(outcome: Outcome) -> tuple[str, str] | None:
 
 def _reason(output: str) -> str:
     """Return the line of pytest's output that says most."""
-    errors = [
-        line for line in output.splitlines() if line.startswith(("E  ", "FAILED", "ERROR", "/"))
-    ]
-    return (errors or output.splitlines() or [""])[0].strip()[:200]
+    lines = output.splitlines()
+    for beginning in ("E  ", "FAILED", "ERROR", ""):
+        for line in lines:
+            if line.strip() and line.startswith(beginning):
+                return line.strip()[:200]
+    return ""
 
 
 def row(number: int, fault: Fault, result: Result) -> str:
@@ -214,7 +216,8 @@ def row(number: int, fault: Fault, result: Result) -> str:
     by_gate = "gate" if result.found_by == GATE else "-"
     state = "changed" if result.found_by == CHANGED else f"{by_line:5}{by_gate:5}"
     place = f"{fault.file.removeprefix('server/jaxsight/')}:{fault.line}"
-    return f"{number:3} {fault.kind:9} {place:60} {state:10} {result.seconds:6.1f} s  {result.test}"
+    spent = f"{result.ran:3} tests {result.seconds:6.1f} s"
+    return f"{number:3} {fault.kind:9} {place:60} {state:10} {spent}  {result.test}"
 
 
 def table(faults: Sequence[Fault], results: Results) -> str:
