@@ -76,7 +76,8 @@ class Scratch:
             outcomes.touch()
             command = [
                 str(self._python), "-m", "pytest", "-q", "--tb=short", "--show-capture=no",
-                "-p", "no:cacheprovider", "-p", _PLUGIN, f"--chosen={chosen}", f"--outcomes={outcomes}",
+                "-p", "no:cacheprovider",
+                "-p", _PLUGIN, f"--chosen={chosen}", f"--outcomes={outcomes}",
                 "-o", f"faulthandler_timeout={patience:.0f}", *options,
                 *(file for file in files if (self.tree / file).is_file()),
             ]  # fmt: skip
@@ -167,7 +168,8 @@ def _environment(tree: Path) -> dict[str, str]:
 
 
 def _read(rows: Sequence[str], status: int | None, output: str) -> Outcome:
-    failed, uncollected, running, ended = dict[str, None](), list[str](), dict[str, None](), 0
+    # In order, and each once: with several processes of pytest, two of them write the same.
+    failed, uncollected, running, ended = (dict[str, None]() for _ in range(4))
     for row in rows:
         word, _, name = row.partition(" ")
         match word:
@@ -175,17 +177,17 @@ def _read(rows: Sequence[str], status: int | None, output: str) -> Outcome:
                 running[name] = None
             case "ended":
                 running.pop(name, None)
-                ended += 1
+                ended[name] = None
             case "failed":
                 failed[name] = None
             case "uncollected":
-                uncollected.append(name)
+                uncollected[name] = None
     # A hanging test ends its process itself, so one that is cut off (`None`) was only slow, if it
     # was running a test. 2 follows from what could not be collected.
     cut = status is None and bool(ended or running)
     killed = None if cut else next(reversed(running), None)
     works = cut or status in (0, 1, 5) or bool(uncollected or failed or killed)
-    return Outcome([*uncollected, *failed], ended, killed, not works, output)
+    return Outcome([*uncollected, *failed], len(ended), killed, not works, output)
 
 
 def _git(root: Path, *arguments: str) -> None:
