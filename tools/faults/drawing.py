@@ -27,7 +27,9 @@ def draw(root: Path, index: Index, seed: int, count: int) -> list[Fault]:
     """
     random = Random(seed)
     packages = {
-        name: {file: _length(file) for file in files} for name, files in _packages(root).items()
+        name: {file: _length(file) for file in files}
+        for name, all_files in _packages(root).items()
+        if (files := [file for file in all_files if _is_executed(file, root, index)])
     }
     lengths = {name: sum(files.values()) for name, files in packages.items()}
     faults: list[Fault] = []
@@ -99,12 +101,7 @@ def _one(
 ) -> Fault | None:
     """Return a fault of a module, of the first kind that it can have; `None` if there is none."""
     path = file.relative_to(root).as_posix()
-    executed = index.executed(path)
-    if not any(executed.values()):
-        return None
-    text = file.read_text(encoding="utf-8")
-    if not index.is_of(path, text):
-        return None
+    executed, text = index.executed(path), file.read_text(encoding="utf-8")
     tree, lines = ast.parse(text), text.split("\n")
     taken = {fault.line for fault in others if fault.file == path}
     found = [*edits(tree, [line.encode() for line in lines])]
@@ -116,6 +113,14 @@ def _one(
             if at and is_fault(text, replaced(text, edit.line, before, after), kind):
                 return Fault(path, edit.line, kind, before, after, at)
     return None
+
+
+def _is_executed(file: Path, root: Path, index: Index) -> bool:
+    """Return whether tests execute a file, as it is now."""
+    path = file.relative_to(root).as_posix()
+    return index.is_of(path, file.read_text(encoding="utf-8")) and any(
+        index.executed(path).values()
+    )
 
 
 def _packages(root: Path) -> dict[str, list[Path]]:

@@ -119,7 +119,7 @@ class Index:
         The others were executed by imports alone.
         """
         rows = self._database.execute(
-            "SELECT line, direct != x'' OR started != x'' FROM lines WHERE file = ?", (file,)
+            "SELECT line, length(direct) + length(started) FROM lines WHERE file = ?", (file,)
         )
         return {line: bool(by_tests) for line, by_tests in rows}
 
