@@ -50,7 +50,7 @@ def draw(root: Path, index: Index, seed: int, count: int) -> list[Fault]:
 def shares(lengths: Mapping[str, int], count: int) -> dict[str, int]:
     """Return how many faults each package has: by its lines, and one at least of a large one."""
     given = {name: 1 if length >= LARGE else 0 for name, length in lengths.items()}
-    while sum(given.values()) < count:
+    while lengths and sum(given.values()) < count:
         name = max(lengths, key=lambda name: lengths[name] / (2 * given[name] + 1))
         given[name] += 1
     return given
