@@ -199,7 +199,7 @@ class Fake(Scratch):
         assert isinstance(tests, list)
         failing = self.flaky | (self.finding if "--exitfirst" in options else set())
         failed = [test for test in tests if test in failing]
-        return Outcome(failed, len(tests), None, False, "")
+        return Outcome(failed, tests, None, False, "")
 
 
 def test_all_tests_are_tried_where_those_of_the_line_find_nothing(

@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def _try(options: argparse.Namespace) -> None:
-    from tools.faults.gate import in_gate  # imports the tests' own modules
+    from tools.faults.gate import in_gate
 
     faults, results = _faults(options.faults), Results.read(_results(options.faults))
     wanted = faults[: options.first]

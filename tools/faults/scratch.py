@@ -31,8 +31,8 @@ class Outcome:
 
     failed: list[str]
     """Tests that failed; files that could not be collected."""
-    ended: int
-    """How many tests ran to their end."""
+    ended: list[str]
+    """The tests that ran to their end."""
     killed: str | None
     """The test that was running when the process ended: it hung or crashed."""
     broken: bool
@@ -187,7 +187,7 @@ def _read(rows: Sequence[str], status: int | None, output: str) -> Outcome:
     cut = status is None and bool(ended or running)
     killed = None if cut else next(reversed(running), None)
     works = cut or status in (0, 1, 5) or bool(uncollected or failed or killed)
-    return Outcome([*uncollected, *failed], len(ended), killed, not works, output)
+    return Outcome([*uncollected, *failed], [*ended], killed, not works, output)
 
 
 def _git(root: Path, *arguments: str) -> None:

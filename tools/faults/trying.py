@@ -14,11 +14,12 @@ from tools.faults.choosing import Limits, chosen
 from tools.faults.index import Case, Index
 from tools.faults.scratch import Outcome, Scratch
 
-PATIENCE = 90
+PATIENCE = 120
 """Seconds after which a test hangs, if it does not take a quarter of that without a fault."""
 GATE, LINE, NOTHING, CHANGED = "gate", "line", "nothing", "changed"
 """What finds a fault: the gate (and so the tests of its line), these alone, neither; or its line is
 not what it was."""
+_KILLED = "hangs or crashes"
 _AGAIN = 4
 """Times the limits, for the gate's tests of a line where only others have found a fault."""
 
@@ -125,7 +126,7 @@ class Trial:
             found = _first(outcome)
             if found is None or "::" not in found[0]:
                 return found[0] if found else ""
-            again = self.scratch.run([found[0]], 2 * PATIENCE, 2 * PATIENCE)
+            again = self.scratch.run([found[0]], PATIENCE, PATIENCE)
             if not again.failed and not again.killed:
                 return found[0]
             results.flaky.add(found[0])
@@ -166,29 +167,42 @@ class Trial:
         if not cases:
             return result
         outcome = self._run(cases, "--exitfirst")
-        result = replace(result, ran=result.ran + outcome.ended)
+        result = replace(result, ran=result.ran + len(outcome.ended))
         if found := _first(outcome):
             return replace(result, found_by=name, test=found[0], how=found[1])
         return result
 
     def _run(self, cases: Sequence[Case], *options: str) -> Outcome:
-        patience = max(PATIENCE, 4 * max(case.seconds for case in cases))
+        patience = max(_patience(case) for case in cases)
         limit = 4 * sum(case.seconds for case in cases)
         return self.scratch.run([case.name for case in cases], patience, limit, *options)
 
     def _verify(self, results: Results) -> None:
-        finders = {result.test for result in results.of.values() if "::" in result.test}
-        if unknown := sorted(finders - results.passing - results.flaky):
-            outcome = self.scratch.run(unknown, 2 * PATIENCE, 10 * PATIENCE)
-            failing = {*outcome.failed, outcome.killed or ""} & {*unknown}
-            if outcome.broken:
-                raise SystemExit(f"tests do not run without a fault:\n{outcome.output[-2000:]}")
-            results.flaky |= failing
-            results.passing |= {*unknown} - failing
-            results.of = {
-                n: result for n, result in results.of.items() if result.test not in failing
-            }
-            results.write()
+        """Run what found a fault without it."""
+        finders = {result.test: result for result in results.of.values() if "::" in result.test}
+        unknown = {*finders} - results.passing - results.flaky
+        hung = {test for test in unknown if finders[test].how == _KILLED}
+        patience = {case.name: _patience(case) for case in self.index.all()}
+        # On a busy machine a slow test resembles one that hangs: each has to end in half the time.
+        for tests in [*([test] for test in sorted(hung)), sorted(unknown - hung)]:
+            waiting = tests
+            while waiting:
+                longest = max(patience[test] for test in waiting)
+                share = longest / 2 if tests[0] in hung else 2 * longest
+                outcome = self.scratch.run(waiting, share, share * len(waiting))
+                failing = {*outcome.failed, outcome.killed} & {*waiting}
+                passing = ({*outcome.ended} & {*waiting}) - failing
+                if not failing | passing:
+                    raise SystemExit(f"tests do not run without a fault:\n{outcome.output[-2000:]}")
+                results.flaky |= failing
+                results.passing |= passing
+                waiting = [test for test in waiting if test not in failing | passing]
+        results.of = {n: each for n, each in results.of.items() if each.test not in results.flaky}
+        results.write()
+
+
+def _patience(case: Case) -> float:
+    return max(PATIENCE, 4 * case.seconds)
 
 
 def _first(outcome: Outcome) -> tuple[str, str] | None:
@@ -196,7 +210,7 @@ def _first(outcome: Outcome) -> tuple[str, str] | None:
     if outcome.failed:
         return outcome.failed[0], _reason(outcome.output)
     if outcome.killed:
-        return outcome.killed, "hangs or crashes"
+        return outcome.killed, _KILLED
     return ("pytest", _reason(outcome.output)) if outcome.broken else None
 
 
