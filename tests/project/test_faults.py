@@ -195,7 +195,9 @@ class Fake(Scratch):
         super().__init__(tree)
         self.finding, self.flaky = finding, flaky
 
-    def run(self, tests: object, patience: float, limit: float, *options: str) -> Outcome:
+    def run(
+        self, tests: object, patience: float, limit: float, *options: str, as_gate: bool = False
+    ) -> Outcome:
         assert isinstance(tests, list)
         failing = self.flaky | (self.finding if "--exitfirst" in options else set())
         failed = [test for test in tests if test in failing]

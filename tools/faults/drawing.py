@@ -34,9 +34,9 @@ def draw(root: Path, index: Index, seed: int, count: int) -> list[Fault]:
     lengths = {name: sum(files.values()) for name, files in packages.items()}
     faults: list[Fault] = []
     for package, number in shares(lengths, count).items():
-        files = packages[package]
+        modules = packages[package]
         wanted = len(faults) + number
-        for file in random.choices([*files], [*files.values()], k=_ATTEMPTS):
+        for file in random.choices([*modules], [*modules.values()], k=_ATTEMPTS):
             if len(faults) == wanted:
                 break
             drawn = Counter(fault.kind for fault in faults)

@@ -10,11 +10,9 @@ from functools import cache
 from pathlib import Path
 
 from tools.faults.recording import ROOT
+from tools.faults.scratch import SENTINELS
 from tools.suite.ownership import EVERYTHING, owners
 from tools.suite.selection import Gate, Traits
-
-SENTINELS = {"JAXSIGHT_SEARCH": "sentinels"}
-"""With what the gate runs: of each search ten cases."""
 
 
 def in_gate(tests: Iterable[str], changed: str) -> set[str]:

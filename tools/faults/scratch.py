@@ -18,6 +18,8 @@ from tools.faults.recording import IMPORT
 
 BUILT = ("server/jaxsight/page/page.html", "server/jaxsight/page/elkjs.LICENSE.md")
 """What `make` builds and tests read, besides environments."""
+SENTINELS = {"JAXSIGHT_SEARCH": "sentinels"}
+"""With what the gate runs: of each search ten cases, also within one test."""
 _PLUGIN = "faults_chosen"
 _HUNG = 1.5
 """Seconds of a test's patience that end a run that does not even end itself."""
@@ -58,7 +60,19 @@ class Scratch:
         finally:
             file.write_text(text, encoding="utf-8")
 
-    def run(self, tests: Sequence[str], patience: float, limit: float, *options: str) -> Outcome:
+    def is_of_search(self, file: str) -> bool:
+        """Return whether a file of tests holds other cases in the gate than in all tests."""
+        path = self.tree / file
+        return path.is_file() and "tests.searches" in path.read_text(encoding="utf-8")
+
+    def run(
+        self,
+        tests: Sequence[str],
+        patience: float,
+        limit: float,
+        *options: str,
+        as_gate: bool = False,
+    ) -> Outcome:
         """Run tests in this order.
 
         Args:
@@ -66,6 +80,7 @@ class Scratch:
             patience: seconds after which a test hangs.
             limit: seconds after which no further test matters.
             options: of pytest.
+            as_gate: whether searches hold ten cases.
         """
         files = dict.fromkeys(name.partition("::")[0] for name in tests)
         with tempfile.TemporaryDirectory() as folder:
@@ -82,15 +97,17 @@ class Scratch:
                 *(file for file in files if (self.tree / file).is_file()),
             ]  # fmt: skip
             with output.open("wb") as written:
-                status = self._wait(
-                    command, written.fileno(), _START + max(limit, _HUNG * patience)
-                )
+                environment = _environment(self.tree) | (SENTINELS if as_gate else {})
+                longest = _START + max(limit, _HUNG * patience)
+                status = self._wait(command, environment, written.fileno(), longest)
             rows = outcomes.read_text(encoding="utf-8").splitlines()
             return _read(rows, status, output.read_text(encoding="utf-8", errors="replace"))
 
-    def _wait(self, command: Sequence[str], output: int, limit: float) -> int | None:
+    def _wait(
+        self, command: Sequence[str], environment: dict[str, str], output: int, limit: float
+    ) -> int | None:
         process = subprocess.Popen(
-            command, cwd=self.tree, env=_environment(self.tree), stdin=subprocess.DEVNULL,
+            command, cwd=self.tree, env=environment, stdin=subprocess.DEVNULL,
             stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
         try:

@@ -154,7 +154,11 @@ class Trial:
         first = chosen(gate, self.limits)
         result = self._tried(result, first, GATE)
         if result.found_by == NOTHING:
-            result = self._tried(result, chosen(others, self.outside), LINE)
+            # A search that finds nothing with ten cases may find it with all.
+            whole = [
+                [case for case in group if self.scratch.is_of_search(case.file)] for group in gate
+            ]
+            result = self._tried(result, chosen([*others, *whole], self.outside), LINE)
         if result.found_by == LINE:
             # Does the gate have one after all, among those that the limits left?
             done = {case.name for case in first}
@@ -166,39 +170,48 @@ class Trial:
         """Return a result with what some tests find."""
         if not cases:
             return result
-        outcome = self._run(cases, "--exitfirst")
+        outcome = self._run(cases, "--exitfirst", as_gate=name == GATE)
         result = replace(result, ran=result.ran + len(outcome.ended))
         if found := _first(outcome):
             return replace(result, found_by=name, test=found[0], how=found[1])
         return result
 
-    def _run(self, cases: Sequence[Case], *options: str) -> Outcome:
+    def _run(self, cases: Sequence[Case], *options: str, as_gate: bool = False) -> Outcome:
         patience = max(_patience(case) for case in cases)
         limit = 4 * sum(case.seconds for case in cases)
-        return self.scratch.run([case.name for case in cases], patience, limit, *options)
+        names = [case.name for case in cases]
+        return self.scratch.run(names, patience, limit, *options, as_gate=as_gate)
 
     def _verify(self, results: Results) -> None:
         """Run what found a fault without it."""
         finders = {result.test: result for result in results.of.values() if "::" in result.test}
         unknown = {*finders} - results.passing - results.flaky
+        as_gate = {test for test in unknown if finders[test].found_by == GATE}
         hung = {test for test in unknown if finders[test].how == _KILLED}
-        patience = {case.name: _patience(case) for case in self.index.all()}
-        # On a busy machine a slow test resembles one that hangs: each has to end in half the time.
-        for tests in [*([test] for test in sorted(hung)), sorted(unknown - hung)]:
-            waiting = tests
-            while waiting:
-                longest = max(patience[test] for test in waiting)
-                share = longest / 2 if tests[0] in hung else 2 * longest
-                outcome = self.scratch.run(waiting, share, share * len(waiting))
-                failing = {*outcome.failed, outcome.killed} & {*waiting}
-                passing = ({*outcome.ended} & {*waiting}) - failing
-                if not failing | passing:
-                    raise SystemExit(f"tests do not run without a fault:\n{outcome.output[-2000:]}")
-                results.flaky |= failing
-                results.passing |= passing
-                waiting = [test for test in waiting if test not in failing | passing]
+        for test in sorted(hung):
+            # On a busy machine a slow test resembles one that hangs: half the time has to do.
+            self._verify_some([test], results, 0.5, test in as_gate)
+        self._verify_some(sorted((unknown & as_gate) - hung), results, 2, True)
+        self._verify_some(sorted(unknown - as_gate - hung), results, 2, False)
         results.of = {n: each for n, each in results.of.items() if each.test not in results.flaky}
         results.write()
+
+    def _verify_some(
+        self, tests: Sequence[str], results: Results, share: float, as_gate: bool
+    ) -> None:
+        """Run tests, again without those that end the process, each in a share of its patience."""
+        patience = {case.name: _patience(case) for case in self.index.all()}
+        waiting = [*tests]
+        while waiting:
+            each = share * max(patience[test] for test in waiting)
+            outcome = self.scratch.run(waiting, each, each * len(waiting), as_gate=as_gate)
+            failing = {*outcome.failed, outcome.killed or ""} & {*waiting}
+            passing = ({*outcome.ended} & {*waiting}) - failing
+            if not failing | passing:
+                raise SystemExit(f"tests do not run without a fault:\n{outcome.output[-2000:]}")
+            results.flaky |= failing
+            results.passing |= passing
+            waiting = [test for test in waiting if test not in failing | passing]
 
 
 def _patience(case: Case) -> float:
