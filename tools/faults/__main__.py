@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -48,6 +49,8 @@ def _try(options: argparse.Namespace) -> None:
 
     faults, results = _faults(options.faults), Results.read(_results(options.faults))
     wanted = faults[: options.first]
+    # The scratch copy is removed also when this process is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with scratch(ROOT, options.revision) as tree:
         gate, outside = (
             Limits(options.tests, seconds) for seconds in (options.seconds, options.outside)
