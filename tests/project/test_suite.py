@@ -29,6 +29,8 @@ ON_ALL = (
     "tests/hostile.py",
     "tests/quiet.py",
     "tests/searches.py",
+    "tests/sessions.py",
+    "tests/terminal.py",
 )
 """The files that all tests depend on."""
 
