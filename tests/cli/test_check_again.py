@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import sysconfig
 import venv
 from collections.abc import Callable
@@ -11,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal import jaxsight
+from tests.cli.published import hold
+from tests.terminal import SERVER
 
 MODEL = '''\
 import os
@@ -71,15 +74,30 @@ def check(
     root: Path, *options: str, text: str | None = None, **environ: str
 ) -> tuple[bool, list[object]]:
     """Check the model; return whether it ran, and the findings."""
-    done = jaxsight(
-        "check",
-        "--output-format=json",
-        *(options or ["model.py"]),
-        cwd=root,
-        input=text,
-        fresh=True,
-        XDG_CACHE_HOME=f"{root}-cache",
-        **environ,
+    inherited = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    done = hold(
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "jaxsight",
+                "check",
+                "--output-format=json",
+                *(options or ["model.py"]),
+            ],
+            cwd=root,
+            env={
+                **inherited,
+                "PYTHONPATH": str(SERVER),
+                "XDG_CACHE_HOME": f"{root}-cache",
+                **environ,
+            },
+            input=text,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=120,
+        )
     )
     assert done.returncode in (0, 1), done.stderr
     return "running the model" in done.stderr, json.loads(done.stdout)
