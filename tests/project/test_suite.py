@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections import Counter
@@ -243,14 +242,11 @@ def test_jobs_hold_each_file_once_and_measuring_ones_apart() -> None:
     assert all(len(job.files) <= 3 for job in jobs if not job.is_alone)
 
 
-def test_durations_are_read_as_they_were_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_durations_are_read_as_they_were_written(tmp_path: Path) -> None:
     file = "tests/project/test_suite.py"
     (tmp_path / "tests" / "project").mkdir(parents=True)
     (tmp_path / file).touch()
-    monkeypatch.setattr(durations, "DURATIONS", tmp_path / "tests" / "durations.json")
-    durations.read.cache_clear()
+    written = tmp_path / "tests" / "durations.json"
     durations.update(
         NEWEST,
         [
@@ -258,15 +254,13 @@ def test_durations_are_read_as_they_were_written(
             Case(f"{file}::test_b[1]", "passed", 7.5, is_slow=True),
             Case("tests/project/test_gone.py::test_c", "passed", 1.5),
         ],
+        written,
     )
-    durations.read.cache_clear()
-    times = durations.of(NEWEST, file)
-    assert (times.cases, times.seconds, times.quick) == (2, 7.8, pytest.approx(0.3))
-    assert durations.seconds(NEWEST, f"{file}::test_b[1]") == 7.5
-    assert durations.seconds(NEWEST, f"{file}::test_a") == 0
-    assert [*durations.read()[NEWEST]] == [file]
-    assert json.loads(durations.DURATIONS.read_text())
-    durations.read.cache_clear()
+    times = durations.read(written)[NEWEST]
+    assert [*times] == [file]
+    assert (times[file].cases, times[file].seconds) == (2, 7.8)
+    assert times[file].quick == pytest.approx(0.3)
+    assert times[file].long == {"test_b[1]": 7.5}
 
 
 def test_tables_and_the_line_of_pytest() -> None:

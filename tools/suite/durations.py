@@ -40,11 +40,11 @@ class FileTimes:
 
 
 @cache
-def read() -> dict[str, dict[str, FileTimes]]:
+def read(written: Path = DURATIONS) -> dict[str, dict[str, FileTimes]]:
     """Return the times of files, by environment."""
-    if not DURATIONS.is_file():
+    if not written.is_file():
         return {}
-    environments = json.loads(DURATIONS.read_text(encoding="utf-8"))
+    environments = json.loads(written.read_text(encoding="utf-8"))
     return {
         environment: {file: FileTimes(**times) for file, times in files.items()}
         for environment, files in environments.items()
@@ -62,19 +62,20 @@ def seconds(environment: str, name: str) -> float:
     return of(environment, file).long.get(case, 0.0)
 
 
-def update(environment: str, cases: Iterable[Case]) -> None:
+def update(environment: str, cases: Iterable[Case], written: Path = DURATIONS) -> None:
     """Write the times of an environment's cases, and forget files that are no longer there."""
     files: dict[str, list[Case]] = {}
     for case in cases:
         files.setdefault(case.file, []).append(case)
-    known = read()
+    known = {**read(written)}
     times = {
         **known.get(environment, {}),
         **{file: _times(of_file) for file, of_file in files.items()},
     }
-    root = DURATIONS.parents[1]
+    root = written.parents[1]
     known[environment] = {file: times[file] for file in sorted(times) if (root / file).is_file()}
-    DURATIONS.write_text(_text(known), encoding="utf-8")
+    written.write_text(_text(known), encoding="utf-8")
+    read.cache_clear()
 
 
 def _times(cases: list[Case]) -> FileTimes:
