@@ -27,24 +27,31 @@ demo: .venv/.installed ## Install into .venv and show functions of examples/
 	.venv/bin/jaxsight sourcerize examples/fusion.py:f_sum_jax --style pretty
 	.venv/bin/jaxsight check examples || [ $$? -eq 1 ] # findings are what there is to see
 
-.PHONY: test
-test: ## Run every test on every Python and JAX that is found here
-	@.ci/test all
+SUITE = $(ANY_PYTHON) -m tools.suite
 
-.PHONY: test-fast
-test-fast: ## Run the quick tests that start few processes, on one Python (three minutes)
-	@.ci/test fast
+.PHONY: test
+test: ## Run the gate: what a change can break, of everything that is supported
+	@$(SUITE) gate
+
+.PHONY: test-all
+test-all: ## Run every test, or parts of them (PART="tracer rules"; PART=help lists them)
+	@$(SUITE) all $(PART)
 
 .PHONY: test-touched
-test-touched: ## Run the tests of what differs from main (SINCE=REVISION), on one Python
-	@.ci/test touched $(SINCE)
+test-touched: ## Run the tests of what differs from what passed, on the newest JAX alone
+	@$(SUITE) touched
 
-.PHONY: test-vscode
-test-vscode: ## Run only the tests in a real VS Code (on Linux)
-	@.ci/test vscode
+.PHONY: durations
+durations: ## Write how long tests took in the last runs of parts into tests/durations.json
+	@$(SUITE) durations
 
-.PHONY: lint lint-python lint-typescript
-lint: lint-python lint-typescript ## Check format, style, types and the walls between layers
+# Debian's, where there is none and this may install it.
+.PHONY: emacs chromium
+emacs chromium:
+	@.ci/$@ >/dev/null
+
+.PHONY: lint lint-python lint-text lint-typescript
+lint: lint-python lint-text lint-typescript ## Check format, style, types, layers, texts and the budget of lines
 
 lint-python: .venvs/lint/.installed
 	.venvs/lint/bin/ruff format --check .
@@ -53,7 +60,9 @@ lint-python: .venvs/lint/.installed
 	PYTHONPATH=server .venvs/lint/bin/lint-imports --no-cache
 	.venvs/lint/bin/codespell server docs examples neovim/lua *.md vscode-extension/*.md vscode-extension/src vscode-extension/panel/src
 	.venvs/lint/bin/python vscode-extension/scripts/manifest.py --check
-	PYTHONPATH=server .venvs/lint/bin/python -m jaxsight.settings.documentation | diff docs/settings.md -
+
+lint-text: .venvs/lint/.installed # CHECKS: names of some; all by default
+	PYTHONPATH=server:. .venvs/lint/bin/python -m tools.lint $(CHECKS)
 
 lint-typescript: vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed
 	cd vscode-extension && $(WITH_NODE) npm run --silent check
@@ -68,13 +77,13 @@ format: .venvs/lint/.installed ## Format the code and fix what can be fixed
 bench: .venvs/test-py311/.installed .venvs/compilers/.test-py311 ## Measure speed and memory; a table, and reports/bench.json
 	mkdir -p reports
 	JAXSIGHT_COMPILERS="$(CURDIR)/.venvs/compilers" \
-		.venvs/test-py311/bin/python -m tests.perf --json reports/bench.json
+		.venvs/test-py311/bin/python -m tools.perf --json reports/bench.json
 
 .PHONY: bench-vscode
 bench-vscode: .venvs/vscode/.installed .venvs/test-py311/.installed .venvs/code-server/.installed vsix ## Measure what a real VS Code adds (on Linux)
 	mkdir -p reports
 	CHROMIUM=$$(.ci/chromium) JAXSIGHT_PYTHON="$(CURDIR)/.venvs/test-py311/bin/python" PYTHONPATH=server \
-		.venvs/vscode/bin/python -m tests.perf.in_vscode --json reports/bench-vscode.json
+		.venvs/vscode/bin/python -m tools.perf.in_vscode --json reports/bench-vscode.json
 
 # The release of the dataset: its folder, rows to generate, their seed, devices to compile for,
 # packages to mine by import name, and functions of each to call with assumed inputs.

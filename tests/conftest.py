@@ -8,12 +8,9 @@ import os
 import shutil
 import signal
 import tempfile
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import pytest
-
-from tests.searches import part
-from tests.touched import by, since
 
 if (
     importlib.util.find_spec("hypothesis") is not None
@@ -62,33 +59,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="hold functions of libraries and hard programs in each style, with 64-bit types off and on",
     )
-    parser.addoption(
-        "--some-slow",
-        action="store_true",
-        help="hold those of the slow tests that belong to the day (tests/searches.py)",
-    )
-    parser.addoption(
-        "--touched",
-        metavar="REVISION",
-        help="leave out what the changes since this revision do not touch",
-    )
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    for item in slow:
-        item.user_properties.append(("slow", True))  # for `.ci/summary.py`
-    left_out = set[pytest.Item]()
-    if config.getoption("--some-slow"):
-        left_out |= {*slow} - {*part(slow)}
-    if revision := config.getoption("--touched"):
-        paths = {item: item.path.relative_to(config.rootpath).as_posix() for item in items}
-        touched = by(since(revision), {PurePath(path).parts[1] for path in paths.values()})
-        are_slow = {*slow}
-        left_out |= {item for item in items if not touched.holds(paths[item], item in are_slow)}
-    if left_out:
-        config.hook.pytest_deselected(items=[*left_out])
-        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture

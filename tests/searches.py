@@ -1,9 +1,9 @@
 """What a run holds of the searches: long lists of cases that find what nobody thought of.
 
-A search is no test of a change, so `.ci/test` holds a quarter of each, another one each day:
-`JAXSIGHT_SEARCH` is a number, by default that of the day, and the four after each other hold all.
-Without the variable, or with `all`, nothing is left out: a case that failed is repeated by its
-name alone.
+A search is no test of a change, so the gate (`make test`) holds ten cases of each, always the same:
+`JAXSIGHT_SEARCH=sentinels`. Without the variable nothing is left out: `make test-all` runs whole
+searches, and a case that failed is repeated by its name alone. Tests of a search are marked
+`search`, as the gate holds them also where they are slow.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 VARIABLE = "JAXSIGHT_SEARCH"
-PARTS = 4
+SENTINELS = 10
 
 _Case = TypeVar("_Case")
 
 
 def part(cases: Sequence[_Case]) -> list[_Case]:
-    """Return the cases of this run's part: every fourth one, or all, also where they are fewer."""
-    seed = os.environ.get(VARIABLE) or "all"
-    if seed == "all" or len(cases) < PARTS:
+    """Return the cases of this run: all, or ten at equal distances."""
+    if os.environ.get(VARIABLE) != "sentinels" or len(cases) <= SENTINELS:
         return list(cases)
-    return list(cases[int(seed) % PARTS :: PARTS])
+    return [cases[index * len(cases) // SENTINELS] for index in range(SENTINELS)]

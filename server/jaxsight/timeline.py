@@ -2,7 +2,7 @@
 
 They are off, and cost nothing, unless the environment variable names a file.
 Each mark then appends a line to it: the clock in nanoseconds, the process, and the stage.
-`python -m tests.perf.waterfall` draws them.
+`python -m tools.perf.waterfall` draws them.
 On Linux, `time.perf_counter` is `CLOCK_MONOTONIC`, one clock for all processes.
 """
 

@@ -12,7 +12,7 @@ import pytest
 from jaxsight import __version__
 from jaxsight.cli.app import _COMMANDS
 from jaxsight.features.asking.known import Topic
-from tests.agents.tasks import MOST_CALLS, MOST_CHARACTERS, PAGE, PROGRAMS, TASKS, Task, transcript
+from tools.agents.tasks import MOST_CALLS, MOST_CHARACTERS, PAGE, PROGRAMS, TASKS, Task, transcript
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "claude-code"

@@ -33,7 +33,7 @@ Made = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 def functions(own: bool) -> Iterator[tuple[str, Callable[[], Made]]]:
     """What is compiled, by name."""
     from tests.compiler.counting.programs import programs
-    from tests.sourcerizer import libraries
+    from tests.corpora.sourcerizer import libraries
 
     if own:
         for program in programs():

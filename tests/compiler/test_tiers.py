@@ -64,6 +64,7 @@ async def outcome(session: Session, path: str, function: str, **options: bool) -
     return result.outcome if isinstance(result.outcome, Compiled) else result.outcome.message
 
 
+@pytest.mark.search
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", part([*SOURCES]))

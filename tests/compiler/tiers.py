@@ -22,8 +22,8 @@ from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.handlers.lower import facts
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled
-from tests.sourcerizer.libraries import FUNCTIONS
-from tests.sourcerizer.programs.registry import Call, all_programs
+from tests.corpora.sourcerizer.libraries import FUNCTIONS
+from tests.corpora.sourcerizer.programs.registry import Call, all_programs
 
 _FIELDS = tuple(Graph.__dataclass_fields__)
 

@@ -170,6 +170,7 @@ def tolerance(program: Program) -> float:
     return 2e-3
 
 
+@pytest.mark.search
 @pytest.mark.slow
 @pytest.mark.usefixtures("wide_types")
 @pytest.mark.parametrize("number", part(range(51)))

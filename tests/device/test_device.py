@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.device.cases import LARGE, cases
-from tests.device.comparison import Compared, totals
+from tools.device.cases import LARGE, cases
+from tools.device.comparison import Compared, totals
 
 ROOT = Path(__file__).parents[2]
-STORED = Path(__file__).parent / "large_h100.json"
+STORED = LARGE.with_name("large_h100.json")
 
 PROGRAMS = '''\
 import jax
@@ -54,7 +54,7 @@ def without_inputs(x):
 def compared(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run the command."""
     return subprocess.run(
-        [sys.executable, "-m", "tests.device", *arguments],
+        [sys.executable, "-m", "tools.device", *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "server"), **environ},
         capture_output=True,

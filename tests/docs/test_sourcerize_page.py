@@ -1,6 +1,4 @@
-"""The page on the sourcerizer: what it shows is what the tool writes, and the gradient is shorter
-than the other tool's.
-"""
+"""The page on the sourcerizer: what it shows is what the tool writes."""
 
 from __future__ import annotations
 
@@ -36,16 +34,3 @@ def test_text_on_the_page_is_what_is_written(command: str) -> None:
     else:  # on another JAX the calls that a checkpoint leaves are defined in two lines more
         lines = shown.splitlines()
         assert 0 <= len(done.stdout.splitlines()) - len(lines) <= len(lines) // 10
-
-
-def test_gradient_is_shorter_than_the_other_tools() -> None:
-    ours = SHOWN["jaxsight sourcerize examples/sliding_window.py:grad_fn --style pretty"]
-    found = re.search(
-        r'^=== "jax_sourceror"\n.*?```python\n(.*?)^ *```$', TEXT, re.MULTILINE | re.DOTALL
-    )
-    assert found is not None
-    theirs = textwrap.dedent(found[1])
-    assert len(ours.splitlines()) < len(theirs.splitlines())
-    assert len(ours) < len(theirs)
-    told = f"Ours has {len(ours.splitlines())} lines of at most {max(map(len, ours.splitlines()))}"
-    assert told in TEXT

@@ -43,6 +43,7 @@ def test_a_tracing_error_is_a_diagnostic_at_its_line(recorded: dict[str, Any]) -
     assert any(at == line and "bool" in words for at, words in recorded["diagnostics"])
 
 
+@pytest.mark.smoke
 def test_shapes_are_drawn_by_those_that_draw_hints(recorded: dict[str, Any]) -> None:
     draws = int(recorded["emacs"].partition(".")[0]) >= 29
     assert draws == (": f32[4,8,128,128]" in recorded.get("hints", []))

@@ -52,6 +52,7 @@ def test_hover_on_an_expression_tells_what_it_is(model: Neovim) -> None:
     assert "scores: f32[4,8,128,128]" in model.hover()
 
 
+@pytest.mark.smoke
 def test_shapes_are_drawn_behind_assigned_names(model: Neovim) -> None:
     model.draws(
         {

@@ -34,7 +34,7 @@ def function(name: str, statements: int) -> str:
 def turns_of(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
     """Run something on a watched loop; how many turns that took.
 
-    `python -m tests.perf --only turns` tells how long they are.
+    `python -m tools.perf --only turns` tells how long they are.
     """
     turns: list[Turn] = []
     with asyncio.Runner(loop_factory=LoopWatch(turns.append, 0.0).loop) as runner:

@@ -250,6 +250,7 @@ async def sessions() -> AsyncIterator[Callable[[Path], Session]]:
         await each.aclose()
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("seed", part(range(4)))
 async def test_what_is_shown_does_not_depend_on_what_was_edited_before(
     seed: int, sessions: Callable[[Path], Session], tmp_path: Path

@@ -8,8 +8,8 @@ import tempfile
 
 import jax
 
+from tests.corpora.meshes.corpus import PROGRAMS
 from tests.meshes.acceptance import compare, table
-from tests.meshes.corpus import PROGRAMS
 
 
 def main() -> None:

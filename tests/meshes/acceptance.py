@@ -1,4 +1,4 @@
-"""Compare what jaxsight shows of the programs of `corpus.py` with an independent count.
+"""Compare what jaxsight shows of the programs of `tests/corpora/meshes` with an independent count.
 
 For `cpu:8`, `oracle.py` compiles the file in another process. For an absent target, the HLO of the
 compile that jaxsight shows is counted; the program is the same.
@@ -21,7 +21,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
-from tests.meshes.corpus import FOLDER, Program
+from tests.corpora.meshes.corpus import FOLDER, Program
 from tests.meshes.independent import Moved, collectives
 
 DEVICES = 8

@@ -9,8 +9,8 @@ import jax
 import pytest
 
 from jaxsight.workers.compilation import environments
+from tests.corpora.meshes.corpus import PROGRAMS
 from tests.meshes.acceptance import compare
-from tests.meshes.corpus import PROGRAMS
 from tests.meshes.independent import Moved, collectives
 from tests.searches import part
 
@@ -33,6 +33,7 @@ def test_collectives_equal_those_of_an_independent_compile() -> None:
     assert [r.problem for r in compare(quick, "cpu:8") if r.problem] == []
 
 
+@pytest.mark.search
 @pytest.mark.slow
 def test_collectives_of_the_other_programs_equal_those_of_an_independent_compile() -> None:
     assert [r.problem for r in compare(part(rest), "cpu:8") if r.problem] == []

@@ -11,10 +11,10 @@ from pathlib import Path
 import jax
 import pytest
 
+from tests.corpora.meshes.corpus import Program
 from tests.meshes.acceptance import Answer, ask
-from tests.meshes.corpus import Program
 
-FOLDER = Path(__file__).parent / "threads"
+FOLDER = Path(__file__).parents[1] / "corpora" / "meshes" / "threads"
 NEWEST = not jax.__version__.startswith("0.10.")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from jaxsight import timeline
-from tests.perf.waterfall_picture import Bar, picture
+from tools.perf.waterfall_picture import Bar, picture
 
 _MARKS = """
 from jaxsight.timeline import mark

@@ -19,7 +19,7 @@ from tests.proposals.choosing import LISTS, Chosen, chosen
 from tests.quiet import QUIET
 from tests.truth.measure import scratch
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1] / "corpora" / "proposals"
 PACKAGES = Path(jax.__file__).parents[1]
 
 

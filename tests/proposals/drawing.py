@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.proposals.choosing import Chosen, eligible
 
-_FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).parents[1] / "corpora" / "proposals"
 
 
 def drawn(

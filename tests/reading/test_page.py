@@ -7,7 +7,7 @@ import sys
 import jax
 import pytest
 
-from tests.reading.making import PAGE, page
+from tools.reading.making import PAGE, page
 
 SHOWN = PAGE.read_text(encoding="utf-8")
 
@@ -19,4 +19,4 @@ SHOWN = PAGE.read_text(encoding="utf-8")
 )
 @pytest.mark.asyncio
 async def test_the_page_is_what_the_installed_jax_makes() -> None:
-    assert await page() == SHOWN, "python -m tests.reading --write"
+    assert await page() == SHOWN, "python -m tools.reading --write"

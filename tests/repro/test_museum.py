@@ -15,8 +15,8 @@ import pytest
 from jaxsight.repro.checks.parsing import parse
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.running import run_file
-from tests.repro import planted
-from tests.repro.museum import LEAST, MUSEUM, Bug, equations, flat
+from tests.corpora.repro import planted
+from tests.corpora.repro.museum import LEAST, MUSEUM, Bug, equations, flat
 from tests.searches import part
 
 HERE = [bug for bug in MUSEUM if jaxlib.__version__ in bug.jaxlib and sys.platform == "linux"]
@@ -37,6 +37,7 @@ def test_the_program_by_hand_is_small(bug: Bug) -> None:
     assert equations(bug.by_hand) == bug.equations
 
 
+@pytest.mark.search
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", part(MUSEUM), ids=name)
 def test_the_training_step_is_large(bug: Bug) -> None:
@@ -45,6 +46,7 @@ def test_the_training_step_is_large(bug: Bug) -> None:
     assert equations(bug.in_training) >= LEAST
 
 
+@pytest.mark.search
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", part(HERE), ids=name)
 def test_both_fail_here(bug: Bug) -> None:

@@ -22,7 +22,6 @@ from tests.rules.cases import (
     FIXED,
     FOUND,
     NOT_FOUND,
-    PARTS,
     Block,
     Cases,
     cases_of,
@@ -35,18 +34,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NEWEST = (0, 12)
 """The JAX that rules of kernels and fixes are tested on: what XLA fuses depends on its version."""
-ELSEWHERE = {
-    "JX413": "miscompiled/test_miscompiled.py",  # of some versions of jaxlib alone
-    "JX430": "features/test_slow_compiles.py",  # its example compiles for half a minute
-    "JX502": "cli/test_lock.py",  # compares with a file
-    "JX900": "settings/test_settings.py",
-    "JX909": "examples/test_problems.py",
-    "JX912": "features/test_verification.py",  # needs an import in the background
-    "JX913": "features/test_verification.py",
-    "JX914": "features/test_large_texts.py",
-}
-"""Rules that one module of Python does not show: the tests that hold their cases."""
-
 _SECONDS = re.compile(r"\b\d+\.\d s\b|(?<=took )[\d.]+ m?s\b")
 """Times that this machine took."""
 WHY_NOT = (
@@ -55,7 +42,6 @@ WHY_NOT = (
 """Rules that report why a function is not analyzed: a near miss must not be silent for that."""
 
 WITH_CASES = [rule for rule in RULES.values() if file_of(rule).is_file()]
-EXPECTED = [rule for rule in RULES.values() if rule.code not in ELSEWHERE]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -63,25 +49,6 @@ async def session() -> AsyncIterator[Session]:
     session = Session()
     yield session
     await session.aclose()
-
-
-@pytest.mark.parametrize("rule", EXPECTED, ids=lambda rule: rule.code)
-async def test_a_rule_has_cases_with_its_words_and_near_misses(rule: Rule) -> None:
-    cases = cases_of(rule)
-    assert cases.text.startswith(f"# Cases of {rule.name} ({rule.code})\n")
-    assert cases.parts() == [part for part in PARTS if part in cases.parts()]
-    found = cases.blocks(FOUND)
-    assert found
-    assert all(f" {rule.code} " in block.text for block in found)
-    assert cases.blocks(NOT_FOUND)
-    assert all(block.text == without_marks(block.text) for block in cases.blocks(NOT_FOUND))
-
-
-@pytest.mark.parametrize("code", ELSEWHERE)
-async def test_rules_without_cases_of_their_own_are_tested_elsewhere(code: str) -> None:
-    tests = Path(__file__).parents[1]
-    assert not file_of(RULES[code]).exists()
-    assert code in (tests / ELSEWHERE[code]).read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

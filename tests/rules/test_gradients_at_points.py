@@ -24,7 +24,7 @@ from tests.rules.cases import FOUND, NOT_FOUND, cases_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ERRORS = Path(__file__).parent / "errors"
+ERRORS = Path(__file__).parents[1] / "corpora" / "rules" / "errors"
 _SAID = re.compile(r"`(\w+) = ([^`]+)`")
 _INPUTS = re.compile(r"^ +(\w+(?:, \w+)*): (f32|i32|bool)\[([\d, ]*)\]$", re.MULTILINE)
 _TYPES = {"f32": jnp.float32, "i32": jnp.int32, "bool": jnp.bool_}

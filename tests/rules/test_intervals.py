@@ -116,6 +116,7 @@ def grown(rng: random.Random, unknown: Any, depth: int) -> Any:
     return jnp.asarray(rng.choice(binary)()).astype(jnp.int32)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("seed", part(range(100)))
 def test_ranges_hold(seed: int) -> None:
     def function(unknown: Any) -> Any:
@@ -129,6 +130,7 @@ def test_ranges_hold(seed: int) -> None:
         assert holds(known, jax.jit(function)(jnp.asarray(unknown, jnp.int32)))
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("seed", part(range(60)))
 def test_ranges_hold_in_loops(seed: int) -> None:
     def function(unknown: Any) -> Any:

@@ -14,14 +14,13 @@ import jax
 import pytest
 
 from jaxsight import rules
-from jaxsight.rules import RULES, documentation
+from jaxsight.rules import RULES
 from jaxsight.rules.rule import Rule
 from jaxsight.settings import parse_project
 from tests.rules.test_cases import NEWEST
 from tests.searches import part
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = ("## Why", "## Example", "## Fix", "## When to ignore it")
 
 
 def page(rule: Rule) -> str:
@@ -30,32 +29,6 @@ def page(rule: Rule) -> str:
 
 def examples(rule: Rule, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page(rule), re.MULTILINE | re.DOTALL)
-
-
-@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_a_page_has_its_title_and_all_sections(rule: Rule) -> None:
-    text = page(rule)
-    assert text.startswith(f"# {rule.name} ({rule.code})\n")
-    assert [line for line in text.splitlines() if line.startswith("## ")] == list(SECTIONS)
-
-
-NOT_HERE = frozenset({"JX413", "JX430"})
-"""Rules of some versions of jaxlib (`tests/miscompiled` holds their cases and near misses), and of
-what takes long (`features/test_slow_compiles.py`).
-"""
-
-
-@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_a_rule_that_finds_has_an_example_that_is_found_and_one_that_is_not(rule: Rule) -> None:
-    finds = any((rule.in_text, rule.in_module, rule.in_program, rule.in_kernels, rule.explain))
-    if finds and rule.code not in NOT_HERE:
-        assert len(examples(rule, "python")) == 2
-
-
-def test_the_table_of_rules_has_each_of_them() -> None:
-    table = documentation.table()
-    for rule in RULES.values():
-        assert f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.summary} |" in table
 
 
 LOCKED = frozenset({"JX502"})
@@ -74,6 +47,7 @@ def settings_of(rule: Rule) -> str:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 @pytest.mark.skipif(jax.__version_info__[:2] != NEWEST, reason="the pages are about JAX 0.12")
+@pytest.mark.search
 def test_examples_in_python_give_their_finding_and_fixes_give_none(tmp_path: Path) -> None:
     expected = set()
     for code, rule in part([*RULES.items()]):

@@ -1,7 +1,8 @@
 """Rules find errors that JAX passes in silence, and nothing in what only looks like them.
 
-`errors/silent` was written before the rules, each file from the thread that it names: the line of
-the error ends with `# ` and the rule's code. `errors/silent_near` has what must stay silent.
+`silent` of `tests/corpora/rules/errors` was written before the rules, each file from the thread
+that it names: the line of the error ends with `# ` and the rule's code. `silent_near` has what must
+stay silent.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tests.quiet import QUIET
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
-ERRORS = Path(__file__).with_name("errors")
+ERRORS = Path(__file__).parents[1] / "corpora" / "rules" / "errors"
 _CODE = re.compile(r"# (JX\d+)$", re.MULTILINE)
 _UNINITIALIZED = (0, 11)
 """The JAX since which `jnp.empty` is not zero."""

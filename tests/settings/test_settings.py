@@ -26,8 +26,6 @@ from jaxsight.settings import (
 from jaxsight.settings.documentation import page, schema_json
 from jaxsight.wire.meshes import Mesh
 
-DOCS = Path(__file__).parents[2] / "docs"
-
 
 def project(text: str) -> ProjectSettings:
     return parse_project(f"[tool.jaxsight]\n{text}", "pyproject.toml")
@@ -254,10 +252,6 @@ def test_the_schema_for_editors_has_type_scope_and_text_for_each_setting() -> No
         "messages",
         "verbose",
     ]
-
-
-def test_the_page_of_the_documentation_is_current() -> None:
-    assert (DOCS / "settings.md").read_text() == page()
 
 
 def test_the_examples_of_the_page_are_right() -> None:

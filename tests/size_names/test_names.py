@@ -16,13 +16,13 @@ from jaxsight.queries.sizes.formulas import explanations
 from jaxsight.queries.sizes.naming import chooser, named
 from jaxsight.session import Session
 from tests.quiet import QUIET
-from tests.size_names.functions import module
-from tests.size_names.measure import measured
+from tools.size_names.functions import module
+from tools.size_names.measure import measured
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 EVERY = 20
-"""The part of the functions that is measured here; `python -m tests.size_names` measures all."""
+"""The part of the functions that is measured here; `python -m tools.size_names` measures all."""
 
 FIXED = '''\
 def free(x, w):

@@ -41,7 +41,7 @@ from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer.api import write
 from jaxsight.sourcerizer.equations import fallback
 from jaxsight.sourcerizer.written import Written
-from tests.sourcerizer.programs import third_party
+from tests.corpora.sourcerizer.programs import third_party
 
 RECORDED = Path(__file__).with_name("coverage.json")
 PAGE = Path(__file__).parents[2] / "docs" / "sourcerize-coverage.md"
@@ -192,9 +192,9 @@ def _defined(name: str, module: ast.Module, seen: frozenset[str] = frozenset()) 
 
 def programs() -> Iterator[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]:
     """A harness of JAX's of each group and the hard programs, with their arguments."""
+    from tests.corpora.sourcerizer.programs.registry import all_programs
     from tests.sourcerizer import gate
     from tests.sourcerizer.harnesses import arguments, load_harnesses, sample
-    from tests.sourcerizer.programs.registry import all_programs
 
     for harness in sample(load_harnesses(), 40):
         yield harness.fullname, harness.dyn_fun, tuple(arguments(harness)), {}

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsight.sourcerizer.primal import equations_of
-from tests.sourcerizer.programs.registry import floats, integers
+from tests.corpora.sourcerizer.programs.registry import floats, integers
 from tests.truth import libraries, oracle
 
 Function = Callable[..., Any]

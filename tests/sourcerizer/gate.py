@@ -32,7 +32,7 @@ from jaxsight.sourcerizer.api import write
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.readable import readable as simplified
 from jaxsight.sourcerizer.written import Written
-from tests.sourcerizer.programs.registry import Call
+from tests.corpora.sourcerizer.programs.registry import Call
 
 LINE_LENGTH = 88
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from jaxsight.sourcerizer.api import check, write
 from jaxsight.sourcerizer.options import Options
-from tests.sourcerizer.libraries import FUNCTIONS
+from tests.corpora.sourcerizer.libraries import FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)

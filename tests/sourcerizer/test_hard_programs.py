@@ -15,8 +15,6 @@ from pathlib import Path
 import jax
 import pytest
 
-from tests.searches import part
-
 ROOT = Path(__file__).parents[2]
 MODULES = (
     "arrays", "calls", "devices", "effects", "kernels", "linear_algebra", "loops", "meshes",
@@ -34,8 +32,8 @@ def failures(*options: str) -> dict[str, str]:
 
 
 def test_every_module_of_programs_is_run():
-    beside = {path.stem for path in (ROOT / "tests/sourcerizer/programs").glob("[a-z]*.py")}
-    assert beside - {"checking", "registry", "third_party"} == set(MODULES)
+    beside = {path.stem for path in (ROOT / "tests/corpora/sourcerizer/programs").glob("[a-z]*.py")}
+    assert beside - {"registry", "third_party"} == set(MODULES)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -46,12 +44,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", part(MODULES))
+@pytest.mark.parametrize("module", MODULES)
 def test_hard_programs(module, x64, one_in):
     failed = failures("--module", module, "--x64", x64, "--one-in", str(one_in))
     assert not failed
 
 
+@pytest.mark.search
 def test_some_of_each_module():
     named = (
         "updates_of_all_sorts", "custom_vjp_in_its_gradient", "callbacks",

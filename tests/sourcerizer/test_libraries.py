@@ -11,9 +11,9 @@ import zlib
 
 import pytest
 
+from tests.corpora.sourcerizer.libraries import FUNCTIONS, Time
 from tests.searches import part
 from tests.sourcerizer import gate
-from tests.sourcerizer.libraries import FUNCTIONS, Time
 
 SETTINGS = [("pretty", False), ("lax", False), ("pretty", True), ("lax", True)]
 
@@ -46,6 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 # What libraries warn of is theirs.
+@pytest.mark.search
 @pytest.mark.filterwarnings("ignore")
 def test_function_of_a_library(name, style, x64):
     function = FUNCTIONS[name]

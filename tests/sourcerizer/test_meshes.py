@@ -13,8 +13,8 @@ import pytest
 
 from jaxsight.sourcerizer.api import write
 from jaxsight.sourcerizer.options import Options
+from tests.corpora.sourcerizer.programs.registry import called
 from tests.sourcerizer import gate
-from tests.sourcerizer.programs.registry import called
 
 ROOT = Path(__file__).parents[2]
 NOTE = "# needs 8 devices: XLA_FLAGS=--xla_force_host_platform_device_count=8 simulates them"
@@ -28,7 +28,7 @@ import numpy as np
 
 from jaxsight.sourcerizer.api import write
 from jaxsight.sourcerizer.options import Options
-from tests.sourcerizer.programs.registry import all_programs
+from tests.corpora.sourcerizer.programs.registry import all_programs
 
 folder = Path(sys.argv[1])
 for program in all_programs():

@@ -115,11 +115,13 @@ def test_running_deletes_no_donated_array():
 
 
 @pytest.mark.slow
+@pytest.mark.search
 @pytest.mark.filterwarnings("ignore")
 def test_jaxprs_of_a_sample_of_harnesses():
-    outcomes = [from_jaxpr(harness) for harness in part(sample(load_harnesses(), 100))]
+    held = sample(load_harnesses(), 100)
+    assert len(held) > 100
+    outcomes = [from_jaxpr(harness) for harness in part(held)]
     assert not [each for each in outcomes if each.stage not in ("ok", "unrunnable")]
-    assert len(outcomes) > 25
 
 
 def test_parameters_of_a_lowered_function_have_their_names():

@@ -17,8 +17,8 @@ import jaxsight
 from jaxsight.sourcerizer.api import write
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.written import load
+from tests.corpora.sourcerizer.programs.registry import Call
 from tests.sourcerizer.gate import check
-from tests.sourcerizer.programs.registry import Call
 
 
 def f32(*shape: int) -> jax.ShapeDtypeStruct:

@@ -25,6 +25,7 @@ def test_the_largest_size_is_that_of_the_compiler(name: str) -> None:
     assert verdict(name, search(name, "cpu"), "cpu") == ""
 
 
+@pytest.mark.search
 @pytest.mark.slow
 @pytest.mark.parametrize("name", part([*PROGRAMS]))
 def test_the_largest_size_of_each_program_is_that_of_the_compiler(name: str) -> None:

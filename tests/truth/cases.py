@@ -1,4 +1,4 @@
-"""The cases: small modules, by family, as they stand in `modules/<family>.txt`.
+"""The cases: small modules, by family, as they stand in `tests/corpora/truth/modules/<family>.txt`.
 
 A file has many cases, each of them a few files of a project:
 
@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "modules"
+FOLDER = Path(__file__).parents[1] / "corpora" / "truth" / "modules"
 
 _CASE = re.compile(r"^=== (?P<name>[\w-]+)(?P<flags>(?: \w+)*)\n", re.MULTILINE)
 _FILE = re.compile(r"^--- (?P<edit>edit )?(?P<path>\S+)\n", re.MULTILINE)

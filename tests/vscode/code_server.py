@@ -91,7 +91,7 @@ def code_server(
     those on `PATH`; `variables` are of its environment.
     """
     for needed in (_NODE, _ENTRY, _VSIX):
-        assert needed.exists(), f"{needed} is missing: `make test-vscode` makes it"
+        assert needed.exists(), f"{needed} is missing: `make test-all PART=vscode` makes it"
     user = scratch / "user"
     for level in ("User", "Machine"):
         (user / level).mkdir(parents=True)

@@ -1,6 +1,6 @@
 """VS Code in a browser.
 
-These tests run in an environment of their own, which has Playwright: `make test-vscode`.
+These tests run in an environment of their own, which has Playwright: `make test-all PART=vscode`.
 """
 
 from __future__ import annotations

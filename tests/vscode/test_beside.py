@@ -47,7 +47,7 @@ _SCROLLED = """
 def editor(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory, python: str
 ) -> Iterator[Window]:
-    assert SERVERS.exists(), f"{SERVERS} is missing: `make test-vscode` makes it"
+    assert SERVERS.exists(), f"{SERVERS} is missing: `make test-all PART=vscode` makes it"
     scratch = tmp_path_factory.mktemp("beside")
     extension = _bundled(scratch / "servers-extension")
     folder = make(

@@ -55,6 +55,7 @@ def test_hover_on_an_expression_tells_what_it_is(editor: Window) -> None:
     assert "scores: f32[4,8,128,128]" in editor.hover("softmax(|scores|, axis", "f32[4,8,128,128]")
 
 
+@pytest.mark.smoke
 def test_a_hint_follows_an_edit_that_changes_a_shape(editor: Window) -> None:
     editor.replace("q, k, v: |f32|[4, 128", "bf16")
     editor.sees("weights: bf16[4,8,128,128] = ")

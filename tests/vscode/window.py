@@ -444,7 +444,7 @@ def _has_folders(page: Page) -> bool:
 def chromium() -> Iterator[Browser]:
     """A browser without a screen, for windows to open in."""
     path = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    assert path, "there is no Chromium: `make test-vscode` installs one"
+    assert path, "there is no Chromium: `make test-all PART=vscode` installs one"
     with sync_playwright() as playwright:
         # Its own sandbox cannot be had in containers.
         browser = playwright.chromium.launch(

@@ -2,7 +2,7 @@
 
 Only regular files up to a limit are read, and nothing here waits: a named pipe, a device, a socket,
 a loop of links or a file of 3 GB named `pyproject.toml` is an error with a message.
-`tests/project/test_reading.py` ensures that no other code in the package opens a file by its path.
+`tools/lint/file_access.py` ensures that no other code in the package opens a file by its path.
 
 This module uses only the standard library: tracers and compilers import it too.
 """

@@ -1,7 +1,7 @@
 """Generate the extension's settings (JSON schema) and the documentation page from the schema.
 
-`python -m jaxsight.settings.documentation > docs/settings.md` writes the page; a test fails
-when it is stale.
+`python -m jaxsight.settings.documentation > docs/settings.md` writes the page; `make lint`
+fails when it is stale.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Limits on the size of text that is analyzed.
 
 They keep indivisible work (Python's parser holds the GIL) below a twentieth of a second;
-`tests/perf/turns.py` measures this. Text that exceeds a limit is not analyzed and is reported; the
+`tools/perf/turns.py` measures this. Text that exceeds a limit is not analyzed and is reported; the
 rest of the file is analyzed.
 """
 

@@ -25,7 +25,7 @@ from jaxsight.source.text_shift import common_prefix, common_suffix
 
 SHORT = 16_000
 """Characters of a text that is parsed without a noticeable delay. This and the limits below keep a
-turn of the event loop below 50 ms (`tests/perf/turns.py`); starting a thread takes time, too."""
+turn of the event loop below 50 ms (`tools/perf/turns.py`); starting a thread takes time, too."""
 _NOT_LONG = 64_000
 """Characters of a text that is searched for a closing quote without a noticeable delay."""
 _DELIMITERS = frozenset("\"'()[]{}\\#")

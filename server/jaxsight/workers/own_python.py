@@ -16,7 +16,7 @@ working folder, which may be a workspace that nobody trusts: its `pip.py` or `js
 A tracer has no option, because those of Python 3.11 would keep an older one from saying that it is
 too old. It is started by its path, which Python imports from instead of the working folder, and
 removes that before it imports anything else.
-`tests/project/test_processes.py` lists all code that starts a process.
+`tools/lint/processes.py` lists all code that starts a process.
 """
 
 from __future__ import annotations

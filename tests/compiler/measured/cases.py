@@ -22,7 +22,7 @@ from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Graph
 from tests.compiler.estimate_cases import optimized
 from tests.compiler.measured import Function, Measured
-from tests.device.cases import LARGE
+from tools.device.cases import LARGE
 
 HERE = Path(__file__).parent
 ARCHIVE = HERE / "hlo.zip"
@@ -36,7 +36,7 @@ def programs() -> dict[str, Measured]:
     """Return all programs by name: `large/attention`, `calibration/sort f32 rows/4096x4096`."""
     from tests.compiler.measured import workloads
     from tests.compiler.measured.calibration import SINGLES
-    from tests.device import large
+    from tools.device import large
 
     with_docstrings = {
         f"{module.__name__.rpartition('.')[2]}/{name}": Measured(function, _types(function))

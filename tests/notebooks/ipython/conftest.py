@@ -1,4 +1,4 @@
-"""Only where IPython is: the environment `notebooks` of `.ci/test`."""
+"""Only where IPython is: the environment `notebooks` of `make test-all`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from jaxsight.repro.dumps.emit import emit
 from jaxsight.repro.emit.repro_file import CannotEmit
 from jaxsight.sourcerizer.stablehlo import UnreadableProgram
 
-DUMPS = sorted((Path(__file__).parent / "corpus").iterdir())
+DUMPS = sorted((Path(__file__).parents[2] / "corpora" / "repro" / "dumps").iterdir())
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import jaxlib
 
 from jaxsight.repro.explaining.run import Choices, explain
 from jaxsight.repro.explanation import FLAGS, HLO_PASSES, JIT, VERSIONS, Explanation, Verdict
+from tests.corpora.repro.museum import MUSEUM, Bug, equations
 from tests.repro.measuring.reductions import reduction
-from tests.repro.museum import MUSEUM, Bug, equations
 
 WITHIN = 1.5
 

@@ -24,7 +24,7 @@ import gc, sys, time, warnings
 warnings.simplefilter("ignore")
 sys.path[:0] = {path!r}
 import jax
-from tests.repro.planted import functions
+from tests.corpora.repro.planted import functions
 chosen = list(functions().values())
 gc.collect()
 gc.freeze()

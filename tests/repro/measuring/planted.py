@@ -14,7 +14,7 @@ from pathlib import Path
 from jaxsight.repro.checks.parsing import parse
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.running import run_file
-from tests.repro import planted
+from tests.corpora.repro import planted
 from tests.repro.measuring.reductions import reduction
 
 MEDIAN, NINETY_FIFTH = 1.0, 2.0

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.repro.museum import equations
+from tests.corpora.repro.museum import equations
 
 BOOT = Path(__file__).parents[3] / "server" / "jaxsight" / "boot.py"
 

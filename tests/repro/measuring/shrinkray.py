@@ -18,8 +18,8 @@ from pathlib import Path
 
 import jaxlib
 
+from tests.corpora.repro.museum import MUSEUM, Bug
 from tests.repro.measuring.reductions import reduction
-from tests.repro.museum import MUSEUM, Bug
 
 _INTERESTING = """#!/bin/sh
 exec {python} {script} "$1"

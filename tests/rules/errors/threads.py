@@ -1,10 +1,10 @@
 """Errors that people asked about in public threads, and programs that resemble them.
 
-The Markdown files in `threads/` were written before the rules that find these errors. Under
-*Errors*, a section has the thread's address and a program of the same fault; the line of the fault
-ends with `# error: ` and the words that a finding must name, of which `a|b` is either and each is a
-regular expression. A finding counts at a line that ends with `# here too`, as well. Under
-*Near misses*, nothing may be reported.
+The Markdown files in `tests/corpora/rules/errors/threads` were written before the rules that find
+these errors. Under *Errors*, a section has the thread's address and a program of the same fault;
+the line of the fault ends with `# error: ` and the words that a finding must name, of which `a|b` is
+either and each is a regular expression. A finding counts at a line that ends with `# here too`, as
+well. Under *Near misses*, nothing may be reported.
 
 `python -m tests.rules.errors.threads` prints which are found, and what is wrong with the others.
 """
@@ -27,7 +27,7 @@ from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from tests.quiet import QUIET
 
-FOLDER = Path(__file__).with_suffix("")
+FOLDER = Path(__file__).parents[2] / "corpora" / "rules" / "errors" / "threads"
 
 _SECTION = re.compile(
     r"^### ([^\n]*)\n\n(?:(https://\S+)\n\n)?```python\n(.*?)^```$", re.MULTILINE | re.DOTALL

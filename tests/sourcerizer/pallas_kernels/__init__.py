@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsight.wire.messages.requests import Style
+from tests.corpora.sourcerizer.programs.registry import Call
 from tests.sourcerizer import gate
-from tests.sourcerizer.programs.registry import Call
 
 Maker = Callable[[], Call]
 """Makes the call of a kernel. With arguments that are no arrays it is only traced."""

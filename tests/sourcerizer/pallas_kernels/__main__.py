@@ -27,12 +27,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxsight.wire.messages.requests import Style
+from tests.corpora.sourcerizer.programs.registry import Call
 from tests.repro.measuring import harnesses
 from tests.sourcerizer import gate
 from tests.sourcerizer.pallas_kernels import written
 from tests.sourcerizer.pallas_kernels.of_jax import KERNELS
 from tests.sourcerizer.pallas_kernels.of_libraries import LIBRARY_KERNELS
-from tests.sourcerizer.programs.registry import Call
 
 
 class NotTraced(Exception):

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tests.corpora.sourcerizer.programs.registry import Call, called, floats
 from tests.sourcerizer.pallas_kernels import named, struct
-from tests.sourcerizer.programs.registry import Call, called, floats
 
 
 def tpu_flash_attention() -> Call:

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tests.corpora.sourcerizer.programs.registry import Call, called, floats, integers
 from tests.sourcerizer.pallas_kernels import named, struct
-from tests.sourcerizer.programs.registry import Call, called, floats, integers
 
 
 def forge_matmul() -> Call:

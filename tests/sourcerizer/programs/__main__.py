@@ -34,9 +34,9 @@ def main() -> int:
 
     import jax
 
+    from tests.corpora.sourcerizer.programs.registry import Call, all_programs
     from tests.sourcerizer import gate
     from tests.sourcerizer.programs.checking import check
-    from tests.sourcerizer.programs.registry import Call, all_programs
 
     def run_plainly(call: Call) -> None:
         with gate.recursion(call.recursion), gate.on(call.mesh):

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from jaxsight.sourcerizer.errors import Unsourceable
+from tests.corpora.sourcerizer.programs.registry import Program
 from tests.sourcerizer import gate
-from tests.sourcerizer.programs.registry import Program
 
 
 def check(program: Program, x64: bool, **options: Any) -> gate.Passed | None:

@@ -44,7 +44,7 @@ _LARGE = 97
 _SEEDS = 5
 _MOST_SAMPLES = 4
 """Draws of sizes, and traces with the same relations while several formulas explain a dimension: a
-choice. `tests/size_names` measures how many names they yield, and that none is wrong."""
+choice. `tools/size_names` measures how many names they yield, and that none is wrong."""
 
 
 class Stopped(Exception):

@@ -16,7 +16,7 @@ Sample = Mapping[str, int]
 
 _LARGEST_FACTOR, _LARGEST_OFFSET, _DIVISORS = 64, 16, (2, 3, 4, 8, 16)
 """Constants of formulas, a choice: more explain dimensions that are related by chance, so that none
-gets a name. `tests/size_names` measures both."""
+gets a name. `tools/size_names` measures both."""
 _LEAST_QUOTIENT = 5
 """A quotient explains a dimension only if it is this in one trace: smaller ones often coincide."""
 _MOST_NAMES = 8

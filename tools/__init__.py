@@ -1,0 +1,1 @@
+"""Programs of those who work on jaxsight: `tools/README.md` lists them."""

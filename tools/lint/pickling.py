@@ -1,0 +1,41 @@
+"""Nothing is unpickled but what a command of ours has pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tools.lint.checkout import PACKAGE, Checkout, Offender, inside
+
+PICKLES = frozenset({"pickle", "shelve", "dill", "cloudpickle", "joblib"})
+PICKLED = {
+    "repro/capturing/call_function.py": "writes a case into a folder that this command made",
+    "repro/capturing/recorder.py": "the same",
+    "repro/capturing/run.py": "the same",
+    "repro/capturing/host_calls.py": "the same, and reads it in the command that writes its repro",
+    "repro/compat/pickling.py": "the same",
+    "repro/emit/from_case.py": "reads the case that its command wrote",
+    "repro/emit/whole_program.py": "the same",
+    "repro/reducing/loading.py": "what a child of this process sent through a pipe",
+    "repro/reducing/equations/dive.py": "the same",
+}
+"""Modules that pickle. No file of unknown origin is ever unpickled."""
+MARSHALS = "bytecode.py"
+"""Keeps bytecode of our own modules."""
+
+
+def offenders(checkout: Checkout) -> Iterator[Offender]:
+    """Yield imports of what pickles, and permissions that nothing needs."""
+    needed = set[str]()
+    for module in checkout.modules:
+        name = inside(module.path)
+        for line, imported in module.imports():
+            top = imported.partition(".")[0]
+            if top in PICKLES:
+                needed.add(name)
+            may = name in PICKLED if top in PICKLES else name.endswith(f"/{MARSHALS}")
+            if top in {*PICKLES, "marshal"} and not may:
+                message = f"imports `{top}`; no file of unknown origin is ever unpickled"
+                yield Offender(module.path, line, message)
+    for name in PICKLED.keys() - needed:
+        message = "pickles nothing, and needs no permission in `tools/lint/pickling.py`"
+        yield Offender(f"{PACKAGE}/{name}", 1, message)

