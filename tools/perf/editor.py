@@ -25,9 +25,9 @@ _ASK_AGAIN = 0.02
 """Seconds until a hover that was stale is asked for again."""
 
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-ENVIRONMENT["JAXSIGHT_TRUST"] = "always"
+ENVIRONMENT |= {"JAXSIGHT_TRUST": "always", "JAXSIGHT_SERVER": "no"}
 """For every process that is measured: modules have bytecode, as they have wherever they are
-installed; and nobody is asked.
+installed; nobody is asked, and commands run in processes of their own.
 """
 
 SERVER = [sys.executable, "-m", "jaxsight", "server"]
