@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
-from jaxsight.features.asking.answer import AgentAnswer
-from jaxsight.features.asking.asking import answer
-from jaxsight.features.asking.known import AgentQuestion, ComparedProgram
 from jaxsight.features.background import Background
 from jaxsight.features.call_hierarchy import TracedCalls, traced_calls
 from jaxsight.features.findings.examined import Examination, examined
@@ -31,15 +29,12 @@ from jaxsight.features.measuring.matching import MatchedTimes
 from jaxsight.features.measuring.measure import measured_function
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
 from jaxsight.features.panel.panel import panel
-from jaxsight.features.profiles import document as profile
 from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.proposals.assumed import BUDGET
 from jaxsight.features.recording.actions import UntilSeen
 from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.setup.installing import Installer
 from jaxsight.features.setup.targets import Offers, targets
-from jaxsight.features.sweeps.drawn_sweep import DrawnSweep, drawn_sweep
-from jaxsight.features.sweeps.sweeping import OnPoint, sweep
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
 from jaxsight.projects.python_discovery import PythonInterpreter
@@ -49,11 +44,17 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Edit, Position, Range
-from jaxsight.sweeps.points import Sweep
-from jaxsight.sweeps.swept_sizes import SweptSize
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage
 from jaxsight.wire.messages.requests import JAXPR, SourceOptions
+
+if TYPE_CHECKING:  # few sessions need these: the server holds 2 MiB less
+    from jaxsight.features.asking.answer import AgentAnswer
+    from jaxsight.features.asking.known import AgentQuestion, ComparedProgram
+    from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
+    from jaxsight.features.sweeps.sweeping import OnPoint
+    from jaxsight.sweeps.points import Sweep
+    from jaxsight.sweeps.swept_sizes import SweptSize
 
 
 class Session:
@@ -250,6 +251,8 @@ class Session:
         Raises:
             LookupError: there is no profile, or it cannot be read.
         """
+        from jaxsight.features.profiles import document as profile
+
         folder = self.engine.projects.first_folder
         if await self.engine.profiles.open(path, folder, report, stop) is None:
             return None
@@ -269,6 +272,8 @@ class Session:
         self, path: str, function: str, sizes: Sequence[str], figure: str
     ) -> DrawnSweep:
         """Return a sweep of a function as a panel shows it, or what may be swept."""
+        from jaxsight.features.sweeps.drawn_sweep import drawn_sweep
+
         return await drawn_sweep(self.engine, path, function, sizes, figure)
 
     # What the terminal asks
@@ -291,6 +296,7 @@ class Session:
 
     async def ask(self, question: AgentQuestion) -> AgentAnswer:
         """Return a compact answer about a function; raise `LookupError` if there is none."""
+        from jaxsight.features.asking.asking import answer
 
         async def settle(function: str) -> None:
             await self.settle_inputs(question.path, only=function)
@@ -301,6 +307,8 @@ class Session:
         self, path: str, function: str, target: str | None, name: str
     ) -> ComparedProgram:
         """Return a function of an open document, to compare another one with it."""
+        from jaxsight.features.asking.known import ComparedProgram
+
         if function not in self.functions(path):
             await self.settle_inputs(path, only=function)
         return await ComparedProgram.of(self.engine, path, function, target, name)
@@ -338,6 +346,8 @@ class Session:
         on_point: OnPoint | None = None,
     ) -> Sweep:
         """Return a function's figures with one size after another; see `features.sweeps`."""
+        from jaxsight.features.sweeps.sweeping import sweep
+
         return await sweep(
             self.engine,
             path,

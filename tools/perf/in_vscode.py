@@ -100,7 +100,7 @@ def main() -> None:
             found += installations(browser, Path(scratch), python)
     size = (REPOSITORY / "dist" / "jaxsight.vsix").stat().st_size
     found.append(Figure("size of the .vsix", "MiB", [size / 1024**2]))
-    print(table(found))
+    print(table(found, {}))
     if options.json is not None:
         data = {"figures": [figure.data() for figure in found], "load": os.getloadavg()}
         options.json.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,8 +94,11 @@ def _summary(samples: Sequence[float]) -> dict[str, Any] | None:
     return {"count": len(samples), **named, "samples": list(samples)}
 
 
-def table(figures: Sequence[Figure]) -> str:
-    """The figures as a Markdown table: medians, with the middle half of the samples in brackets."""
+def table(figures: Sequence[Figure], remarks: Mapping[str, str]) -> str:
+    """The figures as a Markdown table: medians, with the middle half of the samples in brackets.
+
+    `remarks` are for the last column, by the figures' names.
+    """
     rows = [("figure", "jaxsight", "baseline", "ratio", "goal", "")]
     for figure in figures:
         baseline = (
@@ -109,7 +112,8 @@ def table(figures: Sequence[Figure]) -> str:
         ratio = f"{figure.ratio:.2f}×" if figure.ratio is not None else ""
         goals = ", ".join(goal.words(figure.unit) for goal in figure.goals)
         met = ", ".join("met" if figure.met(goal) else "MISSED" for goal in figure.goals)
-        rows.append((figure.name, ours, baseline, ratio, goals, met))
+        last = ", ".join(filter(None, (met, remarks.get(figure.name))))
+        rows.append((figure.name, ours, baseline, ratio, goals, last))
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"

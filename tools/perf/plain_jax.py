@@ -98,7 +98,7 @@ class WarmJax:
             assert isinstance(chip, Gpu)
             command = [ahead.python, "-c", _WARM_AHEAD, program.text, program.function]
             variables = compiler_variables(ahead)
-            command += [chip.specification, variables[stand_ins.VARIABLE], str(devices)]
+            command += [chip.specification(), variables[stand_ins.VARIABLE], str(devices)]
             environment = {**ENVIRONMENT, **variables, "JAX_NUM_CPU_DEVICES": str(devices)}
             environment.pop("PYTHONPATH", None)
         self.process = subprocess.Popen(

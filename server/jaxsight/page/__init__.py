@@ -9,11 +9,9 @@ reaches the file compressed, in Base64, and the page never as markup.
 from __future__ import annotations
 
 import base64
-import html
 import json
 import zlib
 from functools import cache
-from importlib import resources
 
 FILE = "page.html"
 
@@ -29,6 +27,8 @@ def template() -> str:
     Raises:
         NoPage: where jaxsight runs from its repository, in which the page was not built.
     """
+    from importlib import resources
+
     try:
         return resources.files(__name__).joinpath(FILE).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -89,15 +89,19 @@ def framed(page: str, title: str, still: str, width: float | None, height: float
         width: pixels that it may take.
         height: pixels of the frame.
     """
+    from html import escape  # its table of entities is large
+
     frame = ""
     if page:
         style = f"height:{height:.0f}px" + (f";max-width:{width:.0f}px" if width else "")
         frame = (
-            f'<iframe class="jaxsight-frame" sandbox="allow-scripts" title="{html.escape(title)}" '
-            f'style="{style}" srcdoc="{html.escape(page)}"></iframe>'
+            f'<iframe class="jaxsight-frame" sandbox="allow-scripts" title="{escape(title)}" '
+            f'style="{style}" srcdoc="{escape(page)}"></iframe>'
         )
     return f'<div><style>{_STYLE}</style>{frame}<div class="jaxsight-still">{still}</div></div>'
 
 
 def _titled(title: str) -> str:
-    return template().replace("<title>jaxsight</title>", f"<title>{html.escape(title)}</title>", 1)
+    from html import escape
+
+    return template().replace("<title>jaxsight</title>", f"<title>{escape(title)}</title>", 1)

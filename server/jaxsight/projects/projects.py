@@ -84,6 +84,8 @@ class Projects:
         self._place_of: dict[str, tuple[str, _Place]] = {}
         """By path: where the file really is, and the place of its project."""
         self._is_relinked = False
+        self._this_turn: dict[str, Project] = {}
+        """Projects of files, by path, until the event loop's next turn."""
         self._closing: set[asyncio.Task[None]] = set()
         self._used: list[str] = []
         """Roots that keep a spare tracer, the last used one first."""
@@ -149,6 +151,8 @@ class Projects:
 
     def of(self, path: str) -> Project:
         """Return the project that a file belongs to."""
+        if (found := self._this_turn.get(path)) is not None:
+            return found
         real = os.path.realpath(path)
         known = self._place_of.get(path)
         if known is None or known[0] != real:
@@ -162,6 +166,11 @@ class Projects:
             self._is_relinked = True
             self._look_again()
             project = self._projects[place]
+        # A hover asks a dozen times, and each time all folders above were looked at for links.
+        # `Project.held_back`, which decides whether code may run, looks each time.
+        with contextlib.suppress(RuntimeError):  # without an event loop there are no turns
+            asyncio.get_running_loop().call_soon(self._this_turn.clear)
+            self._this_turn[path] = project
         return project
 
     def relinked(self) -> bool:
@@ -276,6 +285,7 @@ class Projects:
         return Project(root, folder, read_project(root), editor, python, self)
 
     def _look_again(self) -> bool:
+        self._this_turn.clear()
         changed = False
         for place, project in list(self._projects.items()):
             now = self._made(place)

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxsight.files import reading
-from jaxsight.profiles.folders import NoProfile, files_of
-from jaxsight.profiles.profile import Profile, Share
-from jaxsight.profiles.reading import read
-from jaxsight.profiles.sources import ProfiledSources
-from jaxsight.profiles.space import NotAProfile
+
+if TYPE_CHECKING:
+    from jaxsight.profiles.profile import Profile, Share
+    from jaxsight.profiles.sources import ProfiledSources
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,9 @@ class OpenProfiles:
         Raises:
             LookupError: there is no profile, or it cannot be read; the message says why.
         """
+        from jaxsight.profiles.folders import NoProfile
+        from jaxsight.profiles.space import NotAProfile
+
         loop = asyncio.get_running_loop()
 
         def progress(done: int, total: int) -> None:
@@ -98,6 +101,11 @@ class OpenProfiles:
 
 
 def _read(path: Path, root: Path, progress: Callable[[int, int], None]) -> OpenedProfile:
+    from jaxsight.profiles.folders import files_of
+    from jaxsight.profiles.profile import Share
+    from jaxsight.profiles.reading import read
+    from jaxsight.profiles.sources import ProfiledSources
+
     profile = read(files_of(path), progress)
     opened = OpenedProfile(profile, ProfiledSources(root, profile.taken))
     for place, share in profile.lines.items():

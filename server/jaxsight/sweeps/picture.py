@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Literal
 
 from jaxsight.sweeps.changes import changes
@@ -188,6 +187,8 @@ def svg(sweeps: Sequence[Sweep], figure: SweptFigure) -> str:
 
 
 def _element(shape: DrawnShape) -> str:
+    from html import escape  # its table of entities is large, and few sessions draw
+
     attributes = " ".join(f'{name}="{escape(value)}"' for name, value in shape.attributes.items())
     text = _escaped(shape.text)
     if text and shape.tag != "text":
@@ -196,6 +197,8 @@ def _element(shape: DrawnShape) -> str:
 
 
 def _escaped(text: str) -> str:
+    from html import escape
+
     return escape(visible(text))
 
 

@@ -69,6 +69,26 @@ def test_functions_called_by_the_traced_one() -> None:
     assert not any("train" in scope for scope in found)
 
 
+LOOP = """
+import jax.numpy as jnp
+
+def layer(x):
+    return jnp.sin(x)
+
+def f(x):
+    for _ in range(3):
+        x = layer(x)
+    return x + layer(x)
+"""
+
+
+def test_each_round_of_a_loop_is_in_the_function_that_it_calls() -> None:
+    traced = (made := lab(LOOP)).trace("f", x="f32[8]")
+    equations = made.ask(Lower(NEW, traced.id, "cpu")).equations
+    called = [(equation.primitive, equation.scope) for equation in equations]
+    assert called == [*[("sin", ("layer",))] * 4, ("add", ())]
+
+
 def test_equations_that_a_checkpoint_computes_again() -> None:
     found = scopes(PLAIN, "twice_differentiated", x="f32[8]")
     assert "sqrt" in found["<- twice/norm"]

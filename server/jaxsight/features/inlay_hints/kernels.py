@@ -40,9 +40,12 @@ _UPDATED = 3
 
 def hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the totals of each function, with what changed since its file was saved."""
-    for view in shown.views:
-        kernels = shown.kernels(view)
-        if kernels is None or (view.failed is not None and not view.supports_any()):
+    for traced in shown.views:
+        kernels = shown.kernels(traced)
+        if kernels is None:
+            continue
+        view = kernels.view  # of an older text than the trace, until the new one is compiled
+        if view.failed is not None and not view.supports_any():
             continue
         before, reply = shown.engine.programs.before(view), view.answer.reply
         difference = change(before, kernels.compiled) if before is not None else SAME

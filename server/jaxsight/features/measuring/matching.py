@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jaxsight.compiler.hlo import read
 from jaxsight.queries.memory import Measurement
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
@@ -54,6 +53,8 @@ class MatchedTimes:
 
 def matched(kernels: Kernels, measurement: Measurement) -> MatchedTimes:
     """Return measured times beside a function's kernels on the same target."""
+    from jaxsight.compiler.hlo import read  # 1 MiB, which a server without measurements saves
+
     times, target = measurement.times, measurement.target
 
     def lines(kernel: Kernel) -> list[int]:

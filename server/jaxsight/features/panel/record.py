@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
 from jaxsight.features import caveats
 from jaxsight.features.model import DocumentKind, Panel
-from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
 from jaxsight.figures.drawn import Drawn
 from jaxsight.figures.drawn_record import Json, as_json, drawn_record
 from jaxsight.source.text import Range
+
+if TYPE_CHECKING:
+    from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
 
 Locate = Callable[[Range | None], Json | None]
 """Returns `{"uri", "range"}` of a place in the panel's file; `None` where nobody shows it."""

@@ -8,7 +8,6 @@ from dataclasses import replace
 from jaxsight.features.findings import failures
 from jaxsight.features.model import VirtualText
 from jaxsight.features.named_function import compiled_function, question_of, traced_function
-from jaxsight.features.profiles import document as profile
 from jaxsight.features.proposals.assumptions import header
 from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels
@@ -46,6 +45,8 @@ async def show(
             says which.
     """
     if what == "profile":
+        from jaxsight.features.profiles import document as profile
+
         return profile.document(engine, path)
     if isinstance(what, SourceOptions) and is_program_file(path):
         return await source_of_file(engine, path, what, program)

@@ -23,7 +23,6 @@ from jaxsight.figures.drawn_record import Json
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.source.text import Position, Range
-from jaxsight.sweeps.table import FIGURES
 from jaxsight.wire.messages.requests import STYLES
 from jaxsight.workers.compilation.environments import ready
 
@@ -74,6 +73,8 @@ class Panels:
                 figure = str(others.get("figure", "temp"))
             case _:
                 raise JsonRpcInvalidParams(f"{SWEEP} takes a uri, a function and sizes")
+        from jaxsight.sweeps.table import FIGURES
+
         if figure not in FIGURES:
             raise JsonRpcInvalidParams(f"{SWEEP}: the figure is one of {', '.join(FIGURES)}")
         view = self._context.documents.view(uri)

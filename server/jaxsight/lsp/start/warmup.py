@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import linecache
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -83,3 +84,4 @@ async def warm_converter(protocol: LanguageServerProtocol, converter: Converter)
         await asyncio.sleep(0)
         response: Any = types.METHOD_TO_TYPES[method][1]
         json.dumps(converter.unstructure(response(id=0, result=answer)))
+    linecache.clearcache()  # attrs and cattrs put 2 MiB of generated methods there

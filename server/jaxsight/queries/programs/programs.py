@@ -217,9 +217,11 @@ class Programs:
         if isinstance(result.outcome, Trouble):
             self._memory.refused.put(key, (answer, result))
         elif self._traces.is_chosen(view):
+            last = self._memory.shown.get(key)
+            if last is not None and last[0] is answer and last[1] is result:
+                return  # a hover of what is known
             if not result.outcome.is_complete:
                 self._memory.until_kernels.put(key, result.outcome.seconds)
-            last = self._memory.shown.get(key)
             before = self.before(view)
             is_saved = self.is_saved(answer.question.path) or last is None
             is_newer = last is None or last[0] is not answer or last[1].target != result.target

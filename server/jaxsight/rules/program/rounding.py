@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import struct
 from collections.abc import Callable
+from functools import partial
 
 _HALF, _BITS = struct.Struct("e"), struct.Struct("I")
 _SINGLE = struct.Struct("f")
@@ -25,15 +25,15 @@ def rounded(number: float, dtype: str) -> float:
     return rounder(dtype)(number)
 
 
-def _single(number: float) -> float:
-    return ctypes.c_float(number).value
-
-
-def _half(number: float) -> float:
+def _packed(form: struct.Struct, number: float) -> float:
     try:
-        return float(_HALF.unpack(_HALF.pack(number))[0])
+        return float(form.unpack(form.pack(number))[0])
     except OverflowError:
         return math.copysign(math.inf, number)
+
+
+_single: Callable[[float], float] = partial(_packed, _SINGLE)
+_half: Callable[[float], float] = partial(_packed, _HALF)
 
 
 def _brain(number: float) -> float:

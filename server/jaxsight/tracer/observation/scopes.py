@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from types import CodeType, FrameType
 
@@ -121,12 +121,17 @@ class _Stacks:
         self._function = function
         self._roles: dict[int, tuple[_Role | None, CodeType]] = {}
         """By the address of the code, which is kept alive: hashing code takes long."""
+        self._same: dict[object, _Created] = {}
+        """By tracebacks, which are equal if their frames run the same instructions, as those of
+        layers in a loop. Not of methods: their modules differ."""
         self._kinds: dict[type, modules.ModuleKind] = {}
         self._paths: dict[tuple[int, int], modules.Steps | None] = {}
         self._variables: dict[tuple[int, int, int], str] = {}
         """Callers' names of modules, by address of the module, and by the caller's instruction."""
 
     def read(self, traceback: object, frame: FrameType | None) -> _Created:
+        if (same := self._same.get(traceback)) is not None:
+            return replace(same, traceback=traceback)
         frames: list[tuple[FrameType, _Role]] = []
         begins = -1
         while frame is not None:
@@ -143,7 +148,10 @@ class _Stacks:
             frame = frame.f_back
         inner = len(frames) - begins if begins >= 0 else 0
         outer, own = self._labels(list(reversed(frames)), inner)
-        return _Created(traceback, outer, own)
+        created = _Created(traceback, outer, own)
+        if not any(role.is_method for _, role in frames):
+            self._same[traceback] = created
+        return created
 
     def _labels(self, frames: list[tuple[FrameType, _Role]], inner: int) -> tuple[Scope, Scope]:
         """Return the labels of frames, outermost first, before and from index `inner`."""

@@ -16,9 +16,11 @@ import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from email.message import Message
-from email.parser import BytesHeaderParser
 from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from email.message import Message
 
 log = logging.getLogger(__name__)
 
@@ -159,6 +161,8 @@ class LocalServer:
         Raises:
             RefusedRequest: it is malformed, too long, or another page's.
         """
+        from email.parser import BytesHeaderParser  # 1 MiB, which few sessions need
+
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError as error:
