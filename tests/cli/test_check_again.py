@@ -43,6 +43,8 @@ def layer(x):
 def called(x):
     return jnp.dot(x, x)
 '''
+pytestmark = pytest.mark.slow
+
 FILES = {
     "model.py": MODEL,
     "helper.py": "def scale(x):\n    return 2 * x\n",

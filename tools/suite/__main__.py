@@ -225,18 +225,19 @@ def _conclude(outcomes: list[Outcome], started: float, complaints: Iterable[str]
 
 
 def _unmarked(part: Part, cases: Iterable[Case]) -> list[str]:
-    """Return the cases that are slow now, were slow before or are new, and are not marked so."""
+    """Return the cases that are slow now, were slow before, and are not marked so.
+
+    A busy machine makes others slow, too, so that one run says nothing.
+    """
     environment = newest() if part.environment == NEWEST else part.environment
     if environment != newest():
         return []  # marks say what is slow on the newest JAX
-    known = durations.read().get(environment, {})
     return [
         f"not marked slow: {case.seconds:.0f} s {case.name}"
         for case in sorted(cases, key=lambda case: -case.seconds)
         if case.seconds > durations.SLOW
         and not case.is_slow
-        # A busy machine makes others slow, too.
-        and (case.file not in known or durations.seconds(environment, case.name) > durations.SLOW)
+        and durations.seconds(environment, case.name) > durations.SLOW
     ][:MOST]
 
 
