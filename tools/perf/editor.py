@@ -203,11 +203,12 @@ class Editor:
 
     def hints_with(self, name: str, label: str) -> None:
         """Ask for the hints of a document until one of them has `label`."""
-        self.hints_until(name, lambda shown: label in shown)
+        self.hints_until(name, lambda line, shown: label in shown)
 
-    def hints_until(self, name: str, wanted: Callable[[str], bool]) -> None:
-        """Ask for the hints of a document until one is `wanted`: again whenever the server says
-        that there are new ones.
+    def hints_until(self, name: str, wanted: Callable[[int, str], bool]) -> None:
+        """Ask for the hints of a document until one is `wanted`, by its line and label.
+
+        They are asked for again whenever the server says that there are new ones.
         """
         refresh = "workspace/inlayHint/refresh"
         lines = self._texts[name].count("\n")
@@ -216,7 +217,7 @@ class Editor:
         while True:
             known = self._asked[refresh]
             hints = self.request("textDocument/inlayHint", params)
-            if any(wanted(str(hint["label"])) for hint in hints):
+            if any(wanted(hint["position"]["line"], str(hint["label"])) for hint in hints):
                 return
             while self._asked[refresh] == known:
                 self._take()

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from jaxsight import timeline
@@ -143,7 +144,7 @@ def _edits(root: Path, program: Program, runs: int) -> Iterator[Marks]:
             editor.initialize(settings={"target": "cpu"})
             editor.open(program.file, program.text)
             editor.hover(program.file, program.heading[4:])
-            editor.hints_until(program.file, _is_current)
+            editor.hints_until(program.file, partial(_is_current, program))
             editing = Editing(editor, program.file, program)
             for number in range(runs + _WARM_UPS):
                 own = _edit(editor, editing, program)
@@ -158,13 +159,14 @@ def _edit(editor: Editor, editing: Editing, program: Program) -> dict[str, int]:
     begin = time.perf_counter_ns()
     editing.edit_and_hover()
     hover = time.perf_counter_ns()
-    editor.hints_until(program.file, _is_current)
+    editor.hints_until(program.file, partial(_is_current, program))
     return {EDIT: begin, HOVER: hover, HINT: time.perf_counter_ns()}
 
 
-def _is_current(label: str) -> bool:
-    """Whether a hint shows the kernels of the text as it stands; it may be that it compiles."""
-    return label.startswith("▣") and "kernel" in label and "~" not in label
+def _is_current(program: Program, line: int, label: str) -> bool:
+    """Whether a hint shows the kernels of the function as it stands; others have some, too."""
+    above = program.text[: program.text.index(program.heading)].count("\n")
+    return line == above and label.startswith("▣") and "kernel" in label and "~" not in label
 
 
 def _read(file: Path) -> list[tuple[int, str]]:
