@@ -117,9 +117,10 @@ PARTS = (
     Part(
         "libraries", "search: functions of libraries as source", ("sourcerizer/test_libraries.py",)
     ),
+    # Python 3.11 and JAX 0.10: what private API of JAX, its messages and its jaxprs can break.
     Part(
-        "older-jax",
-        "Python 3.11 and JAX 0.10: what JAX's private API, messages and jaxprs can break",
+        "older-jax-commands",
+        "on JAX 0.10: commands, compilers, recordings, captured programs",
         (
             "cli",
             "compiler/distributed/test_collectives.py",
@@ -128,21 +129,30 @@ PARTS = (
             "compiler/test_compilers.py",
             "compiler/test_reach.py",
             "compiler/test_tiers.py",
-            "features",
-            "interpreters",
             "measuring",
-            "projects",
             "recording",
             "repro/test_call_tree.py",
             "repro/test_call_tree_errors.py",
             "repro/test_capture.py",
-            "rules/test_cases.py",
-            "sourcerizer",
-            "tracer/dry_runs",
-            "tracer/handlers",
-            "tracer/isolation",
-            "truth",
         ),
+        OLDER,
+    ),
+    Part(
+        "older-jax-features",
+        "on JAX 0.10: hovers, hints, fixes, rules",
+        ("features", "rules/test_cases.py"),
+        OLDER,
+    ),
+    Part(
+        "older-jax-source",
+        "on JAX 0.10: programs as source, inverses",
+        ("interpreters", "sourcerizer"),
+        OLDER,
+    ),
+    Part(
+        "older-jax-tracer",
+        "on JAX 0.10: tracers, projects, small modules",
+        ("projects", "tracer/dry_runs", "tracer/handlers", "tracer/isolation", "truth"),
         OLDER,
     ),
     Part(
