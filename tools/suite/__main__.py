@@ -252,7 +252,7 @@ def _list(as_json: bool) -> None:
         print(json.dumps([part.name for part in PARTS]))
         return
     for part in PARTS:
-        print(f"{part.name:<16}{part.environment:<14}{part.what}")
+        print(f"{part.name:<20}{part.environment:<12}{part.what}")
 
 
 def _targets() -> Iterator[str]:
