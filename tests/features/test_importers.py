@@ -138,6 +138,7 @@ class Project:
                 hover = await self.session.hover(self.main, ON_THE_DEFINITION)
                 assert hover is not None
                 if not hover.stale:
+                    assert numbers(hover.markdown), hover.markdown
                     return numbers(hover.markdown)
 
     def close(self) -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from tests.searches import SENTINELS, VARIABLE, part
 from tools.suite import digests, durations, parts, running
+from tools.suite.__main__ import jobs_of
 from tools.suite.digests import Tree, files, folders, touched
 from tools.suite.environments import Installation
 from tools.suite.ownership import EVERYTHING, owners
 from tools.suite.parts import NEWEST, PARTS, ROOT
-from tools.suite.results import Case, by_folder, line
+from tools.suite.results import Case, by_folder, line, of_pytest
 from tools.suite.running import Job, Outcome, Run, chunks
 from tools.suite.selection import Gate, Near, Traits
 
@@ -59,7 +60,7 @@ def test_every_tracked_path_of_a_program_has_tests() -> None:
         ("tests/corpora/nobody/loops.txt", {EVERYTHING}),
         ("tests/new_helper.py", {EVERYTHING}),
         ("vscode-extension/src/extension.ts", {"project", "vscode"}),
-        ("neovim/lua/jaxsight/init.lua", {"editors", "project"}),
+        ("neovim/lua/jaxsight/init.lua", {"editors", "project", "vscode"}),
         ("action/install.sh", {"project"}),
         ("LICENSE", set()),
         ("a-new-editor/plugin.json", {EVERYTHING}),
@@ -134,7 +135,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-TESTED = {"rules": "some", "features": "some"}
+TESTED = {"rules": ("some",), "features": ("some",)}
 
 
 @pytest.mark.parametrize(
@@ -157,6 +158,25 @@ def test_what_differs_from_what_passed_is_touched(
     file.write_text(file.read_text() + "\n" if file.is_file() else "x = 1\n")
     found = touched(TESTED, project)
     assert (found.own, found.imports) == (own, imports)
+
+
+def test_a_helper_touches_the_tests_that_import_it_through_others(project: Path) -> None:
+    tests = project / "tests"
+    (tests / "rules" / "helper.py").write_text("x = 1\n")
+    (tests / "rules" / "other.py").write_text("from tests.rules.helper import x\n")
+    (tests / "features" / "test_hover.py").write_text(
+        "from tests.rules.other import (\n    x,\n)\n"
+    )
+    tree = Tree(project)
+    rows = {name: tree.row(name) for name in ("rules", "features")}
+    digests.write("some", rows, tests / "passed.json")
+    assert touched(TESTED, project).own == set()
+    (tests / "rules" / "helper.py").write_text("x = 2\n")
+    assert touched(TESTED, project).own == {"rules", "features"}
+
+
+def test_a_package_passed_with_all_of_its_parts(project: Path) -> None:
+    assert touched({"rules": ("some", "other")}, project).own == {"rules"}
 
 
 def test_checks_of_the_code_touch_no_test(project: Path) -> None:
@@ -227,6 +247,38 @@ def test_a_test_that_ends_its_process_has_failed_and_the_others_run(
     assert outcome.is_bad
 
 
+def test_the_last_test_that_ends_its_process_has_failed_once(tmp_path: Path) -> None:
+    outcome = outcome_of(tmp_path, "import os\ndef test_a(): pass\ndef test_b(): os._exit(3)\n")
+    assert [case.outcome for case in outcome.cases] == ["passed", "failed"]
+    assert outcome.fault == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os\nos._exit(0)\n",
+        "import pytest\npytest.exit('enough', returncode=0)\n",
+        "import pytest\ndef test_a(): pytest.exit('enough', returncode=0)\ndef test_b(): pass\n",
+    ],
+)
+def test_a_process_that_ends_early_without_an_error_is_bad(tmp_path: Path, text: str) -> None:
+    assert outcome_of(tmp_path, text).is_bad
+
+
+def test_a_job_that_cannot_be_started_has_a_fault(tmp_path: Path) -> None:
+    job = Job("some", "no-such-environment", ())
+    installed = Installation((), tmp_path / "install.log")
+    (outcome,) = Run([job], installed, {}, tmp_path, workers=1).finish()
+    assert "could not be run" in outcome.fault
+
+
+def test_a_row_that_was_cut_is_no_case(tmp_path: Path) -> None:
+    log = tmp_path / "some.jsonl"
+    whole = '{"name": "tests/a/test_a.py::test_a", "outcome": "passed", "seconds": 1.0}'
+    log.write_text(f'{whole}\n{{"name": "tests/a/te\n{whole}\n')
+    assert len(of_pytest(log)) == 2
+
+
 def test_a_file_that_cannot_be_collected_has_failed(tmp_path: Path) -> None:
     outcome = outcome_of(tmp_path, "import nothing_of_this_name\n")
     assert outcome.is_bad
@@ -240,6 +292,13 @@ def test_jobs_hold_each_file_once_and_measuring_ones_apart() -> None:
     (alone,) = (job for job in jobs if job.is_alone)
     assert "tests/tracer/isolation/test_memory.py" in alone.files
     assert all(len(job.files) <= 3 for job in jobs if not job.is_alone)
+
+
+@pytest.mark.parametrize("each", [each for each in PARTS if each.is_quick], ids=lambda e: e.name)
+def test_a_quick_part_leaves_slow_tests_out(each: parts.Part) -> None:
+    for job in jobs_of(each):
+        last = len(job.options) - 1 - job.options[::-1].index("-m")  # the one that pytest reads
+        assert job.options[last + 1] == "not slow and not alone"
 
 
 def test_durations_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -6,16 +6,17 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from tools.suite import digests, durations
-from tools.suite.environments import Installation, cache, missing, needs, newest
+from tools.suite.environments import Installation, cache_folder, missing, needs, newest
 from tools.suite.parts import (
     NEWEST,
     NOTEBOOKS,
-    OLDEST,
     PANEL,
     PARTS,
     SMOKE,
@@ -26,7 +27,7 @@ from tools.suite.parts import (
     named,
     tested,
 )
-from tools.suite.results import ERROR, FAILED, MOST, Case, by_folder, line, of_pytest
+from tools.suite.results import ERROR, FAILED, MOST, PASSED, Case, by_folder, line, of_pytest
 from tools.suite.running import REPORTS, Job, Outcome, Run, chunks
 
 CACHE = "JAXSIGHT_TEST_CACHE"
@@ -34,6 +35,10 @@ SEARCH = "JAXSIGHT_SEARCH"
 
 
 def main() -> int:
+    # Whatever ends the run ends its tests, which are in sessions of their own.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` does
+            signal.signal(number, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="python -m tools.suite", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("gate", help="what a change can break")
@@ -81,13 +86,22 @@ def _gate() -> int:
         and (part.environment == PANEL or {path.split("/")[0] for path in part.paths} & touched)
     ]
     for part in whole:
-        jobs += [] if _is_missing(part.name, part.environment) else _jobs(part)
-    run = {part.environment for part in whole}
+        jobs += [] if _is_missing(part.name, part.environment) else jobs_of(part)
+    held = {file for part in whole for file in files(part)}
     for environment, paths in SMOKE.items():
-        if environment not in run and not _is_missing("smoke run", environment):
+        if not held >= {f"tests/{path}" for path in paths} and not _is_missing(
+            "smoke run", environment
+        ):
             jobs.append(_smoke(environment, paths))
     outcomes = _run("gate", jobs, {SEARCH: "sentinels"})
+    for outcome in outcomes:
+        if outcome.job.name.startswith("smoke-") and not _ran(outcome.cases):
+            outcome.fault = outcome.fault or "a smoke run without tests"
     return _conclude(outcomes, started)
+
+
+def _ran(cases: Iterable[Case]) -> bool:
+    return any(case.outcome == PASSED for case in cases)
 
 
 def _is_missing(what: str, environment: str) -> bool:
@@ -104,6 +118,8 @@ def _touched() -> int:
     near = ("--near", ",".join(sorted(touched.own)), ",".join(sorted(touched.imports)))
     folders = touched.own | touched.imports
     jobs = [*_newest(near, touched.own, folders)]
+    if not jobs:
+        return 0
     return _conclude(_run("touched", jobs, {SEARCH: "sentinels"}), started)
 
 
@@ -135,33 +151,43 @@ def _all(parts: list[Part]) -> int:
     """Run parts, one after the other; one that passes writes down what it passed with."""
     started = time.monotonic()
     outcomes: list[Outcome] = []
+    left_out: list[str] = []
     for part in parts:
         if part.environment != NEWEST and _is_missing(part.name, part.environment):
+            left_out.append(f"not run: {part.name}")
             continue
         before = digests.Tree()
         rows = {name: before.row(name) for name in sorted(before.packages)}
         begun = time.monotonic()
         print(f"--- {part.name}: {part.what}", flush=True)
-        mine = _run(part.name, [*_jobs(part)], {SEARCH: "all"})
+        mine = _run(part.name, [*jobs_of(part)], {SEARCH: "all"})
         cases = [case for outcome in mine for case in outcome.cases]
         print(f"{part.name}: {line(cases, time.monotonic() - begun)}", flush=True)
-        if not any(outcome.is_bad for outcome in mine) and not _unmarked(part, cases):
+        # Rows say what the newest JAX passed, which not every machine has.
+        is_newest = part.environment != NEWEST or newest() == NEWEST
+        if any(outcome.is_bad for outcome in mine) or _unmarked(part, cases) or not _ran(cases):
+            print(f"{part.name}: not written down as passed")
+        elif is_newest:
             _write(part, rows)
         outcomes += mine
-    return _conclude(outcomes, started, [*_all_unmarked(parts, outcomes)])
+    if len(parts) == len(PARTS):  # of all, what this machine can have
+        print(*left_out, sep="\n")
+        left_out = []
+    return _conclude(outcomes, started, [*left_out, *_all_unmarked(parts, outcomes)])
 
 
 def _write(part: Part, rows: dict[str, digests.Row]) -> None:
     """Write down what the packages of a part passed with, if they are still the same."""
     after = digests.Tree()
     packages = {path.partition("/")[0] for path in part.paths}
-    digests.write(
-        part.name,
-        {name: rows[name] for name in packages if name in rows and rows[name] == after.row(name)},
-    )
+    same = {name for name in packages if name in rows and rows[name] == after.row(name)}
+    if changed := packages - same:
+        print(f"{part.name}: changed while it ran: {', '.join(sorted(changed))}")
+    digests.write(part.name, {name: rows[name] for name in same})
 
 
-def _jobs(part: Part) -> Iterator[Job]:
+def jobs_of(part: Part) -> Iterator[Job]:
+    """Yield the jobs of a part of all tests."""
     if part.environment == PANEL:
         yield Job(part.name, PANEL, (), seconds=20)
         return
@@ -178,21 +204,20 @@ def _jobs(part: Part) -> Iterator[Job]:
         times = durations.of(environment, file)
         return times.quick if part.is_quick else times.seconds
 
-    for job in chunks(part.name, environment, files(part), options, expected):
+    for job in chunks(part.name, environment, files(part), (), expected):
         if not (part.is_quick and job.is_alone):
-            yield job
+            # Of two `-m`, pytest reads the last.
+            yield replace(job, options=(*job.options, *options))
 
 
 def _run(name: str, jobs: list[Job], extra: dict[str, str]) -> list[Outcome]:
     reports = REPORTS / name
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir(parents=True)
-    wanted = sorted({job.environment for job in jobs}, key=lambda name: name != newest())
-    if OLDEST not in wanted and newest() in wanted:
-        wanted.insert(0, OLDEST)  # the other Python of some tests
+    wanted = sorted({job.environment for job in jobs}, key=lambda name: (name != newest(), name))
     installation = Installation(wanted, reports / "install.log")
     installation.start()
-    variables = {CACHE: os.environ.get(CACHE) or str(cache()), **extra}
+    variables = {CACHE: os.environ.get(CACHE) or str(cache_folder()), **extra}
     run = Run(jobs, installation, variables, reports, int(os.environ.get("WORKERS", "2")))
     outcomes = run.finish()
     if any(installation.has_failed(name) for name in wanted):
@@ -225,19 +250,23 @@ def _conclude(outcomes: list[Outcome], started: float, complaints: Iterable[str]
 
 
 def _unmarked(part: Part, cases: Iterable[Case]) -> list[str]:
-    """Return the cases that are slow now, were slow before, and are not marked so.
+    """Return the cases that are slow now, were slow before or are new, and are not marked so.
 
-    A busy machine makes others slow, too, so that one run says nothing.
+    A busy machine makes others slow, too, so that one run says nothing of those that are known.
     """
     environment = newest() if part.environment == NEWEST else part.environment
     if environment != newest():
         return []  # marks say what is slow on the newest JAX
+    known = durations.read().get(environment, {})
     return [
         f"not marked slow: {case.seconds:.0f} s {case.name}"
         for case in sorted(cases, key=lambda case: -case.seconds)
         if case.seconds > durations.SLOW
         and not case.is_slow
-        and durations.seconds(environment, case.name) > durations.SLOW
+        and (
+            durations.seconds(environment, case.name) > durations.SLOW
+            or (known and case.file not in known)
+        )
     ][:MOST]
 
 

@@ -7,8 +7,10 @@ files (sources and tests), and of the files of all that it *imports*. What diffe
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import re
 import subprocess
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -24,6 +26,7 @@ PASSED = ROOT / "tests" / "passed.json"
 
 _BY_NAME = {"workers": {"tracer", "repro"}}
 """Packages that start others as processes, by name."""
+_IMPORT = re.compile(r"^ *from ((?:tests|tools)[.\w]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 _LENGTH = 16
 """Hexadecimal digits of a digest: 64 bits, where a row has one rival, its successor."""
 
@@ -61,9 +64,39 @@ class Tree:
         names = folders(self._root)
         by_owner: dict[str, list[str]] = {}
         for path in files(self._root):
-            for owner in owners(path, names):
+            for owner in self._with_users(owners(path, names), path):
                 by_owner.setdefault(owner, []).append(path)
         return by_owner
+
+    def _with_users(self, owned_by: frozenset[str], path: str) -> Iterable[str]:
+        """Return whose a path is, and whose tests import it (`from tests.vscode.window import`)."""
+        if not path.startswith(("tests/", "tools/")) or EVERYTHING in owned_by:
+            return owned_by
+        module = ".".join(path.removesuffix(".py").removesuffix("/__init__").split("/"))
+        return owned_by | self._users.get(module, frozenset())
+
+    @cached_property
+    def _users(self) -> dict[str, frozenset[str]]:
+        """The folders of tests that import each module of tests or tools, through others too."""
+        used: dict[str, set[str]] = {}
+        tests = folders(self._root)
+        for path in files(self._root):
+            if path.startswith(("tests/", "tools/")) and path.endswith(".py"):
+                module = ".".join(path.removesuffix(".py").removesuffix("/__init__").split("/"))
+                text = (self._root / path).read_text(encoding="utf-8")
+                for base, names in _IMPORT.findall(text):
+                    for name in ("", *re.findall(r"\w+", names)):
+                        used.setdefault(f"{base}.{name}" if name else base, set()).add(module)
+        found: dict[str, frozenset[str]] = {}
+        for module in used:
+            waiting, reached_by = [module], set[str]()
+            while waiting:
+                for user in used.get(waiting.pop(), set()) - reached_by:
+                    reached_by.add(user)
+                    waiting.append(user)
+            users = {user.split(".")[1] for user in reached_by if user.startswith("tests.")}
+            found[module] = frozenset(users & tests)
+        return found
 
     @cached_property
     def _own(self) -> dict[str, str]:
@@ -110,7 +143,7 @@ def _joined(*parts: str) -> str:
 
 def read(file: Path = PASSED) -> dict[str, dict[str, Row]]:
     """Return the rows of each part, by package."""
-    if not file.is_file():
+    if not file.is_file() or not file.stat().st_size:
         return {}
     parts = json.loads(file.read_text(encoding="utf-8"))
     return {
@@ -121,7 +154,12 @@ def read(file: Path = PASSED) -> dict[str, dict[str, Row]]:
 
 def write(part: str, rows: Mapping[str, Row], file: Path = PASSED) -> None:
     """Write the rows of a part in place of its earlier ones."""
-    parts = {**read(file), part: rows}
+    with file.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # parts may end at the same time
+        _write({**read(file), part: rows}, file)
+
+
+def _write(parts: Mapping[str, Mapping[str, Row]], file: Path) -> None:
     lines = []
     for name in sorted(parts):
         inside = ",\n".join(
@@ -143,19 +181,20 @@ class Touched:
     """Packages of which only what they import differs."""
 
 
-def touched(tested: Mapping[str, str], root: Path = ROOT) -> Touched:
+def touched(tested: Mapping[str, Iterable[str]], root: Path = ROOT) -> Touched:
     """Return what differs from what passed.
 
     Args:
-        tested: The part that has all tests of each package, by package.
+        tested: The parts that together have all tests of each package, by package.
         root: Of the repository.
     """
     tree, passed = Tree(root), read(root / "tests" / "passed.json")
     own, imports = set[str](), set[str]()
-    for package, part in tested.items():
-        now, before = tree.row(package), passed.get(part, {}).get(package)
-        if before is None or before.own != now.own:
+    for package, parts in tested.items():
+        now = tree.row(package)
+        before = [passed.get(part, {}).get(package) for part in parts]
+        if any(row is None or row.own != now.own for row in before):
             own.add(package)
-        elif before.imports != now.imports:
+        elif any(row != now for row in before):
             imports.add(package)
     return Touched(frozenset(own), frozenset(imports))

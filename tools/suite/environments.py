@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tools.suite.digests import Tree
@@ -26,8 +30,11 @@ from tools.suite.parts import (
 VENVS = ROOT / ".venvs"
 IS_LINUX = sys.platform == "linux"
 
+_DEBIAN = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _CACHES = 3
 """Folders that are kept, of up to 512 MiB: those of `main`, a branch and one before."""
+_IN_USE = 24 * 3600
+"""Seconds for which no run that uses a folder is taken to last."""
 
 _PYTHONS = {
     NEWEST: ("3.12", "3.13"),
@@ -58,10 +65,13 @@ def needs(environment: str) -> Needs:
             # Nothing else than Linux has a compiler for an H100, or the editors of the tests.
             linux = (f".venvs/compilers/.{environment}", ".venvs/neovim/.installed")
             editors = (".venvs/servers/.installed",)
-            return Needs((own, *(linux + editors if IS_LINUX else ())), ("page", "emacs"))
+            return Needs(
+                (own, *_beside(), *(linux + editors if IS_LINUX else ())), ("page", "emacs")
+            )
         case "vscode":
             return Needs(
-                (own, ".venvs/servers/.installed", ".venvs/code-server/.installed"),
+                # The server that VS Code starts traces with the newest JAX, and with another.
+                (own, *needs(newest()).first, ".venvs/code-server/.installed"),
                 ("vsix", "chromium"),
             )
         case "panel":
@@ -70,6 +80,16 @@ def needs(environment: str) -> Needs:
             return Needs((own,))
 
 
+def _beside() -> Iterator[str]:
+    """Yield what some tests start besides their own environment, and are skipped without."""
+    # Another Python and other JAX (`tests/workers`, `tests/cli/test_upgrade.py`), and ruff.
+    for name in (OLDER, OLDEST):
+        if not missing(name):
+            yield f".venvs/{name}/.installed"
+    yield ".venvs/lint/.installed"
+
+
+@cache
 def has_python(*versions: str) -> bool:
     """Return whether this machine has one of some versions of Python."""
     found = subprocess.run(
@@ -82,7 +102,7 @@ def missing(environment: str) -> str:
     """Return why this machine cannot have an environment, or nothing."""
     if environment == VSCODE and not IS_LINUX:
         return "Chromium and code-server are installed on Linux alone"
-    if environment == PYTHON_314 and shutil.which("apt-get"):
+    if environment == PYTHON_314 and shutil.which("apt-get") and _DEBIAN.exists():
         return ""  # Debian's is unpacked
     versions = _PYTHONS.get(environment, ())
     if versions and not has_python(*versions):
@@ -93,6 +113,15 @@ def missing(environment: str) -> str:
 def newest() -> str:
     """Return the environment with the newest JAX that this machine can have."""
     return OLDER if missing(NEWEST) else NEWEST
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Keep other runs of the same checkout from making the same environments."""
+    VENVS.mkdir(exist_ok=True)
+    with (VENVS / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class Installation(threading.Thread):
@@ -109,11 +138,16 @@ class Installation(threading.Thread):
     def run(self) -> None:
         """Make the environments one after the other, each with as many processes as help."""
         for name in self._wanted:
-            targets = needs(name)
-            # Not side by side: two calls of `make` would make the same environment twice.
-            made = self._make(targets.first, jobs=4) and self._make(targets.then, jobs=1)
-            self._failed[name] = not made
-            self._done[name].set()
+            made = False
+            try:
+                targets = needs(name)
+                # Not side by side: two calls of `make` would make the same environment twice.
+                with _alone():
+                    made = self._make(targets.first, jobs=4) and self._make(targets.then, jobs=1)
+            finally:
+                # Whatever happens, jobs that wait for it go on.
+                self._failed[name] = not made
+                self._done[name].set()
 
     def _make(self, targets: Sequence[str], jobs: int) -> bool:
         if not targets:
@@ -137,7 +171,7 @@ def python(environment: str) -> Path:
     return VENVS / environment / "bin" / "python"
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """Return the folder that keeps what tests compiled for the next run.
 
     An entry is named after all that its program depends on, but not after the code that read it. So
@@ -148,9 +182,11 @@ def cache() -> Path:
     own = top / f"{row.own}-{row.imports}"
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
     own.touch()
-    by_age = sorted(top.iterdir(), key=lambda folder: folder.stat().st_mtime)
-    for old in by_age[:-_CACHES]:
-        shutil.rmtree(old, ignore_errors=True)
+    with suppress(FileNotFoundError):  # another run removes them, too
+        by_age = sorted(top.iterdir(), key=lambda folder: folder.stat().st_mtime)
+        for old in by_age[:-_CACHES]:
+            if time.time() - old.stat().st_mtime > _IN_USE:
+                shutil.rmtree(old, ignore_errors=True)
     return own
 
 

@@ -254,14 +254,13 @@ def _is_in(file: str, path: str) -> bool:
     return file == path or file.startswith(f"{path}/")
 
 
-def tested() -> dict[str, str]:
-    """Return the part that has the tests of each folder with the newest of what they run on."""
-    parts: dict[str, str] = {}
+def tested() -> dict[str, tuple[str, ...]]:
+    """Return the parts that together have all tests of each folder, on the newest they run on."""
+    parts: dict[str, tuple[str, ...]] = {}
     for part in PARTS:
-        if part.environment in (NEWEST, VSCODE):
-            for path in part.paths:
-                if "/" not in path:
-                    parts[path] = part.name
+        if part.environment in (NEWEST, NOTEBOOKS, TABLES, VSCODE):
+            for folder in {path.partition("/")[0] for path in part.paths}:
+                parts[folder] = (*parts.get(folder, ()), part.name)
     return parts
 
 

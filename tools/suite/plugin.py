@@ -81,6 +81,7 @@ class _Log:
         self._now = path.with_suffix(".now")
         self._slow = set[str]()
         self._parts: dict[str, list[pytest.TestReport]] = {}
+        self._written = set[str]()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
@@ -91,7 +92,7 @@ class _Log:
         self._now.write_text(nodeid, encoding="utf-8")
 
     def pytest_runtest_logfinish(self) -> None:
-        self._now.unlink()
+        self._now.unlink(missing_ok=True)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         parts = self._parts.setdefault(report.nodeid, [])
@@ -100,11 +101,17 @@ class _Log:
             self._write(report.nodeid, _outcome(parts), sum(part.duration for part in parts))
             del self._parts[report.nodeid]
 
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        # A process that ends in another way than pytest's leaves no such file.
+        left = [item.nodeid for item in session.items if item.nodeid not in self._written]
+        self._path.with_suffix(".left").write_text("\n".join(left), encoding="utf-8")
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self._write(report.nodeid, ERROR, 0.0)
 
     def _write(self, name: str, outcome: str, seconds: float) -> None:
+        self._written.add(name)
         row = {
             "name": name,
             "outcome": outcome,

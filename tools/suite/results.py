@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -41,8 +42,11 @@ def of_pytest(log: Path) -> list[Case]:
     """Return the cases of a log that `tools.suite.plugin` wrote, also of a run that died."""
     if not log.is_file():
         return []
-    rows = (line for line in log.read_text(encoding="utf-8").splitlines() if line.endswith("}"))
-    return [Case(**json.loads(row)) for row in rows]
+    cases = []
+    for row in log.read_text(encoding="utf-8").splitlines():
+        with suppress(ValueError):  # of a process that ended while it wrote
+            cases.append(Case(**json.loads(row)))
+    return cases
 
 
 def of_node(report: Path) -> list[Case]:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -118,11 +119,13 @@ class Run:
         reports: Path,
         workers: int,
     ) -> None:
-        self._waiting = sorted(jobs, key=lambda job: -job.seconds)
+        self._jobs = [*jobs]
+        self._waiting = sorted(self._jobs, key=lambda job: -job.seconds)
         self._installation = installation
         self._extra = extra
         self._reports = reports
         self._lock = threading.Condition()
+        self._starting = threading.Lock()
         self._alone = False
         self._count, self._begun = len(self._waiting), 0
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -139,16 +142,23 @@ class Run:
                 while thread.is_alive():
                     thread.join(1.0)
         except KeyboardInterrupt:
-            self._stopped = True
-            for process in [*self._processes.values()]:
-                _end(process)
+            with self._starting:
+                self._stopped = True
+                for process in [*self._processes.values()]:
+                    _end(process)
             raise
-        return self.outcomes
+        ran = {id(outcome.job) for outcome in self.outcomes}
+        lost = [Outcome(job, fault="it was not run") for job in self._jobs if id(job) not in ran]
+        return [*self.outcomes, *lost]
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
             started = time.monotonic()
-            outcome = self._done(job)
+            try:
+                outcome = self._done(job)
+            except Exception as error:  # noqa: BLE001 - a job without an outcome would have passed
+                traceback.print_exc()
+                outcome = Outcome(job, fault=f"it could not be run: {error!r}")
             outcome.seconds = time.monotonic() - started
             with self._lock:
                 self.outcomes.append(outcome)
@@ -189,18 +199,26 @@ class Run:
     def _pytest(self, job: Job) -> Outcome:
         log = self._reports / f"{job.name}.jsonl"
         finished, output = log.with_suffix(".finished"), log.with_suffix(".log")
+        now, left = log.with_suffix(".now"), log.with_suffix(".left")
         command = [
             str(python(job.environment)),
             *("-m", "pytest", "-q", "-p", "tools.suite.plugin", f"--log={log}"),
-            *("--durations=5", "--durations-min=5", f"--environment={job.environment}"),
+            *("-rs", "--durations=5", "--durations-min=5", f"--environment={job.environment}"),
             *job.options,
             *job.files,
         ]
         outcome = Outcome(job)
         for _ in range(_STARTS):
+            now.unlink(missing_ok=True)
+            left.unlink(missing_ok=True)
             status = self._run(job, command, output)
             outcome.cases = of_pytest(log)
-            if status in (0, 1, _NO_TESTS) and not self._died(log):
+            if self._stopped:
+                outcome.fault = "the run was stopped"
+                return outcome
+            if status in (0, 1, _NO_TESTS) and left.is_file() and not self._died(log):
+                if not_run := left.read_text(encoding="utf-8"):
+                    outcome.fault = f"tests were not run: {not_run}"
                 return outcome
             # The process ended in the middle: the test that ran has failed, and the others go on.
             running = self._died(log)
@@ -210,7 +228,10 @@ class Run:
             print(f"{job.name}: {running} ended its process ({_said(status)})", flush=True)
             done = [*outcome.cases, Case(running, FAILED, 0.0)]
             with log.open("a", encoding="utf-8") as more:
-                more.write(f'{{"name": {_json(running)}, "outcome": "{FAILED}", "seconds": 0.0}}\n')
+                # What was being written when the process ended has no end of its line.
+                more.write(
+                    f'\n{{"name": {_json(running)}, "outcome": "{FAILED}", "seconds": 0.0}}\n'
+                )
             finished.write_text("\n".join(case.name for case in done), encoding="utf-8")
             command = [*command, f"--without={finished}"]
             outcome.cases = of_pytest(log)
@@ -225,7 +246,10 @@ class Run:
     def _run(self, job: Job, command: Sequence[str], output: Path) -> int:
         environment = {**os.environ, **variables(job.environment), **self._extra}
         limit = _PATIENCE + _FACTOR * job.seconds
-        with output.open("ab") as printed:
+        environment.pop("PYTEST_ADDOPTS", None)  # what is left out would count as passed
+        with output.open("ab") as printed, self._starting:
+            if self._stopped:
+                return -signal.SIGINT
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -235,11 +259,12 @@ class Run:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._processes[process.pid] = process
+            self._processes[process.pid] = process
         try:
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
             status = -signal.SIGKILL
+            print(f"{job.name}: ended after {limit:.0f} s", flush=True)
         finally:
             _end(process)
             del self._processes[process.pid]
@@ -255,7 +280,9 @@ class Run:
         path = f'export PATH="{VENVS / "node" / "bin"}:$PATH"; cd vscode-extension/panel && '
         status = self._run(job, ["bash", "-c", path + script], self._reports / f"{job.name}.log")
         cases = of_node(report)
-        return Outcome(job, cases, fault="" if cases else f"node ended with {_said(status)}")
+        says_why = any(case.outcome in (FAILED, ERROR) for case in cases)
+        is_told = cases and (status == 0 or says_why)
+        return Outcome(job, cases, fault="" if is_told else f"node ended with {_said(status)}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
