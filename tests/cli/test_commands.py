@@ -790,6 +790,7 @@ FIXED = FIXABLE.replace(
 )
 
 
+@pytest.mark.slow
 def test_check_fixes_what_is_proved_and_leaves_the_rest(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_bytes(FIXABLE.replace("\n", "\r\n").encode())

@@ -102,6 +102,7 @@ print(lowered.as_text())
 """
 
 
+@pytest.mark.slow
 def test_program_for_several_devices_is_written_with_as_many(tmp_path: Path) -> None:
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4"}
     program = subprocess.run(

@@ -198,6 +198,7 @@ def test_a_python_that_cannot_create_environments_is_told(
     assert sorted(each.name for each in home.iterdir()) == ["cuda-0.12.0-py3.14.lock", "python3.14"]
 
 
+@pytest.mark.slow
 def test_an_index_that_is_not_reached_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")

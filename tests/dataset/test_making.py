@@ -154,6 +154,7 @@ def test_stablehlo_that_calls_lapack_runs_in_another_process(records: dict[str, 
     assert records["linear algebra"]["row"]["validation"]["stablehlo"] == "passed"
 
 
+@pytest.mark.slow
 def test_stablehlo_has_to_be_what_the_results_are_of() -> None:
     program = changed(LAST, PRODUCT)
     with WorkerProcess(sys.executable) as first, WorkerProcess(sys.executable) as second:
@@ -208,6 +209,7 @@ def test_a_row_says_what_became_of_a_program(records: dict[str, Any]) -> None:
     assert folder not in json.dumps(row)
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_replaced() -> None:
     source = changed("return jnp.sum(", "import time; time.sleep(60)\n    return jnp.sum(")
     with WorkerProcess(sys.executable, seconds=8.0) as worker:

@@ -63,6 +63,7 @@ def compared(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.slow
 def test_programs_are_compiled_run_profiled_and_compared(tmp_path: Path) -> None:
     file, results = tmp_path / "programs.py", tmp_path / "results.json"
     file.write_text(PROGRAMS)

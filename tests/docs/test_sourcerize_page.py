@@ -24,6 +24,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", SHOWN)
 def test_text_on_the_page_is_what_is_written(command: str) -> None:
     ran = [sys.executable, "-m", *command.split()]

@@ -97,6 +97,7 @@ def waiting(x, p):
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 async def test_panel_says_what_values_decide_of_the_launches(tmp_path: Path) -> None:
     uri = (tmp_path / "waiting.py").as_uri()
@@ -254,6 +255,7 @@ def described(drawn: dict[str, Any], kernel: dict[str, Any]) -> tuple[str, ...]:
     return tuple(part for title in titles for part in title.split(" › "))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 async def test_kernels_of_a_training_step_are_grouped_by_halves_layers_and_calls(
     tmp_path: Path,

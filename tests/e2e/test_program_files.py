@@ -23,6 +23,7 @@ module @jit_f {
 """
 
 
+@pytest.mark.slow
 async def test_program_file_is_shown_as_source(tmp_path: Path) -> None:
     file = tmp_path / "f.mlir"
     file.write_text(PROGRAM)
@@ -52,6 +53,7 @@ async def test_program_file_is_shown_as_source(tmp_path: Path) -> None:
         assert "cannot read the program" in said
 
 
+@pytest.mark.slow
 async def test_lines_of_source_are_linked_to_lines_of_the_program_and_follow_edits(
     tmp_path: Path,
 ) -> None:

@@ -144,6 +144,7 @@ def folders() -> set[Path]:
     return set(kept.iterdir()) if kept.is_dir() else set()
 
 
+@pytest.mark.slow
 async def test_a_failing_function_becomes_a_document(tmp_path: Path) -> None:
     async with editing(tmp_path, MODEL) as (editor, uri):
         (action,) = await editor.code_actions(uri, span(10, 4, 8), only=KIND)
@@ -190,6 +191,7 @@ async def test_a_repro_is_reduced_when_that_is_chosen(tmp_path: Path) -> None:
         assert any(re.fullmatch(r"1 equation left, \d+ candidates tried", each) for each in reports)
 
 
+@pytest.mark.slow
 async def test_a_function_without_a_failure_has_no_repro(tmp_path: Path) -> None:
     before = folders()
     async with editing(tmp_path, MODEL) as (editor, uri):
@@ -216,6 +218,7 @@ async def test_the_action_is_offered_on_names_and_on_errors(tmp_path: Path) -> N
         assert action.title == "Extract repro of fine"
 
 
+@pytest.mark.slow
 async def test_cancelling_leaves_nothing_behind(tmp_path: Path) -> None:
     before = folders()
     async with editing(tmp_path, ENDLESS) as (editor, uri):
@@ -232,6 +235,7 @@ async def test_cancelling_leaves_nothing_behind(tmp_path: Path) -> None:
     assert folders() == before
 
 
+@pytest.mark.slow
 async def test_a_cancelled_request_leaves_nothing_behind(tmp_path: Path) -> None:
     async with editing(tmp_path, ENDLESS) as (editor, uri):
         params = types.ExecuteCommandParams(EXTRACT, [uri, "endless"])
@@ -247,6 +251,7 @@ async def test_a_cancelled_request_leaves_nothing_behind(tmp_path: Path) -> None
         assert alive == []
 
 
+@pytest.mark.slow
 async def test_the_end_of_the_server_ends_an_extraction(tmp_path: Path) -> None:
     async with editing(tmp_path, ENDLESS) as (editor, uri):
         extracting = asyncio.create_task(editor.execute(EXTRACT, uri, "endless"))
@@ -264,6 +269,7 @@ async def test_code_of_an_untrusted_folder_does_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "started").exists()
 
 
+@pytest.mark.slow
 async def test_other_clients_do_not_wait_and_get_a_file(tmp_path: Path) -> None:
     async with started(SERVER) as editor:
         await editor.introduce("Emacs 30.1", tmp_path)

@@ -173,6 +173,7 @@ async def test_a_stopped_run_leaves_no_process(tmp_path: Path, way: str) -> None
     assert alive == []
 
 
+@pytest.mark.slow
 async def test_the_test_of_a_file_is_run_before_others(tmp_path: Path) -> None:
     files = {"model.py": MODEL, "train.py": TRAIN, "model_test.py": TEST}
     async with editing(tmp_path, files) as (editor, uri):
@@ -185,6 +186,7 @@ async def test_the_test_of_a_file_is_run_before_others(tmp_path: Path) -> None:
         assert not (tmp_path / "started").exists()
 
 
+@pytest.mark.slow
 async def test_tests_have_a_lens_for_what_they_import(tmp_path: Path) -> None:
     files = {"model.py": MODEL, "model_test.py": TEST}
     async with editing(tmp_path, files, "model_test.py") as (editor, uri):

@@ -311,6 +311,7 @@ async def test_a_hover_traces_only_what_comes_to_its_place(editing: Session, fil
     editing.close(file)
 
 
+@pytest.mark.slow
 async def test_restarting_traces_again(editing: Session, file: str) -> None:
     editing.open(file, SOURCE)
     await trace_id(editing, file)

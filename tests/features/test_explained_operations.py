@@ -51,6 +51,7 @@ def primitives() -> list[str]:
     return ran.stdout.split()
 
 
+@pytest.mark.slow
 def test_each_primitive_that_jax_registers_is_explained(primitives: list[str]) -> None:
     assert len(primitives) > 400
     assert [name for name in primitives if explained(JAXPR, name) is None] == []

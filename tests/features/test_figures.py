@@ -28,6 +28,7 @@ def bare(x):
 TYPES = "double(x: f32[3,4]) -> f32[3,4]"
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_figures_are_diagnostics_where_the_settings_say_so(tmp_path: Path) -> None:
     path = str(tmp_path / "model.py")

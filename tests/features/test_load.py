@@ -90,6 +90,7 @@ async def _hover(session: Session, path: str, text: str, word: str) -> str:
     return hover.markdown
 
 
+@pytest.mark.slow
 async def test_what_holds_the_tracer_is_named_with_its_time_and_how_to_stop_it(
     session: Session, project: Path
 ) -> None:
@@ -184,6 +185,7 @@ async def test_a_trace_that_waits_behind_many_documents_is_asked_first(
         session.close(path)
 
 
+@pytest.mark.slow
 async def test_few_texts_of_a_function_are_remembered(session: Session, project: Path) -> None:
     path = str(project / "edited.py")
     session.open(path, SANE)

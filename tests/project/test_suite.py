@@ -229,6 +229,7 @@ def outcome_of(folder: Path, text: str) -> Outcome:
     return outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "dies",
     ["os._exit(0)", "os._exit(1)", "os.kill(os.getpid(), signal.SIGKILL)"],

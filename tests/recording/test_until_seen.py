@@ -248,6 +248,7 @@ def test_cells_of_a_notebook_are_run(tmp_path: Path) -> None:
     assert {file for file, _ in recorded_file.read(tmp_path)} == {"train.ipynb"}
 
 
+@pytest.mark.slow
 def test_what_was_seen_until_the_time_limit_is_kept(tmp_path: Path) -> None:
     text = (
         FUNCTIONS + "\n\ndef unused(x):\n    return jnp.sin(x)\n\n\nrun_all()\nwhile True: pass\n"

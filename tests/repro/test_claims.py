@@ -35,6 +35,7 @@ CLAIM
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "headline", "line"),
     [

@@ -44,6 +44,7 @@ def test_a_size_is_passed_as_an_argument() -> None:
     assert found.largest == ()
 
 
+@pytest.mark.slow
 def test_each_size_is_run_where_the_device_is_here() -> None:
     def repeated(x: jax.Array, n: int) -> jax.Array:
         for _ in range(n):

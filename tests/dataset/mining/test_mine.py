@@ -50,6 +50,7 @@ def rows(mined: Path) -> dict[str, dict[str, Any]]:
     return {row["template"].removeprefix("waves.filters."): row for row in read_rows(mined / "out")}
 
 
+@pytest.mark.slow
 def test_each_kind_of_example_inputs_makes_a_row(rows: dict[str, Any]) -> None:
     assert {name: row["input_shapes"] for name, row in rows.items()} == ROWS
     assert all(row["test_success"] for row in rows.values())

@@ -121,6 +121,7 @@ async def test_folding_is_kept_from_xla_at_the_jit_that_the_user_wrote(session: 
     assert isinstance(result.outcome, Compiled), result.outcome
 
 
+@pytest.mark.slow
 async def test_without_a_jit_no_barrier_is_offered_for_folding(session: Session) -> None:
     text = HEAD + SAMPLES + jitted("", "g")
     titles = [fix.title for fix in await fixes(session, "barrier", text, "JX102")]
