@@ -127,7 +127,7 @@ class Run:
         self._lock = threading.Condition()
         self._starting = threading.Lock()
         self._alone = False
-        self._count, self._begun = len(self._waiting), 0
+        self._count = len(self._waiting)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._stopped = False
         self.outcomes: list[Outcome] = []
