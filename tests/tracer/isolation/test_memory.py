@@ -36,6 +36,7 @@ def resident(pid: int) -> float:
     return pages * 4096 / 2**20
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_stays_flat_over_a_thousand_edits(fresh: Driver) -> None:
