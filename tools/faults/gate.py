@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tools.faults.recording import ROOT
 from tools.faults.scratch import SENTINELS
+from tools.suite.digests import folders
 from tools.suite.ownership import EVERYTHING, owners
 from tools.suite.selection import Gate, Traits
 
@@ -22,10 +23,9 @@ def in_gate(tests: Iterable[str], changed: str) -> set[str]:
         tests: node ids.
         changed: a path below the root of the repository.
     """
-    folders = frozenset(each.name for each in (ROOT / "tests").iterdir() if each.is_dir())
-    touched = owners(changed, folders)
+    touched = owners(changed, folders())
     held, all_tests = _collected("--gate", ""), _collected()
-    gate = Gate(folders if EVERYTHING in touched else touched)
+    gate = Gate(folders() if EVERYTHING in touched else touched)
     return {
         test
         for test in tests

@@ -152,6 +152,7 @@ def _all(parts: list[Part]) -> int:
     started = time.monotonic()
     outcomes: list[Outcome] = []
     left_out: list[str] = []
+    unmarked: list[str] = []
     for part in parts:
         if part.environment != NEWEST and _is_missing(part.name, part.environment):
             left_out.append(f"not run: {part.name}")
@@ -165,15 +166,18 @@ def _all(parts: list[Part]) -> int:
         print(f"{part.name}: {line(cases, time.monotonic() - begun)}", flush=True)
         # Rows say what the newest JAX passed, which not every machine has.
         is_newest = part.environment != NEWEST or newest() == NEWEST
-        if any(outcome.is_bad for outcome in mine) or _unmarked(part, cases) or not _ran(cases):
+        slow = _unmarked(part, cases)
+        if any(outcome.is_bad for outcome in mine) or slow or not _ran(cases):
             print(f"{part.name}: not written down as passed")
         elif is_newest and part.paths:
             _write(part, rows)
         outcomes += mine
+        unmarked += slow
     if len(parts) == len(PARTS):  # of all, what this machine can have
-        print(*left_out, sep="\n")
+        for each in left_out:
+            print(each)
         left_out = []
-    return _conclude(outcomes, started, [*left_out, *_all_unmarked(parts, outcomes)])
+    return _conclude(outcomes, started, [*left_out, *unmarked])
 
 
 def _write(part: Part, rows: dict[str, digests.Row]) -> None:
@@ -268,12 +272,6 @@ def _unmarked(part: Part, cases: Iterable[Case]) -> list[str]:
             or (known and case.file not in known)
         )
     ][:MOST]
-
-
-def _all_unmarked(parts: list[Part], outcomes: list[Outcome]) -> Iterator[str]:
-    for part in parts:
-        mine = [o for o in outcomes if o.job.name.startswith(part.name)]
-        yield from _unmarked(part, [case for outcome in mine for case in outcome.cases])
 
 
 def _list(as_json: bool) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 MOST = 25
-"""Cases that are printed as long, as pytest's `--durations` by default of this project."""
+"""Cases that are named as slow and not marked: more are one cause, such as a busy machine."""
 
 PASSED, FAILED, SKIPPED, ERROR = "passed", "failed", "skipped", "error"
 
