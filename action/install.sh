@@ -4,8 +4,9 @@ set -euo pipefail
 
 if [ -z "$COMMAND" ]; then
     folder=$TEMP_FOLDER/jaxsight-environment
-    python3 -m venv "$folder"
-    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$ACTION"
+    # `-I`: the working folder is a checkout, whose modules would be imported.
+    python3 -I -m venv "$folder"
+    "$folder/bin/python" -I -m pip install --quiet --disable-pip-version-check "$ACTION"
     COMMAND=$folder/bin/jaxsight
 fi
 "$COMMAND" --version

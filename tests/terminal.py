@@ -201,14 +201,21 @@ _open: list[Sessions] = []
 """The sessions of the module whose tests run."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def sessions() -> Iterator[None]:
-    """End the sessions of a module's commands after its last test."""
+@contextlib.contextmanager
+def kept_sessions() -> Iterator[None]:
+    """Leave the sessions of commands to later ones; end them afterwards."""
     _open.append(Sessions())
     try:
         yield
     finally:
         _open.pop().close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sessions() -> Iterator[None]:
+    """End the sessions of a module's commands after its last test."""
+    with kept_sessions():
+        yield
 
 
 @pytest.fixture(scope="module")

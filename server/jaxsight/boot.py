@@ -10,14 +10,49 @@ can read this file: those that are too old say so.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
 import sys
+from importlib.machinery import FileFinder, SourceFileLoader
 from pathlib import Path
+from typing import Any
 
 OLDEST = (3, 11)  # the first whose code has columns (PEP 657), by which expressions are found
+_KEPT = "JAXSIGHT_KEPT"  # of `files/own_folders.py`
 TOO_OLD = 78
 """The exit status in a Python older than `OLDEST`, whose last line of output says so: `EX_CONFIG`
 of sysexits.h, which Python itself never exits with."""
+
+
+class _Loader(SourceFileLoader):
+    """Keeps the bytecode of this package in another folder, as its own may not be written."""
+
+    kept = ""
+
+    def get_data(self, path: str) -> bytes:
+        if path.endswith(".pyc"):
+            with contextlib.suppress(OSError):
+                return super().get_data(self._kept(path))
+        return super().get_data(path)
+
+    def set_data(self, path: str, data: Any, **options: Any) -> None:
+        super().set_data(self._kept(path), data, **options)
+
+    def _kept(self, path: str) -> str:
+        return os.path.join(self.kept, "bytecode", path.lstrip(os.sep).replace(os.sep, "-"))  # noqa: PTH118
+
+
+def keep_bytecode(package: Path, kept: str) -> None:
+    """Keep the bytecode of a package in a folder: this process may write no other one."""
+    _Loader.kept = kept
+
+    def finder(path: str) -> FileFinder:
+        if not path.startswith(str(package)):
+            raise ImportError(path)
+        return FileFinder(path, (_Loader, [".py"]))
+
+    sys.path_hooks.insert(0, finder)
 
 
 def make_importable(package: Path) -> None:
@@ -48,6 +83,8 @@ def main() -> int:
         # Python added it to run this file; its modules must not shadow others of the same name.
         del sys.path[0]
     make_importable(here)
+    if kept := os.environ.get(_KEPT):
+        keep_bytecode(here, kept)
     process = sys.argv.pop(1)
     status: int = importlib.import_module(f"jaxsight.{process}.start").main(sys.argv[1:])
     return status

@@ -22,6 +22,8 @@ class Status:
     """The Python interpreter's path; `reason` says why it was chosen."""
     reason: str = ""
     jax: str = ""
+    confined: str = ""
+    """What the system keeps the folder's code from while it is looked at."""
 
 
 TargetProblem = Literal["", "missing", "unreachable", "waiting"]

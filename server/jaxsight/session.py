@@ -155,7 +155,7 @@ class Session:
         if self.engine.projects.files_changed(paths):
             self._outdate()
         else:
-            self._retry()
+            self._retry(data=not all(path.endswith(".py") for path in paths))
 
     async def import_ahead(self) -> None:
         """Import what the first findings and proposals need, without blocking the loop."""
@@ -381,10 +381,10 @@ class Session:
         )
 
     def functions(self, path: str) -> list[str]:
-        """Return the qualified names of the functions that have example inputs."""
+        """Return the ids of the functions that have example inputs (`Module.ids`)."""
         document = self.engine.documents.now(path)
         subjects = self.engine.documents.subjects(document) if document is not None else ()
-        return [subject.name for subject in subjects]
+        return [subject.id for subject in subjects]
 
     # Choices
 
@@ -454,7 +454,7 @@ class Session:
         self.engine.outdate()
         self._background.schedule_all()
 
-    def _retry(self) -> None:
+    def _retry(self, *, data: bool = True) -> None:
         """Ask again what may have another answer now: files or the target changed."""
-        self.engine.retry()
+        self.engine.retry(data=data)
         self._background.schedule_all()

@@ -58,7 +58,7 @@ def folder(project: Path) -> Path:
 def test_a_function_is_shown_as_the_module_calls_it(folder: Path) -> None:
     done = jaxsight("show", "called.py:scaled", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("inputs: as in `scaled(jnp.ones((4, 2)), 2.0)`\n")
+    assert done.stdout.startswith("inputs: as in `print(scaled(jnp.ones((4, 2)), 2.0))`\n")
     assert "f32[4,2]" in done.stdout
 
 

@@ -189,5 +189,28 @@ def test_without_a_lock_and_with_wrong_options_it_says_so(tmp_path: Path, projec
     done = check(project)
     assert done.returncode == 2
     assert "line 1: not a lock of format 1" in done.stderr
+    for broken in ("", "\n"):
+        (project / "jaxsight.lock").write_text(broken, encoding="utf-8")
+        assert "line 1: not a lock of format 1" in check(project).stderr
     assert "unknown figure 'tmp' in --tolerate" in check(project, "--tolerate", "tmp=1").stderr
     assert "require --locked" in run(project, "check", "--update").stderr
+
+
+@pytest.mark.parametrize("has_target", [True, False])
+def test_a_lock_that_leads_out_of_the_project_is_neither_read_nor_written(
+    tmp_path: Path, project: Path, has_target: bool
+) -> None:
+    lock = project / "jaxsight.lock"
+    outside, before = tmp_path / "outside", lock.read_bytes()
+    if has_target:
+        outside.write_bytes(before)
+    lock.unlink()
+    lock.symlink_to(outside)
+    (project / "model.py").write_text(edited([("jnp.tanh(x)", "jnp.sin(x)")]), encoding="utf-8")
+    for arguments in (["lock"], ["check", "--locked"], ["check", "--locked", "--update"]):
+        done = run(project, *arguments, "--python", sys.executable)
+        assert done.returncode == 2
+        assert f"jaxsight.lock: it is outside of {project}" in done.stderr
+    assert outside.exists() == has_target
+    assert not has_target or outside.read_bytes() == before
+    lock.unlink()

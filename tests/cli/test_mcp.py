@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.marks import Mark
 from tests.terminal import SERVER, process
 
 pytestmark = pytest.mark.slow
@@ -106,6 +107,60 @@ async def test_code_runs_only_where_the_user_trusts_it(folder: Path) -> None:
             result = await agent.call_tool(tool, arguments)
             assert result.is_error
             assert f"jaxsight trust {folder}" in str(result.content)
+
+
+USES_HELPER = "import helper\n" + MODEL
+
+
+def _environment(folder: Path, mark: Mark) -> None:
+    """A folder whose interpreter and whose module `helper` leave a mark."""
+    python = folder / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    (folder / ".venv" / "pyvenv.cfg").touch()
+    python.write_text(f"#!/bin/sh\n{mark.command}\n")
+    python.chmod(0o755)
+    (folder / "helper.py").write_text(f"{mark.statement}\n")
+
+
+async def test_what_is_checked_is_what_runs(folder: Path) -> None:
+    """Whatever an agent names, in a folder H that nobody trusts, beside one that the user does."""
+    here, mark = folder / "H", Mark(folder / "mark")
+    trusted, other = here / "lib", here / "E"
+    trusted.mkdir(parents=True)
+    other.mkdir()
+    _environment(here, mark)
+    _environment(other, mark)
+    (trusted / "a.py").write_text(MODEL)
+    (other / "a.py").write_text(USES_HELPER)
+    (other / "step").write_text(USES_HELPER)
+    (other / "linked.py").symlink_to(trusted / "a.py")
+    (trusted / "out.py").symlink_to(other / "a.py")
+    (other / "a.py:step").symlink_to(trusted)
+    (other / "f.py:step").symlink_to(trusted / "a.py")
+    async with client(here, "lib") as agent:
+        asked = await text(agent, "ask", where="lib/a.py:step", budget=900)
+        assert "if x.sum() > 0" in asked, "its own folder is trusted"
+        assert not mark.has_run, "the interpreter above it is not"
+        whole = {"where": "lib/a.py:sorted_twice"}
+        for tool, arguments in (
+            ("ask", {"where": "E/a.py:step"}),
+            ("ask", {"where": "E/linked.py:step"}),
+            ("ask", {"where": "E/f.py:step"}),
+            ("ask", {"where": "E/a.py:step", "text": USES_HELPER}),
+            ("ask", {"where": "E/a.py:step:step"}),
+            ("ask", {"where": "lib/out.py:step"}),
+            ("ask", {"where": "lib/../E/a.py:step"}),
+            ("ask", {**whole, "question": "compare", "against": "E/a.py:sorted_twice"}),
+            ("ask", {**whole, "question": "compare", "against": "E/step"}),
+            ("sweep", {"where": "E/a.py:step", "sizes": ["B=1"]}),
+            ("sweep", {**whole, "sizes": ["B=1", "E/a.py:sorted_twice"]}),
+            ("reduce", {"where": "E/a.py:step"}),
+            ("check", {"paths": ["lib/out.py"]}),
+            ("check", {"paths": ["lib", "E/a.py:step"]}),
+        ):
+            result = await agent.call_tool(tool, arguments)
+            assert result.is_error, (tool, arguments, result)
+            assert not mark.has_run, (tool, arguments)
 
 
 async def test_an_agent_gives_no_options_and_no_hosts(folder: Path) -> None:

@@ -136,6 +136,12 @@ def test_function_is_shown_with_its_lines(programs: Path, language: str, line: s
     assert re.search(line, done.stdout)
 
 
+def test_a_file_is_read_for_as_long_as_the_user_says(programs: Path) -> None:
+    done = jaxsight("sourcerize", "f.mlir", "--timeout", "0.01", cwd=programs)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: the program was not read within 0.01 s; raise --timeout\n"
+
+
 def test_what_is_no_program_is_reported(programs: Path) -> None:
     (programs / "notes.txt").write_text("buy milk\n")
     done = jaxsight("sourcerize", "notes.txt", "--json", cwd=programs)

@@ -135,6 +135,24 @@ def test_the_next_command_traces_only_what_has_changed(terminal: Terminal, proje
     assert terminal.run(*show, cwd=project).stdout.endswith("-> f32[]\n")
 
 
+def test_modules_are_those_that_python_finds_now(terminal: Terminal, project: Path) -> None:
+    show = "show", "model.py:double", "--what", "shapes"
+    assert terminal.run(*show, cwd=project).stdout.endswith("-> f32[3,4]\n")
+    time.sleep(0.2)  # until a version may be kept
+    assert terminal.run(*show, cwd=project).stdout.endswith("-> f32[3,4]\n")
+    other = project / "other.txt"
+    times = (project / "helper.py").stat()
+    other.write_text(HELPER.replace("x * 2", "x.T  "))
+    os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
+    shutil.copy2(other, project / "helper.py")
+    assert (project / "helper.py").stat().st_mtime_ns == times.st_mtime_ns
+    assert terminal.run(*show, cwd=project).stdout.endswith("-> f32[4,3]\n")
+    (project / "helper").mkdir()
+    (project / "helper" / "__init__.py").write_text(HELPER.replace("x * 2", "x.sum()"))
+    assert terminal.run(*show, cwd=project).stdout.endswith("-> f32[]\n")
+    shutil.rmtree(project / "helper")
+
+
 def test_settings_are_read_again(terminal: Terminal, project: Path) -> None:
     (project / "model.py").write_text(MODEL.replace("f32[3, 4]", "f32[N]"))
     show = "show", "model.py:double", "--json"
@@ -263,6 +281,31 @@ def test_the_socket_is_that_of_an_environment(monkeypatch: pytest.MonkeyPatch) -
     (folder / "jaxsight" / "servers").chmod(0o755)
     assert place.socket_path() is None, "others can see it"
     shutil.rmtree(folder)
+
+
+LIMITS = [
+    *("ulimit -v 50000000", "ulimit -n 777", "ulimit -Sn 777", "ulimit -t 7777", "ulimit -c 7"),
+    "renice -n 19 $$ >&2",
+    *(("taskset -p 1 $$ >&2", "chrt --batch -p 0 $$ >&2") if sys.platform == "linux" else ()),
+]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_the_socket_is_that_of_limits(limit: str, terminal: Terminal) -> None:
+    asks = "from jaxsight.cli.resident import place; print(place.socket_path())"
+
+    def asked(before: str) -> str:
+        script = f'{before}; exec "$0" -c "$1"'
+        return subprocess.run(
+            ["bash", "-c", script, sys.executable, asks],
+            env=terminal.environ,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    assert asked("true") == asked("true")
+    assert asked(limit) != asked("true")
 
 
 @pytest.mark.slow

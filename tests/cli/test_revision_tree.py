@@ -156,6 +156,31 @@ def test_names_that_lead_outside_are_not_written(repository: Path, cache: Path) 
     assert not list(repository.parent.rglob("evil.py"))
 
 
+def test_nothing_is_written_below_a_link(repository: Path, tmp_path: Path) -> None:
+    """Such trees are made by hand: one name is a link and a folder."""
+    outside = tmp_path / "outside"
+    (outside / "kept").mkdir(parents=True)
+    link, inner, blob = (
+        git(repository, "hash-object", "-w", "--stdin", given=text)
+        for text in (str(outside), "target", "evil = 1\n")
+    )
+    for mode, kind, name in (
+        ("120000", "blob", "new"),
+        ("120000", "blob", "kept"),
+        ("100644", "blob", "new.py"),
+    ):
+        entry = blob if mode == "100644" else inner
+        for depth in range(1, 4):
+            tree = git(repository, "mktree", given=f"{mode} {kind} {entry}\t{name}\n")
+            for _ in range(depth - 1):
+                tree = git(repository, "mktree", given=f"040000 tree {tree}\tmade\n")
+            both = f"120000 blob {link}\tx\n040000 tree {tree}\tx\n"
+            head = git(repository, "commit-tree", git(repository, "mktree", given=both), "-m", "x")
+            with pytest.raises(CommandError, match="cannot write the files of"):
+                revision_tree(repository, head)
+            assert [path.name for path in outside.rglob("*")] == ["kept"]
+
+
 @pytest.mark.parametrize("revision", ["missing", "--output=x", "HEAD:src"])
 def test_what_is_no_revision_is_an_error(repository: Path, revision: str) -> None:
     with pytest.raises(CommandError, match=f"^cannot read the revision {revision}: "):

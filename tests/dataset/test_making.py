@@ -122,6 +122,7 @@ def records() -> dict[str, dict[str, Any]]:
     return dict(zip(VARIANTS, rows_of(*VARIANTS.values()), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", list(VARIANTS)[:5])
 def test_what_is_no_row_has_a_cause(records: dict[str, Any], cause: str) -> None:
     assert records[cause]["rejected"] == cause

@@ -11,6 +11,7 @@ from lsprotocol import types
 
 from tests.e2e.editor import SERVER, VSCODE, introduction, opened, started
 from tests.e2e.programs import FUSED, IDENTITY
+from tests.marks import Mark
 from tests.quiet import QUIET
 
 
@@ -47,19 +48,17 @@ async def test_hover_asked_before_the_settings_came_is_answered_by_them(tmp_path
 
 
 async def test_untrusted_code_runs_only_after_it_is_trusted(tmp_path: Path) -> None:
-    mark = tmp_path / "ran"
+    mark = Mark(tmp_path / "ran")
     uri = (tmp_path / "f.py").as_uri()
-    text = (
-        f"MARK = open({str(mark)!r}, 'w')  # jaxsight: always\n"
-        'def f(x):\n    """\n    Example inputs:\n        x: f32[8]\n    """\n    MARK.close()\n    return x\n'
-    )
+    text = f"{mark.statement}  # jaxsight: always\n"
+    text += 'def f(x):\n    """\n    Example inputs:\n        x: f32[8]\n    """\n    return x\n'
     async with opened(VSCODE, tmp_path, trusted=False) as editor:
         editor.open(uri, text)
         assert "not trusted" in await editor.hover_text(uri, 1, 4)
-        assert not await asyncio.to_thread(mark.exists)
+        assert not mark.has_run
         editor.protocol.notify("jaxsight/trust", {"trusted": True})
         assert "f(x: f32[8]) -> f32[8]" in await editor.hover_text(uri, 1, 4)
-        assert await asyncio.to_thread(mark.exists)
+        assert mark.has_run
 
 
 async def test_kernels_and_barriers_are_shown_where_they_are(tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ async def appears(path: Path) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 async def test_a_click_runs_an_importer_and_shows_what_it_called(tmp_path: Path) -> None:
     async with editing(tmp_path, {"model.py": MODEL, "train.py": TRAIN}) as (editor, uri):
         editor.choose = agree
@@ -157,6 +158,7 @@ async def test_nothing_runs_in_an_untrusted_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "started").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["cancelled", "the server ends"])
 async def test_a_stopped_run_leaves_no_process(tmp_path: Path, way: str) -> None:
     async with editing(tmp_path, {"model.py": MODEL, "train.py": TRAIN}) as (editor, uri):
@@ -196,6 +198,7 @@ async def test_tests_have_a_lens_for_what_they_import(tmp_path: Path) -> None:
         assert await run_lenses(editor, uri) == []
 
 
+@pytest.mark.slow
 async def test_what_a_failed_program_did_not_call_is_named(tmp_path: Path) -> None:
     script = MODEL + "\n\nif __name__ == '__main__':\n    raise ValueError('no data')\n"
     async with editing(tmp_path, {"model.py": script}) as (editor, uri):

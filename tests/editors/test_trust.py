@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from jaxsight.files.own_folders import WRITABLE
 from tests.editors import emacs as in_emacs
 from tests.editors.neovim import REPOSITORY, Neovim, documented_setup, missing, neovim
 from tests.editors.project import planted
@@ -51,6 +52,7 @@ def state(tmp_path: Path) -> dict[str, str]:
         "JAXSIGHT_TRUST": "ask",
         "XDG_STATE_HOME": str(tmp_path / "state"),
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        WRITABLE: str(tmp_path),  # where the interpreter leaves its mark
     }
 
 

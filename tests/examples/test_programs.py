@@ -173,7 +173,13 @@ def test_tests_that_use_other_names_come_before_those_that_repeat() -> None:
         ("def f(x): ...\ndef get_config():\n    f(1)", False, (), ()),
         ("def f(x): ...\ny = f(1)", True, (), ()),
         ("def f(x): ...\nfor i in range(3):\n    f(i)", True, (), ()),
-        ("jax.config.update('a', 1)\nflags.DEFINE_string('a', '', '')", False, (), ()),
+        (
+            "def f(x): ...\njax.config.update('a', 1)\nflags.DEFINE_string('a', '', '')",
+            False,
+            (),
+            (),
+        ),
+        ("import jax\nx = jax.numpy.ones(3)", True, (), ()),  # nothing but statements
         ("def f(:", False, (), ()),
     ],
 )

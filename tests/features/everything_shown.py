@@ -9,10 +9,14 @@ from jaxsight.source.text import Position
 
 STALE = "stale"
 
+_CALL = re.compile(r"\bas (?:called|in a run)\b[^\\']*")
+
 
 def without_targets(markdown: str) -> str:
-    """Figures of a target come when they are compiled."""
-    lines = re.sub(r"^\|.*\n|^\*compiling for .*\n", "", markdown, flags=re.MULTILINE)
+    """Figures of a target come when they are compiled, and times only where they are long."""
+    lines = re.sub(
+        r"^\|.*\n|^\*compiling for .*\n|^trace .* · XLA .*\n", "", markdown, flags=re.MULTILINE
+    )
     lines = re.sub(
         r"^(?:fused into|in|in kernels?|kernel) .* · \w+$", "", lines, flags=re.MULTILINE
     )
@@ -51,6 +55,26 @@ def differences(actual: dict[str, object], expected: dict[str, object]) -> dict[
         if actual.get(place) != expected.get(place)
         and not (_says(actual.get(place), STALE) and _knows_nothing(expected.get(place)))
     }
+
+
+def untrue(actual: dict[str, object], expected: dict[str, object]) -> dict[str, object]:
+    """What hovers of a session say as current that another one, which is at rest, says differently.
+
+    Which call is shown may change as programs run: only what is said of the same call counts.
+    """
+    return {
+        place: (said, expected.get(place))
+        for place, said in actual.items()
+        if place.startswith("hover ")
+        and said != expected.get(place)
+        and _call(said) == _call(expected.get(place))
+        and not (_says(said, STALE) or _knows_nothing(said))
+    }
+
+
+def _call(answer: object) -> str:
+    found = _CALL.search(str(answer))
+    return found[0] if found is not None else ""
 
 
 def _says(answer: object, words: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
@@ -74,12 +75,47 @@ MANY += (
     + "    return x\n"
 )
 
+RAISES = """\
+import warnings
+import jax.numpy as jnp
+
+def at_import():
+    raise OSError("SAID at import")
+
+TABLE = at_import()
+
+""" + "".join(
+    f'''
+def {name}(x):
+    """
+    Example inputs:
+        x{" = at_import()" if name == "input" else ": f32[4]"}
+    """
+    {body}
+    return x + TABLE
+'''
+    for name, body in {
+        "message": "raise ValueError('SAID')",
+        "sentence": "raise ValueError('it fails. SAID next')",
+        "line": "raise ValueError('it fails” and “\\\\nSAID below')",
+        "long": "raise ValueError('SAID and more ' * 20)",
+        "note": "e = ValueError('it fails'); e.add_note('” SAID in a note'); raise e",
+        "named": "raise type('SAID: more', (Exception,), {})('x')",
+        "group": "raise ExceptionGroup('it fails', [ValueError('SAID in a group')])",
+        "index": "raise IndexError('tuple index out of range. SAID')",
+        "warned": "warnings.warn('x is deprecated. Use SAID', DeprecationWarning)",
+        "input": "pass",
+        "missing": "pass",
+    }.items()
+)
+"""Whatever an agent reads of a workspace's exceptions and warnings has the word SAID."""
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def asked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
     """Asks a question about the model, or about another text."""
     root = tmp_path_factory.mktemp("asked")
-    paths = {text: root / f"model{number}.py" for number, text in enumerate((MODEL, MANY))}
+    paths = {text: root / f"model{number}.py" for number, text in enumerate((MODEL, MANY, RAISES))}
     for text, path in paths.items():
         path.write_text(text)
     session = session_without_spare()
@@ -153,6 +189,14 @@ async def test_an_error_is_told_at_its_line_whatever_is_asked(asked: Any) -> Non
         assert (finding["code"], finding["row"]) == ("JX401", 21)
         assert "jnp.where" in finding["help"]
         assert "jaxsight repro" in shown["try"][-1]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", re.findall(r"^def (\w+)\(x\)", RAISES, re.MULTILINE))
+async def test_words_of_a_workspace_are_quoted(name: str, asked: Any) -> None:
+    text = (await asked(Topic.OVERVIEW, RAISES, function=name)).text(4000)
+    assert "SAID" in text or "tuple index" in text
+    assert "SAID" not in re.sub("“[^“”]*”", "", text), text
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -192,8 +192,8 @@ async def test_statements_that_fail_for_one_reason_are_one_caveat(
     view = await session.view(model, "f")
     session.close(model)
     assert list(map(caveats.text, view.caveats)) == [
-        "line 3: `show(1)` and 2 other statements raised NameError: name 'show' is not defined",
-        "line 16: `other(2)` raised NameError: name 'other' is not defined",
+        "line 3: `show(1)` and 2 other statements raised NameError: “name 'show' is not defined”",
+        "line 16: `other(2)` raised NameError: “name 'other' is not defined”",
     ]
 
 

@@ -153,13 +153,3 @@ async def test_an_editor_compares_processes_when_the_file_is_saved(
     session.change(path, differing.replace("mean(-x)", "-mean(x)"))
     await shown(until=[])
     assert len(peers) == started
-
-
-async def test_effects_of_the_function_happen_in_no_other_process(
-    session: Session, tmp_path: Path
-) -> None:
-    sent = tmp_path / "sent.txt"
-    written = f"open({str(sent)!r}, 'a').write('x')"
-    text = PROGRAM.replace("    return mean(x) if", f"    {written}\n    return mean(x) if")
-    assert await found(session, str(tmp_path / "job.py"), text) == []
-    assert sent.read_text() == "x"

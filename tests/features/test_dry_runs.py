@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -245,6 +246,42 @@ async def test_an_edit_of_the_program_or_the_file_has_other_calls(
     assert '    y⟦: f32[9,2]⟧ = x @ params["w"]\n' in shown
 
 
+async def test_where_a_function_is_called_is_never_an_earlier_line(
+    session: Session, tmp_path: Path
+) -> None:
+    program(tmp_path, "models_test.py", TEST)
+    path, test = str(tmp_path / "models.py"), str(tmp_path / "models_test.py")
+    session.open(path, MODELS)
+    session.open(test, TEST)
+    place = Position(MODELS.split("\n").index("def apply(params, x):"), 4)
+    for text, line in ((TEST, 9), (f"\n\n{TEST}", 11), (TEST.replace("\n\n\n", "\n\n"), 8)):
+        session.change(test, text)
+        before = await session.hover(path, place)
+        assert before is None or before.stale or "as called in" not in before.markdown
+        await session.settle_inputs(path, patience=240)
+        after = await session.hover(path, place)
+        assert after is not None
+        assert f"test.py:{line}" in after.markdown
+
+
+async def test_what_is_known_of_the_first_programs_is_not_stale_while_others_run(
+    session: Session, tmp_path: Path
+) -> None:
+    program(tmp_path, "models_test.py", TEST)
+    slow = "import time\nimport models\n\ndef test_it():\n    end = time.perf_counter() + 4\n"
+    slow += "    while time.perf_counter() < end:\n        sum(range(1000))\n"
+    program(tmp_path, "slow_test.py", slow)
+    path = str(tmp_path / "models.py")
+    session.open(path, MODELS)
+    looking = asyncio.ensure_future(session.settle_inputs(path, patience=240))
+    line = MODELS.split("\n").index("def apply(params, x):")
+    while not looking.done():
+        hover = await session.hover(path, Position(line, 4))
+        assert hover is None or not hover.stale, hover.markdown
+        await asyncio.sleep(0.05)
+    assert "apply" in session.functions(path)
+
+
 async def test_a_program_that_ends_its_tracer_costs_only_its_own_calls(
     session: Session, tmp_path: Path
 ) -> None:
@@ -339,3 +376,63 @@ async def test_programs_do_not_run_while_the_file_is_edited(
 async def refreshed(session: Session) -> None:
     while not isinstance(await session.events.get(), Refresh):
         pass
+
+
+DECORATOR = """\
+import jax.numpy as jnp
+
+HOOKS = []
+
+
+def register(function):
+    HOOKS.append(function)
+    return function
+"""
+
+DECORATED = """\
+from decorator import register
+
+
+def hook(x):
+    return x
+
+
+READ = register(hook)
+"""
+
+
+async def test_inputs_that_cannot_be_traced_are_rejected_also_if_a_hover_asked_first(
+    session: Session, tmp_path: Path
+) -> None:
+    program(tmp_path, "main.py", DECORATED)
+    path = str(tmp_path / "decorator.py")
+    session.open(path, DECORATOR, in_background=False)
+    document = await session.engine.documents.read(path)
+    assert document is not None
+    assert await session.engine.dry_runs.update(document)
+    assert await session.hover(path, Position(5, 5)) is not None
+    await session.settle_inputs(path)
+    assert await session.hover(path, Position(5, 5)) is None
+
+
+USED = """\
+import jax.numpy as jnp
+
+
+def f(x):
+    return jnp.sin(x)
+"""
+
+
+async def test_a_file_that_becomes_a_program_is_run(session: Session, tmp_path: Path) -> None:
+    program(tmp_path, "main.py", "from used import f\n")
+    path, main = str(tmp_path / "used.py"), str(tmp_path / "main.py")
+    session.open(main, "from used import f\n")
+    session.open(path, USED)
+    while looking := [t for t in asyncio.all_tasks() if t.get_name().startswith("trace ")]:
+        await asyncio.wait(looking)
+    assert session.functions(path) == []
+    session.change(main, "import jax.numpy as jnp\nfrom used import f\n\nf(jnp.ones(7))\n")
+    async with asyncio.timeout(60):
+        while not session.functions(path):
+            await session.events.get()

@@ -15,6 +15,7 @@ from jaxsight.features.model import Hint
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.features.rendering import with_hints
+from tests.marks import Mark
 from tests.quiet import QUIET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -217,15 +218,15 @@ async def test_a_refresh_follows_an_edit_although_the_older_text_is_traced_again
     editing.open(others, many)
     await editing.hints(others, wait=True)
     # It is busy until a file appears.
-    begun, ends = tmp_path / "begun", tmp_path / "ends"
+    begun, ends = Mark(tmp_path / "begun"), tmp_path / "ends"
     waits = f"import time\nfrom pathlib import Path\n\n\ndef w(x):\n    {examples}\n"
-    waits += f"    Path({str(begun)!r}).touch()\n"
+    waits += f"    {begun.statement}\n"
     waits += (
         f"    while not Path({str(ends)!r}).exists():\n        time.sleep(0.01)\n    return x\n"
     )
     busy = str(tmp_path / "busy.py")
     editing.open(busy, waits)
-    while not begun.exists():  # noqa: ASYNC110 - another process makes it
+    while not begun.has_run:  # noqa: ASYNC110 - in another process
         await asyncio.sleep(0.01)
 
     lowering = asyncio.create_task(editing.kernels(file, "g", "cpu"))
@@ -354,6 +355,7 @@ def only_hints(source: str, hints: list[Hint]) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "left"),
     [

@@ -151,6 +151,7 @@ def project(importing: tuple[Session, Path], request: pytest.FixtureRequest) -> 
     return Project(*importing, request.param)
 
 
+@pytest.mark.slow
 async def test_an_importer_sees_each_edit_of_what_it_imports(project: Project) -> None:
     assert await project.loss() == expected(project.way, 3)
     for number in NUMBERS:
@@ -207,6 +208,37 @@ async def test_a_helper_that_ends_the_process_is_tried_again_after_an_edit(
     assert died is None or numbers(died.markdown) == []
     project.edit(4)
     assert await project.loss() == expected("nothing", 4)
+    project.close()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "return (",
+        "def f(:\n",
+        "# coding: none\n",
+        "SCALE = '\0'\n",
+        f"SCALE = {'-' * 2000}1\n",
+        f"SCALE = {'(' * 300}1{')' * 300}\n",
+        "import absent\n",
+        "from main import loss\n",
+        "1 / 0\n",
+        "raise SystemExit\n",
+    ],
+    ids=lambda text: repr(text[:20]),
+)
+async def test_a_text_that_cannot_be_imported_leaves_nothing_behind(
+    importing: tuple[Session, Path], broken: str
+) -> None:
+    project = Project(*importing, "nothing")
+    assert await project.loss() == expected("nothing", 3)
+    for number in (4, 6):
+        for text in (broken, f"{lib('nothing', number)}\n{broken}"):
+            project.session.change(project.lib, text)
+            await project.session.hover(project.main, ON_THE_DEFINITION)
+        for again in (number, number + 1):
+            project.edit(again)
+            assert await project.loss() == expected("nothing", again)
     project.close()
 
 

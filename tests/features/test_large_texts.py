@@ -73,6 +73,7 @@ def test_the_loop_turns_while_a_large_text_is_read(tmp_path: Path, text: str) ->
     assert turns_of(work) > OFTEN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     ["(\n", "f(\n", "@a\n", "x = 1 \\\n", "def f(:\n", "x = 'a\n", "'''\n(\n"],

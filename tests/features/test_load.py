@@ -14,6 +14,7 @@ from jaxsight.events import Progress
 from jaxsight.queries.long_work import Turns
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
+from tests.marks import Mark
 from tests.quiet import QUIET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -41,8 +42,7 @@ def killed(x):
     Example inputs:
         x: f32[3]
     """
-    with open(COUNT, "a") as file:
-        file.write("run\\n")
+    COUNT
     os.kill(os.getpid(), 9)
     return jnp.sin(x)
 '''
@@ -121,23 +121,24 @@ async def test_what_holds_the_tracer_is_named_with_its_time_and_how_to_stop_it(
     session.close(other)
 
 
+@pytest.mark.slow
 async def test_a_function_whose_tracer_was_killed_runs_again_only_for_a_person(
     session: Session, project: Path
 ) -> None:
-    count = project / "count.txt"
+    count = Mark(project / "count")
     path = str(project / "killed.py")
-    text = KILLED.replace("COUNT", repr(str(count)))
+    text = KILLED.replace("COUNT", count.statement)
     session.open(path, text)
     assert "SIGKILL" in await _hover(session, path, text, "killed(")
-    runs = count.read_text("utf-8").count("run")
+    runs = count.runs
     # What an editor asks on its own, again and again.
     for _ in range(3):
         await session.hints(path, Range(Position(0, 0), Position(20, 0)))
         assert any("SIGKILL" in finding.message for finding in await session.findings(path))
         session.choose_target("")  # everything is traced again in the background
     await asyncio.sleep(1)
-    assert count.read_text("utf-8").count("run") == runs
-    while count.read_text("utf-8").count("run") == runs:
+    assert count.runs == runs
+    while count.runs == runs:
         assert "SIGKILL" in await _hover(session, path, text, "killed(")
     session.close(path)
 

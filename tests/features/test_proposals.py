@@ -20,6 +20,7 @@ from jaxsight.settings import read_project
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.replies import Traced
+from tests.marks import Mark
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare
 
@@ -124,14 +125,14 @@ async def test_an_error_guides_the_next_proposal(project: tuple[Session, str]) -
 async def test_the_best_guess_says_why_it_was_not_traced(project: tuple[Session, str]) -> None:
     session, path = project
     (only,) = await proposed(session, path, MODEL, "impossible")
-    assert only.title.startswith("Add example inputs (not traced: no JitTracer(float32[4,8]))")
+    assert only.title.startswith("Add example inputs (not traced: “no JitTracer(float32[4,8])”)")
     assert "x: f32[N, D]\n        where N=4, D=8\n" in applied(MODEL, only.edits)
 
 
 async def test_nothing_changes_on_disk(project: tuple[Session, str]) -> None:
     session, path = project
     (only,) = await proposed(session, path, MODEL, "save")
-    assert only.title.startswith("Add example inputs (not traced: changing files is refused with")
+    assert only.title.startswith("Add example inputs (not traced: “refused: it would make `name`”)")
     assert not Path(path).with_name("name").exists()
 
 
@@ -210,7 +211,8 @@ async def test_examples_of_a_library_are_written_to_the_project(
 
 async def test_nothing_runs_in_a_folder_that_is_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
-    text = f"import jax.numpy as jnp\nopen({str(tmp_path / 'ran')!r}, 'w')\n\ndef f(x):\n    return jnp.sin(x)\n"
+    mark = Mark(tmp_path / "ran")
+    text = f"import jax.numpy as jnp\n{mark.statement}\n\ndef f(x):\n    return jnp.sin(x)\n"
     session = session_without_spare()
     session.configure([str(tmp_path)], {"python": sys.executable}, trusted=False)
     session.open(str(path), text)
@@ -219,7 +221,7 @@ async def test_nothing_runs_in_a_folder_that_is_not_trusted(tmp_path: Path) -> N
     assert only.title.endswith(": x: f32[4, 8]")
     with pytest.raises(LookupError):
         await session.show_proposed(str(path), "f")
-    assert not (tmp_path / "ran").exists()
+    assert not mark.has_run
     await session.aclose()
 
 

@@ -8,6 +8,7 @@ the edits since the last text that was right.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import sys
@@ -22,12 +23,14 @@ from jaxsight.session import Session
 from jaxsight.source.module import Module
 from tests.features.everything_shown import differences, shown
 from tests.quiet import QUIET
-from tests.searches import part
+from tests.searches import VARIABLE
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 EDITS = 125
 """Edits in each of the four runs."""
+SEEDS = [0] if os.environ.get(VARIABLE) == "sentinels" else [*range(4)]
+"""The gate holds one of them, as each compares 41 texts."""
 COMPARED_EVERY = 3
 ANEW_EVERY = 100
 """After so many edits even the other session starts its processes anew."""
@@ -251,7 +254,7 @@ async def sessions() -> AsyncIterator[Callable[[Path], Session]]:
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("seed", part(range(4)))
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_what_is_shown_does_not_depend_on_what_was_edited_before(
     seed: int, sessions: Callable[[Path], Session], tmp_path: Path
 ) -> None:
@@ -273,6 +276,10 @@ async def test_what_is_shown_does_not_depend_on_what_was_edited_before(
         expected = await shown(other, fresh, typist.text)
         other.close(fresh)
         actual = await shown(lasting, path, typist.text)
+        if differences(actual, expected):
+            # Programs may have run, and answers been replaced, while a busy machine was asked.
+            await lasting.settle_inputs(path)
+            actual = await shown(lasting, path, typist.text)
         where = f"seed {seed}, edit {number}, after {history}:\n{typist.text}"
         assert differences(actual, expected) == {}, where
         history.clear()

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.events import FileStatus
+from jaxsight.events import Consent, FileStatus
+from jaxsight.projects.projects import Projects
 from jaxsight.session import Session
 from jaxsight.source.text import Position
+from jaxsight.trust import Policy, Trust
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare
 
@@ -74,6 +76,42 @@ async def test_missing_modules_are_named_where_all_is_shown(
     told = await status(session, tmp_path / "absent_but_shown.py", text, 2)
     assert told.why == "modules `absent_one` and `absent_two` not found"
     assert told.shown == 2
+
+
+OPERATORS = """\
+import jax
+
+def predict(w, x):
+    return x @ w
+
+def step(w, g, rate):
+    return w - rate * g
+
+def main():
+    print(jax.devices())
+"""
+
+
+async def test_functions_that_use_arrays_by_operators_alone_are_asked_about(
+    tmp_path: Path,
+) -> None:
+    session = Session(Projects(Trust(Policy.ASK)))
+    session.configure([str(tmp_path)], {**QUIET, "python": sys.executable, "proposeInputs": True})
+    path = str(tmp_path / "operators.py")
+    session.open(path, OPERATORS)
+    async with asyncio.timeout(60):
+        while not isinstance(consent := await session.events.get(), Consent):
+            pass
+    await session.decide(consent, "Once")
+    for line, name in ((2, "predict"), (5, "step")):
+        hover = await session.hover(path, Position(line, 4))
+        assert hover is not None
+        assert f"**{name}** is not traced: no example inputs" in hover.markdown
+    assert (await session.hover(path, Position(8, 4))) is None
+    examined = {each.function: each.kind for each in await session.examined(path)}
+    assert examined["main"] == "program"
+    assert examined["predict"] == examined["step"] != "program"
+    await session.aclose()
 
 
 async def test_a_module_beside_the_file_is_found(session: Session, tmp_path: Path) -> None:
@@ -147,9 +185,76 @@ async def test_errors_are_the_reason_where_all_have_inputs(
     while told.using_jax != 1:
         event = await asyncio.wait_for(session.events.get(), 60)
         told = event if isinstance(event, FileStatus) else told
-    assert told.why == "`shown` cannot be traced: NameError: name 'MISSING' is not defined"
+    assert told.why == "`shown` cannot be traced: NameError: “name 'MISSING' is not defined”"
 
 
 async def test_nothing_is_said_where_all_are_shown(session: Session, tmp_path: Path) -> None:
     told = await status(session, tmp_path / "all.py", SOME[: SOME.index("class Model")], 2)
     assert (told.why, told.why_detail, told.shown) == ("", "", 2)
+
+
+SILENT = """\
+import jax.numpy as jnp
+
+
+def reached(x):
+    return jnp.sin(x)
+
+
+def failing(x):
+    return reached(x) @ jnp.ones(4)
+
+
+def after(x):
+    return jnp.cos(x)
+
+
+def nobody_calls(x):
+    return jnp.tan(x)
+
+
+w = failing(jnp.ones(3))
+after(w)
+"""
+OF_DATA = """import jax.numpy as jnp
+import numpy as np
+
+
+def of_data(data, scale):
+    if data.mean() > scale:
+        return jnp.exp(data)
+
+
+data = np.load("there_is_none.npy")
+of_data(data, 2.0)
+"""
+
+
+async def test_a_function_that_shows_nothing_says_why_at_its_definition(
+    session: Session, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "silent.py")
+    session.open(path, SILENT)
+    await session.settle_inputs(path, patience=240)
+    hints = [h for h in await session.hints(path, wait=True) if h.label.startswith("not shown")]
+    hover = await session.hover(path, Position(11, 5))
+    examined = {each.function: each.reason for each in await session.examined(path)}
+    session.close(path)
+    assert [(hint.range.start.line, hint.label) for hint in hints] == [
+        (11, "not shown: an error ends the program before it is called"),
+        (15, "not shown: no example inputs"),
+    ]
+    assert hover is not None
+    assert "an error ends the program before it is called" in hover.markdown
+    assert examined["after"] == "an error ends the program before it is called"
+
+
+async def test_a_function_of_unknown_data_says_so(session: Session, tmp_path: Path) -> None:
+    path = str(tmp_path / "of_data.py")
+    session.open(path, OF_DATA)
+    await session.settle_inputs(path, patience=240)
+    hints = [h for h in await session.hints(path, wait=True) if h.label.startswith("not shown")]
+    session.close(path)
+    assert [(hint.range.start.line, hint.label) for hint in hints] == [
+        (4, "not shown: called only with unknown `data`: data were not loaded")
+    ]

@@ -25,6 +25,7 @@ from jaxsight.wire.messages.replies import Failed, Imported, Made, Traced
 from jaxsight.wire.messages.requests import Import
 from jaxsight.wire.observations import Failure, Frame
 from jaxsight.workers.results import Death, Died, Reason
+from tests.marks import Mark
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare
 
@@ -217,9 +218,9 @@ async def test_an_array_with_other_values_is_a_difference() -> None:
                 ),
             ),
             4,
-            f"raised NoData: no \\x1b[31mdata {'x' * 35}…",
+            f"raised NoData: “no \\x1b[31mdata {'x' * 33}…”",
         ),
-        (Failed(0, Failure("execute", "SystemExit", "3")), 11, "raised SystemExit: 3"),
+        (Failed(0, Failure("execute", "SystemExit", "3")), 11, "raised SystemExit: “3”"),
         (
             Died(
                 0,
@@ -349,7 +350,7 @@ async def test_a_real_import_that_fails_is_one_finding(session: Session, tmp_pat
     verified = await real(session, tmp_path, f"{REAL}\n\nraise ValueError('no data')\n")
     [one] = verified.findings
     assert (one.code, at(one)) == ("JX913", REAL.count("\n") + 3)
-    assert one.message == "importing the module raised ValueError: no data"
+    assert one.message == "importing the module raised ValueError: “no data”"
 
 
 @pytest.mark.slow
@@ -357,7 +358,7 @@ async def test_a_real_import_that_fails_is_one_finding(session: Session, tmp_pat
 async def test_a_file_without_functions_to_trace_is_not_imported(
     session: Session, tmp_path: Path
 ) -> None:
-    mark = tmp_path / "imported"
-    text = f"open({str(mark)!r}, 'w').close()\n\ndef f(x):\n    return x\n"
+    mark = Mark(tmp_path / "imported")
+    text = f"{mark.statement}\n\ndef f(x):\n    return x\n"
     assert await real(session, tmp_path, text) == VerifiedImports()
-    assert not mark.exists()
+    assert not mark.has_run

@@ -74,7 +74,7 @@ def test_terminal_shows_a_function_by_an_interpreter(folder: Path) -> None:
 def test_terminal_tells_of_an_interpreter_that_fails_or_is_not_there(folder: Path) -> None:
     failed = show(folder, "broken")
     assert failed.returncode == 2
-    assert "f cannot be shown with interpreter broken: ValueError: no idea" in failed.stderr
+    assert "f cannot be shown with interpreter broken: ValueError: “no idea" in failed.stderr
     assert "my_views.py, line 8" in failed.stderr
     missing = show(folder, "shape")
     assert missing.returncode == 2
@@ -111,5 +111,5 @@ async def test_editor_is_offered_the_interpreters(session: Session, folder: Path
     assert (await session.show(path, "f", "equations")).text == "2 equations"
     jaxpr = await session.show(path, "f", "itself")
     assert [link.range.start.line for link in jaxpr.links if link.range] == [7]
-    with pytest.raises(LookupError, match="with interpreter broken: ValueError: no idea"):
+    with pytest.raises(LookupError, match="with interpreter broken: ValueError: “no idea"):
         await session.show(path, "f", "broken")

@@ -34,6 +34,7 @@ async def test_status_is_told_with_what_runs_and_the_way_out(
         "python": "/py",
         "reason": "on PATH",
         "jax": "",
+        "confined": "",
     }
     (logged,) = await client.heard("window/logMessage")
     assert "there is no jax" in logged["message"]

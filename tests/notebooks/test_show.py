@@ -203,6 +203,7 @@ def test_what_has_no_kernels_is_refused() -> None:
         jaxsight.show(jax.jit(normalized).lower(X).compile(), target="cuda:h100")
 
 
+@pytest.mark.slow
 def test_measured_times_are_beside_their_kernels() -> None:
     shown = jaxsight.show(normalized, X, target="cpu", measure=True)
     drawn = shown_data(shown)["shown"]["drawn"]

@@ -105,11 +105,6 @@ if __name__ == "__main__":
     simulate()
     if sys.argv[1:] == ["import"]:
         print(import_all())
-    elif sys.argv[1:] == ["dumps"]:
-        from jaxsight.compiler.compat import dumps
-
-        with dumps.folder() as folder:
-            print(folder.is_dir())
     else:
         from jaxsight.__main__ import main
 

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +18,8 @@ from typing import Any
 
 import pytest
 import yaml
+
+from tests.trust.baits import laid, sprung
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
@@ -241,6 +244,44 @@ def hook_environment(job: Job) -> dict[str, str]:
     path = f"{own}/bin:{Path(sys.executable).parent}:/usr/bin:/bin"
     variables = {"HOME": str(job.folder), "PATH": path, "VIRTUAL_ENV": str(own)}
     return {**variables, "JAXSIGHT_SERVER": os.environ["JAXSIGHT_SERVER"]}
+
+
+WHEEL = {
+    "jaxsight.py": "def main():\n    print('installed')\n",
+    "jaxsight-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: jaxsight\nVersion: 1\n",
+    "jaxsight-1.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "jaxsight-1.dist-info/entry_points.txt": "[console_scripts]\njaxsight = jaxsight:main\n",
+    "jaxsight-1.dist-info/RECORD": "",
+}
+
+
+@pytest.mark.slow
+def test_installing_imports_nothing_of_the_checkout(tmp_path: Path) -> None:
+    mark, output, wheel = (
+        tmp_path / "mark",
+        tmp_path / "output",
+        tmp_path / "jaxsight-1-py3-none-any.whl",
+    )
+    with zipfile.ZipFile(wheel, "w") as file:
+        for name, text in WHEEL.items():
+            file.writestr(name, text)
+    done = subprocess.run(
+        ["bash", ROOT / "action" / "install.sh"],
+        cwd=laid(tmp_path / "checkout", mark),
+        env={
+            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "ACTION": str(wheel),
+            "COMMAND": "",
+            "TEMP_FOLDER": str(tmp_path),
+            "GITHUB_OUTPUT": str(output),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, sprung(mark)) == (0, "installed\n", []), done.stderr
+    assert output.read_text() == f"command={tmp_path}/jaxsight-environment/bin/jaxsight\n"
 
 
 @pytest.mark.slow

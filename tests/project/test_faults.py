@@ -141,14 +141,15 @@ def index(tmp_path: Path) -> Index:
     )
     # Tests of others, which a test runs, count for it.
     (lines / "2").write_text(f"#{b}\n{place}:5\n#test_x.py::test_y\n{place}:6\n", encoding="utf-8")
-    junit = tmp_path / "junit.xml"
-    of = "<testcase classname='tests.project.test_faults' name='test_{}' time='{}'>{}</testcase>"
-    slow = "<properties><property name='slow' value='True'/></properties>"
-    junit.write_text(
-        f"<a>{of.format('a', 2, '')}{of.format('b', 7, slow)}{of.format('c', 1, '<failure/>')}</a>",
-        encoding="utf-8",
+    reports = tmp_path / "reports" / "project"
+    reports.mkdir(parents=True)
+    ran = (
+        {"name": a, "outcome": "passed", "seconds": 2.0},
+        {"name": b, "outcome": "passed", "seconds": 7.0, "is_slow": True},
+        {"name": c, "outcome": "failed", "seconds": 1.0},
     )
-    write(read(lines, root), root, reported(junit), tmp_path / "index")
+    (reports / "project.jsonl").write_text("\n".join(map(json.dumps, ran)), encoding="utf-8")
+    write(read(lines, root), root, reported(reports), tmp_path / "index")
     # The file has another folder by now.
     (root / "tests/tools").mkdir()
     (root / "tests/project/test_faults.py").rename(root / "tests/tools/test_faults.py")

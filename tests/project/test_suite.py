@@ -27,6 +27,7 @@ ON_ALL = (
     "requirements/test-py312.txt",
     "tests/conftest.py",
     "tests/hostile.py",
+    "tests/marks.py",
     "tests/quiet.py",
     "tests/searches.py",
     "tests/sessions.py",
@@ -254,6 +255,7 @@ def test_the_last_test_that_ends_its_process_has_failed_once(tmp_path: Path) -> 
     assert outcome.fault == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -54,14 +54,6 @@ def test_kernels_are_shown_without_process_groups_and_signals(tmp_path: Path) ->
     assert "f: 1 kernel" in on_windows(*command, folder=tmp_path)
 
 
-@pytest.mark.slow
-def test_folders_of_living_compilers_are_left_and_nobody_is_interrupted(tmp_path: Path) -> None:
-    with_own_number = tmp_path / f"jaxsight-dump-{os.getpid()}-x"
-    with_own_number.mkdir()
-    assert on_windows("dumps", folder=tmp_path) == "True\n"
-    assert with_own_number.is_dir()
-
-
 def test_programs_that_fail_are_not_watched_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-c", ""]
     monkeypatch.setattr(os, "name", "nt")

@@ -381,6 +381,7 @@ def _fails_alike(observed: Observed) -> None:
     assert normalized(failure.message) == normalized(observed.message), observed.text
 
 
+@pytest.mark.slow
 def test_errors_while_tracing() -> None:
     for observed in observe({name: PRELUDE + text for name, text in QUICK.items()}):
         _fails_alike(observed)

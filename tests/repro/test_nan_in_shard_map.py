@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from jaxsight.repro.explaining.intermediates import table
 from jaxsight.repro.explaining.trials import Trials
 from jaxsight.repro.failures import EXCEPTION, RunFailure
@@ -35,6 +37,7 @@ print(jax.grad(loss)(jnp.ones(8)))
 """
 
 
+@pytest.mark.slow
 def test_a_nan_in_a_shard_is_traced_to_its_line(tmp_path: Path) -> None:
     done = extract(tmp_path, PROGRAM, "--check", "nan")
     assert done.code == 0, done.stderr

@@ -194,6 +194,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_check_compiles_for_several_devices(tmp_path: Path) -> None:
     _, text = reduced(tmp_path, TARGETS, "--check", "hlo:cpu:8: sort")
     assert "jaxsight.kernels(main, target='cpu:8')" in text

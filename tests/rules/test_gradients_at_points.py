@@ -85,6 +85,7 @@ def gradient(
     return np.asarray(function(**given)), list(map(np.asarray, jax.grad(total)(floats).values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [*texts(FOUND)], ids=range(4))
 async def test_gradients_are_nan_where_the_rule_says_so(
     text: str, session: Session, tmp_path: Path

@@ -94,6 +94,7 @@ _MODULE = '''def f(x):
 '''
 
 
+@pytest.mark.slow
 def test_a_new_folder_is_a_rule_for_check_explain_settings_fixes_and_docs(tmp_path: Path) -> None:
     """No file outside of the folder changes."""
     server = tmp_path / "server"

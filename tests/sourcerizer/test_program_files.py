@@ -110,6 +110,61 @@ def test_what_is_no_program_is_refused(content: bytes, words: str) -> None:
         sourcerize(content)
 
 
+def chain(first: str, step: str, last: int = 31) -> str:
+    """A first line, and lines that refer to the one before several times."""
+    return "\n".join([first, *(step.format(n, n - 1) for n in range(1, last))])
+
+
+ADDS = """
+module {{ func.func @main(%x: {0}) -> tensor<f32> {{
+  %0 = stablehlo.constant dense<1.0> : tensor<f32> {1}
+  %1 = stablehlo.add %0, %0 {2} : tensor<f32> {1}
+  return %1 : tensor<f32>
+}} }}
+"""
+SCALAR = "tensor<f32>"
+TWICE = """
+func.func private @f{0}(%x: tensor<f32>) -> tensor<f32> {{
+  %0 = call @f{1}(%x) : (tensor<f32>) -> tensor<f32>
+  %1 = call @f{1}(%0) : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}}"""
+HLO = """%f{0} (p: f32[]) -> f32[] {{
+  %p = f32[] parameter(0)
+  %a = f32[] call(%p), to_apply=%f{1}
+  ROOT %r = f32[] call(%a), to_apply=%f{1}
+}}"""
+HOSTILE = {
+    "arrays": chain("#a0 = [1 : i32]", "#a{0} = [#a{1}, #a{1}]")
+    + ADDS.format(SCALAR, "", "{a = #a30}"),
+    "dictionaries": chain("#a0 = {x = 1 : i32}", "#a{0} = {{x = #a{1}, y = #a{1}}}")
+    + ADDS.format(SCALAR, "", "{a = #a30}"),
+    "locations": chain('#l0 = loc("x")', "#l{0} = loc(callsite(#l{1} at #l{1}))")
+    + ADDS.format(SCALAR, "loc(#l30)", ""),
+    "types": chain("!t0 = tuple<tensor<f32>>", "!t{0} = tuple<!t{1}, !t{1}>")
+    + ADDS.format("!t30", "", ""),
+    "calls": chain(
+        f"func.func private @f0(%x: {SCALAR}) -> {SCALAR} {{ return %x : {SCALAR} }}", TWICE
+    )
+    + f"\nfunc.func @main(%x: {SCALAR}) -> {SCALAR} {{"
+    + f"\n %0 = call @f30(%x) : ({SCALAR}) -> {SCALAR}\n return %0 : {SCALAR} }}",
+    "calls of HLO": "HloModule m\n\n"
+    + chain("%f0 (p: f32[]) -> f32[] {\n ROOT %p = f32[] parameter(0)\n}", HLO)
+    + "\nENTRY %main (p: f32[]) -> f32[] {\n %p = f32[] parameter(0)\n"
+    " ROOT %r = f32[] call(%p), to_apply=%f30\n}\n",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_small_file_of_a_large_program_is_refused(kind: str) -> None:
+    content = HOSTILE[kind].encode()
+    assert len(content) < 8000
+    with pytest.raises(UnreadableProgram, match="written out, it has more than 10,000,000"):
+        sourcerize(content)
+    with pytest.raises(UnreadableProgram, match="written out, it has more than 10,000,000"):
+        text_of(content, {"to": "stablehlo"})
+
+
 def test_truncated_files_are_refused() -> None:
     exported = export.export(jax.jit(layer))(LAYER, X)
     serialized = bytes(exported.serialize())

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from jaxsight.files.own_folders import WRITABLE
 from tests.lsp.client import Client, at, listen, on, recorded
 from tests.quiet import QUIET
 
@@ -59,6 +60,7 @@ def variables(tmp_path: Path, **more: str) -> dict[str, str]:
         "HOME": str(home(tmp_path)),
         "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
         "JAXSIGHT_COMPILERS": str(tmp_path / "no-compilers"),
+        WRITABLE: str(tmp_path),  # where baits leave their marks
         **more,
     }
 

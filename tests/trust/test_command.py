@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.workers.confinement.start import held
 from tests.trust.process import home, store, stored
 from tests.trust.test_attacks import jaxsight
 
@@ -17,7 +18,8 @@ def test_decisions_are_made_listed_and_taken_back(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(folder)
     assert jaxsight(tmp_path, "trust", "--list").stdout == "no folder is trusted\n"
-    assert jaxsight(tmp_path, "trust", str(link)).stdout == f"{folder} is trusted\n"
+    said = jaxsight(tmp_path, "trust", str(link)).stdout.splitlines()
+    assert said == [f"{folder} is trusted", f"note: {held()}"]
     allow = ("--allow", "ssh://host/cuda:h100", "--allow", "./tool")
     done = jaxsight(tmp_path, "trust", str(folder), *allow)
     tool = home(tmp_path) / "tool"

@@ -168,6 +168,22 @@ async def test_a_link_in_a_trusted_folder_leads_no_code_in(
     await projects.aclose()
 
 
+@pytest.mark.parametrize("make", LINKS, ids=lambda make: make.__name__)
+async def test_a_link_to_trusted_code_runs_nothing_beside_it(
+    make: object, good: Path, evil: Path
+) -> None:
+    file = make(evil, good)  # type: ignore[operator]
+    projects = projects_of(good)
+    configure(projects, evil)
+    consent = projects.of(str(file)).consent()
+    assert consent is not None
+    assert consent.folder == str(evil)
+    projects.trust.decide(consent, TRUST)
+    projects.decided()
+    assert not projects.of(str(file)).held_back
+    await projects.aclose()
+
+
 async def test_a_file_that_becomes_a_link_is_held_back(good: Path, evil: Path) -> None:
     projects = projects_of(good)
     configure(projects, good)

@@ -50,6 +50,7 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=300, help="pairs, edits or functions to draw")
     parser.add_argument("--seed", type=int, default=0, help="what pairs and edits are drawn by")
+    parser.add_argument("--every", type=int, default=25, help="edits between comparisons")
     parser.add_argument("--projects", action="store_true", help="edit several files of a project")
     parser.add_argument("--files", nargs="*", type=Path, default=[], help="files for `calls`")
     parser.add_argument("--found", type=Path, help="keep the functions of libraries in this file")
@@ -67,7 +68,10 @@ def main() -> int:
         return report_calls(calls.measured(options.files, options.python))
     if options.what == "session":
         return report_session(
-            asyncio.run(long_session.measured(options.count, options.seed, options.python)), begin
+            asyncio.run(
+                long_session.measured(options.count, options.seed, options.python, options.every)
+            ),
+            begin,
         )
     if options.what == "edits" and options.projects:
         judged = asyncio.run(

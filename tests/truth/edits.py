@@ -159,6 +159,44 @@ def _rename(text: str, choose: random.Random) -> str:
     return _replaced(text, everywhere if choose.random() < 0.6 else [token], f"{token.string}_")
 
 
+def broken(text: str, choose: random.Random) -> str:
+    """Leave a line unfinished, as somebody who types."""
+    lines = text.splitlines(keepends=True)
+    at = choose.randrange(len(lines)) if lines else 0
+    indent = re.match(r"\s*", lines[at])[0] if lines else ""  # type: ignore[index]
+    lines.insert(at, indent.strip("\n") + choose.choice(_UNFINISHED) + "\n")
+    return "".join(lines)
+
+
+def redefined(text: str, choose: random.Random) -> str:
+    """Rename, move, or repeat a definition, there or at the end, with another number in it."""
+    statements = pieces(text)
+    defining = [
+        at for at, each in enumerate(statements) if re.search(r"^(def|class) ", each, re.MULTILINE)
+    ]
+    if not defining:
+        return text
+    at = choose.choice(defining)
+    piece = statements[at].rstrip("\n") + "\n\n\n"
+    match choose.randrange(4):
+        case 0:
+            statements[at] = re.sub(
+                r"^(def|class) (\w+)", r"\1 \2_", piece, count=1, flags=re.MULTILINE
+            )
+        case 1:
+            del statements[at]
+            statements.insert(choose.randrange(len(statements) + 1), piece)
+        case 2:
+            statements.insert(at, piece)
+            statements[at + 1] = changed_number(piece, choose)
+        case _:
+            statements[-1] = statements[-1].rstrip("\n") + "\n\n\n"
+            statements.append(changed_number(piece, choose))
+    return "".join(statements)
+
+
+_UNFINISHED = ("return (", "x = [1,", "def g(", "else:", "'", "if True", "import", "for", ")")
+
 _EDITS = (
     _swap,
     _swap,

@@ -183,7 +183,7 @@ def truths(cases: Sequence[Case], python: str, jobs: int) -> dict[tuple[str, str
 async def session(root: Path, python: str, **settings: object) -> AsyncIterator[Session]:
     """A session on a folder, with its tracers."""
     opened = Session(Projects(Trust(Policy.ALWAYS)))
-    opened.configure([str(root)], {**QUIET, "python": python, **settings})
+    opened.configure([str(root)], {**QUIET, "python": python, "target": "cpu", **settings})
     try:
         yield opened
     finally:

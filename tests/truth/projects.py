@@ -7,6 +7,7 @@ caches, re-exported names. Every text may be in the editor, on disk, or both and
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 import random
@@ -293,9 +294,17 @@ class Typist:
     """Somebody who edits a project's files, opens, saves and closes them, and asks meanwhile."""
 
     def __init__(
-        self, project: Project, folder: Path, opened: Session, choose: random.Random
+        self,
+        project: Project,
+        folder: Path,
+        opened: Session,
+        choose: random.Random,
+        *,
+        redefines: bool = False,
     ) -> None:
+        """`redefines`: texts are unfinished at times, and definitions renamed, moved, repeated."""
         self.project = project
+        self.redefines = redefines
         self.folder = folder
         self.opened = opened
         self.choose = choose
@@ -398,6 +407,9 @@ class Typist:
         if name == DATA:
             return f"{self.choose.randrange(1, 9)}.5"
         before = self._before[name]
+        if self.redefines and (new := self._redefined(text, before)) is not None:
+            before.append(new)
+            return new
         match self.choose.randrange(10):
             case 0 | 1 | 2 | 3:
                 new = edits.changed_number(text, self.choose)
@@ -412,6 +424,27 @@ class Typist:
                 new = edits.edited(text, self.choose)
         before.append(new)
         return new
+
+    def _redefined(self, text: str, before: list[str]) -> str | None:
+        """A text that is unfinished or has another definition; an unfinished one is mended."""
+        if not _parses(text):
+            whole = [each for each in before if _parses(each)]
+            return self.choose.choice([whole[-1], self.choose.choice(whole), text + "\n"])
+        match self.choose.randrange(5):
+            case 0:
+                return edits.broken(text, self.choose)
+            case 1 | 2:
+                return edits.redefined(text, self.choose)
+            case _:
+                return None
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 async def measured(count: int, seed: int, python: str, jobs: int) -> list[Judged]:

@@ -13,6 +13,7 @@ _SEEDS = (0, 1, 34)
 """Programs with each kind of statement between them."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_calls_are_those_of_a_recorded_run(seed: int, tmp_path: Path) -> None:
     file = tmp_path / "program" / "train.py"

@@ -64,6 +64,19 @@ async def test_a_long_session_shows_what_a_fresh_one_shows() -> None:
     assert found.wrong == []
 
 
+async def test_after_each_edit_a_session_shows_what_a_fresh_one_shows() -> None:
+    found = await long_session.measured(len(part(range(40))) // 2, 2, sys.executable, 1)
+    assert found.compared
+    assert found.wrong == []
+
+
+async def test_sessions_are_compared_when_all_programs_have_run() -> None:
+    # A function of a file is shown as in the run of another, which is the last one to run.
+    found = await long_session.measured(3, 103, sys.executable, 3)
+    assert found.compared
+    assert found.wrong == []
+
+
 async def test_most_answers_are_right_without_a_caveat() -> None:
     answers = [each for family in FAMILIES for each in await judged(family)]
     right = sum(each.verdict is Verdict.RIGHT for each in answers)

@@ -80,9 +80,12 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cautious(tmp_path_factory: pytest.TempPathFactory, ssh: Path) -> Iterator[CodeServer]:
+def cautious(
+    tmp_path_factory: pytest.TempPathFactory, ssh: Path, folder: Path
+) -> Iterator[CodeServer]:
     scratch = tmp_path_factory.mktemp("cautious")
-    with code_server(scratch, asks_for_trust=True, commands=ssh) as running:
+    writable = {"JAXSIGHT_WRITABLE": str(folder)}  # where interpreters leave their marks
+    with code_server(scratch, asks_for_trust=True, commands=ssh, variables=writable) as running:
         yield running
 
 

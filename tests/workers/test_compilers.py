@@ -13,6 +13,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from jaxsight.files.own_folders import WRITABLE
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
@@ -51,6 +52,12 @@ class Lab:
     @property
     def asked(self) -> list[str]:
         return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest.fixture(autouse=True)
+def writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the confined compiler write its log."""
+    monkeypatch.setenv(WRITABLE, str(tmp_path))
 
 
 @pytest_asyncio.fixture

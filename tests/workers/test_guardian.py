@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -69,8 +70,9 @@ def test_a_guardian_that_was_stopped_ends_with_the_server(server: subprocess.Pop
 
 
 STARTING = f"""
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` ignores for all that it starts
 sys.path.insert(0, {str(Path(__file__).parents[2] / "server")!r})
 from jaxsight.workers import own_python
 from jaxsight.workers.supervisor import Tracers
@@ -82,6 +84,14 @@ async def main(guardian):
 
 asyncio.run(main(sys.argv[1]))
 """
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Also an orphan that the system's first process has not collected yet."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no guardians")
@@ -105,7 +115,8 @@ def test_a_guardian_that_was_stopped_before_it_ran_ends_with_the_server(tmp_path
             time.sleep(0.01)
         server.kill()
         server.wait()
-        _, alive = psutil.wait_procs(below, timeout=20)
+        _, left = psutil.wait_procs(below, timeout=20)
+        alive = [each for each in left if not has_ended(each)]
         for process in alive:
             process.kill()
         assert alive == []
@@ -144,13 +155,52 @@ def test_a_guardian_that_is_killed_takes_its_tracer_along() -> None:
         assert [each for each in alive if each.name() != "sleep"] == []
 
 
+def test_folders_of_guardians_that_were_killed_are_deleted(tmp_path: Path) -> None:
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(SERVER), "hang"],
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    with start() as killed:
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        below = psutil.Process(killed.pid).children(recursive=True)
+        for guardian in psutil.Process(killed.pid).children():
+            guardian.kill()
+        killed.kill()
+        for each in below:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+    abandoned = {*tmp_path.iterdir()}
+    assert abandoned
+    for folder in abandoned:
+        os.utime(folder, (1, 1))
+    with start() as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        held = {*tmp_path.iterdir()}
+        assert held.isdisjoint(abandoned)
+        for folder in held:
+            os.utime(folder, (1, 1))
+        with start() as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            assert held < {*tmp_path.iterdir()}
+            other.kill()
+        server.kill()
+
+
 def test_the_tracer_does_not_inherit_the_socket_to_the_server() -> None:
     ours, its = socket.socketpair()
     guardian = (
         Path(__file__).parents[2] / "server" / "jaxsight" / "workers" / "watchdog" / "guardian.py"
     )
     sees = f"import os; os.fstat({its.fileno()})"
-    command = [sys.executable, "-I", "-S", str(guardian), str(its.fileno())]
+    command = [sys.executable, "-I", "-S", str(guardian), str(its.fileno()), "free"]
     with (
         ours,
         subprocess.Popen(

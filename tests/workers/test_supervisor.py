@@ -459,14 +459,14 @@ async def test_the_texts_of_a_request_are_given_to_every_tracer(make: Make) -> N
 
 async def test_a_file_that_keeps_killing_is_paused_and_others_are_not(make: Make) -> None:
     tracers = make()
-    for _ in range(5):
-        outcome = await ask(tracers, "exit 1")
+    for status in range(1, 6):
+        outcome = await ask(tracers, f"exit {status}")
         assert isinstance(outcome, Died)
         assert not outcome.repeated
     before = await pid_of(tracers)
-    paused = await ask(tracers, "exit 1")
+    paused = await ask(tracers, "exit 6")
     assert isinstance(paused, Died)
-    assert paused.message.endswith("exited the process with status 1")
+    assert paused.message.endswith("exited the process with status 5")
     assert paused.notes == ("it will not run again until the code changes",)
     assert await pid_of(tracers) == before
     await tracers.restart()
@@ -477,8 +477,8 @@ async def test_a_file_that_keeps_killing_is_paused_and_others_are_not(make: Make
 
 async def test_a_changed_text_of_a_paused_file_is_tried_again(make: Make) -> None:
     tracers = make()
-    for _ in range(5):
-        await ask(tracers, "exit 1")
+    for status in range(1, 6):
+        await ask(tracers, f"exit {status}")
 
     async def changed_is_answered() -> bool:
         return isinstance(await ask(tracers, "answer"), Traced)
@@ -486,7 +486,7 @@ async def test_a_changed_text_of_a_paused_file_is_tried_again(make: Make) -> Non
     async with asyncio.timeout(PATIENCE):
         while not await changed_is_answered():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-    outcome = await ask(tracers, "exit 1")
+    outcome = await ask(tracers, "exit 6")
     assert isinstance(outcome, Died)
     assert not outcome.repeated
 
@@ -718,12 +718,12 @@ async def test_a_spare_that_ran_past_takes_over_later(make: Make) -> None:
 async def test_a_paused_file_runs_again_after_a_while_once_files_have_changed(make: Make) -> None:
     tracers = make()
     for _ in range(5):
-        await ask(tracers, "exit 1")
-    outcome = await ask(tracers, "exit 1")
+        await ask(tracers, "suicide")
+    outcome = await ask(tracers, "suicide")
     assert isinstance(outcome, Died)
     assert outcome.repeated
-    tracers.retry()
+    tracers.retry(data=False)
     async with asyncio.timeout(PATIENCE):
         while isinstance(outcome, Died) and outcome.repeated:
             await asyncio.sleep(0.05)
-            outcome = await ask(tracers, "exit 1")
+            outcome = await ask(tracers, "suicide")

@@ -121,7 +121,7 @@ async def transcript(task: Task, root: Path) -> Transcript:
     for old, new in task.edits:
         assert old in edited, old
         edited = edited.replace(old, new)
-    tools = Tools(Trust(trusted=[str(root)], terminal=True), root)
+    tools = Tools(Trust(trusted=[str(root)], terminal=True), [str(root)], root)
     parts, characters = [], 0
     for call in task.calls:
         answer = await _answer(tools, call, edited)

@@ -17,20 +17,18 @@ from tools.faults.recording import ROOT, record
 from tools.faults.rows import read
 from tools.faults.scratch import scratch
 from tools.faults.trying import Results, Trial, table
+from tools.suite.running import REPORTS
 
 
 def main() -> int:
     """Run a command; return the exit status."""
-    options, rest = _parser().parse_known_args()
-    if rest and options.command != "record":
-        _parser().error(f"unrecognized arguments: {' '.join(rest)}")
+    options = _parser().parse_args()
     match options.command:
         case "record":
-            return record(options.folder, rest)
+            return record(options.folder, options.parts)
         case "merge":
             recorded = read(options.folder, options.root)
-            cases = reported(options.junit) if options.junit else {}
-            write(recorded, options.root, cases, options.index)
+            write(recorded, options.root, reported(options.reports), options.index)
             print(f"{len(recorded.tests)} tests, {len(recorded.lines)} lines")
         case "draw":
             faults = draw(ROOT, Index(options.index, ROOT), options.seed, options.count)
@@ -75,16 +73,19 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.faults", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser(
-        "record", help="run pytest with the arguments that follow; record the lines of each test"
+        "record", help="run parts of the suite, and record the lines of each test"
     )
     recording.add_argument("folder", type=Path)
+    recording.add_argument("parts", nargs="+", help="names of parts on the newest JAX")
     merging = commands.add_parser("merge", help="write the index of the tests of each line")
     merging.add_argument("folder", type=Path, help="the folder of `record`")
     merging.add_argument("index", type=Path, help="the SQLite file to write")
     merging.add_argument(
         "--root", type=Path, default=ROOT, help="the tree of the run; by default this one"
     )
-    merging.add_argument("--junit", type=Path, help="report of the same run, for durations")
+    merging.add_argument(
+        "--reports", type=Path, default=REPORTS, help="of the same run, for durations"
+    )
     drawing = commands.add_parser("draw", help="draw faults of lines that tests execute")
     drawing.add_argument("faults", type=Path, help="the JSON file to write")
     drawing.add_argument("--index", type=Path, required=True)

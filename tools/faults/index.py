@@ -11,9 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from xml.etree import ElementTree
 
 from tools.faults.rows import SERVER, Recorded
+from tools.suite.results import PASSED, of_pytest
 
 _SCHEMA = """
 CREATE TABLE tests (
@@ -23,7 +23,7 @@ CREATE TABLE files (file TEXT PRIMARY KEY, digest TEXT);
 CREATE TABLE lines (file TEXT, line INTEGER, direct BLOB, started BLOB, PRIMARY KEY (file, line));
 """
 UNKNOWN_SECONDS = 0.5
-"""Of a test that the report does not hold."""
+"""Of a test that reports do not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Case:
     """Its node id."""
     seconds: float = UNKNOWN_SECONDS
     slow: bool | None = None
-    """Whether it is marked as slow; `None` where the run's report does not hold it."""
+    """Whether it is marked as slow; `None` where reports do not hold it."""
     passes: bool = True
 
     @property
@@ -49,14 +49,14 @@ def write(recorded: Recorded, root: Path, reported: Mapping[str, Case], index: P
     Args:
         recorded: the rows of the run.
         root: the tree that it ran in.
-        reported: tests by the names that JUnit's report gives them.
+        reported: tests by their names.
         index: the file.
     """
     index.unlink(missing_ok=True)
     with closing(sqlite3.connect(index)) as database:
         database.executescript(_SCHEMA)
         for name, number in recorded.tests.items():
-            test = reported.get(_in_report(name), Case(name))
+            test = reported.get(name, Case(name))
             database.execute(
                 "INSERT INTO tests VALUES (?, ?, ?, ?, ?)",
                 (number, name, test.seconds, test.slow, test.passes),
@@ -75,15 +75,13 @@ def write(recorded: Recorded, root: Path, reported: Mapping[str, Case], index: P
         database.commit()
 
 
-def reported(junit: Path) -> dict[str, Case]:
-    """Return the tests of a JUnit report, by class name and name."""
-    tests = dict[str, Case]()
-    for case in ElementTree.parse(junit).iter("testcase"):
-        name = f"{case.get('classname')}::{case.get('name')}"
-        properties = {each.get("name") for each in case.iter("property")}
-        passes = not any(case.find(tag) is not None for tag in ("failure", "error", "skipped"))
-        tests[name] = Case(name, float(case.get("time", 0)), "slow" in properties, passes)
-    return tests
+def reported(reports: Path) -> dict[str, Case]:
+    """Return the tests that parts of the suite ran last, by their names."""
+    return {
+        case.name: Case(case.name, case.seconds, case.is_slow, case.outcome == PASSED)
+        for log in sorted(reports.rglob("*.jsonl"))
+        for case in of_pytest(log)
+    }
 
 
 class Index:
@@ -164,14 +162,6 @@ def _places(root: Path) -> Callable[[str], str]:
 
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
-
-
-def _in_report(name: str) -> str:
-    """Return how pytest's report names a test: `tests.a.test_b.Class::test_c[d]`."""
-    head, bracket, parameters = name.partition("[")
-    file, *names = head.split("::")
-    module = file.removesuffix(".py").replace("/", ".")
-    return f"{'.'.join([module, *names[:-1]])}::{names[-1]}{bracket}{parameters}"
 
 
 def _packed(numbers: array[int]) -> bytes:

@@ -7,6 +7,7 @@ each line and test and costs nothing after that. Standard library only: it runs 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from types import CodeType
@@ -31,19 +32,29 @@ def record(folder: str) -> None:
     now = ""
 
     def line(code: CodeType, number: int) -> object:
+        with contextlib.suppress(OSError):  # a test that lets no file grow
+            write(code, number)
+        return monitoring.DISABLE
+
+    def write(code: CodeType, number: int) -> None:
         nonlocal now
+        test = os.environ.get(TEST, "").rpartition(" (")[0]
+        if test != now:
+            now = test
+            os.write(output, f"#{test}\n".encode())
+        path = code.co_filename.rpartition(SERVER)[2]
+        os.write(output, f"{path}:{number}\n".encode())
+
+    def start(code: CodeType, offset: int) -> object:
+        # Lines of the server alone: those of JAX are a hundred times as many.
         if SERVER in code.co_filename:
-            test = os.environ.get(TEST, "").rpartition(" (")[0]
-            if test != now:
-                now = test
-                os.write(output, f"#{test}\n".encode())
-            path = code.co_filename.rpartition(SERVER)[2]
-            os.write(output, f"{path}:{number}\n".encode())
+            monitoring.set_local_events(_TOOL, code, monitoring.events.LINE)
         return monitoring.DISABLE
 
     monitoring.use_tool_id(_TOOL, "jaxsight-lines")
     monitoring.register_callback(_TOOL, monitoring.events.LINE, line)
-    monitoring.set_events(_TOOL, monitoring.events.LINE)
+    monitoring.register_callback(_TOOL, monitoring.events.PY_START, start)
+    monitoring.set_events(_TOOL, monitoring.events.PY_START)
 
 
 def next_test() -> None:

@@ -1,4 +1,4 @@
-"""Runs pytest while all Pythons of its environment record the lines that each test executes."""
+"""Runs parts of all tests while the Pythons of their environment record each test's lines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ IMPORT = "tools_faults_lines.pth"
 ignore PYTHONPATH."""
 
 
-def record(folder: Path, arguments: Sequence[str]) -> int:
-    """Run pytest with these arguments and record lines into a folder; return the exit status."""
+def record(folder: Path, parts: Sequence[str]) -> int:
+    """Run parts in the environment of this Python; record lines into a folder; return the status."""
     if sys.version_info < (3, 12):
         raise SystemExit("lines are recorded by Python 3.12 or newer")
     folder.mkdir(parents=True, exist_ok=True)
@@ -28,8 +28,10 @@ def record(folder: Path, arguments: Sequence[str]) -> int:
         f"__import__({lines.__name__!r}), sys.path.pop())\n",
         encoding="utf-8",
     )
-    command = [sys.executable, "-m", "pytest", "-p", "tools.faults.pytest_lines", *arguments]
-    environment = {**os.environ, lines.FOLDER: str(folder.absolute())}
+    command = [sys.executable, "-m", "tools.suite", "all", *parts]
+    recorded = str(folder.absolute())
+    # Confined processes write there, too (`jaxsight/files/own_folders.py`).
+    environment = {**os.environ, lines.FOLDER: recorded, "JAXSIGHT_WRITABLE": recorded}
     try:
         return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     finally:

@@ -37,6 +37,7 @@ ALLOWED = {
     "workers/compilation/installation.py": "isolated",
     "workers/process.py": "guarded",
     "workers/program_files.py": "with_packages",
+    "workers/confinement/launch.py": "what it is told to become",
     "workers/watchdog/guardian.py": "what it is told to guard",
 }
 """How each of them is started. A name is of a function that the module calls."""

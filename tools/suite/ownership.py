@@ -38,19 +38,21 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("requirements/notebooks.", "notebooks"),
     ("requirements/servers.", "editors e2e vscode"),
     ("requirements/vscode.", "report vscode"),
-    # Packages that have no tests of their own.
+    # Packages that have no tests of their own, or whose slow tests are those of others: `tools.faults`
+    # has found faults in them that only these find.
     ("server/jaxsight/__init__", "library project"),
     ("server/jaxsight/__main__.py", "__main__ cli"),
     ("server/jaxsight/boot.py", "boot tracer workers"),
     ("server/jaxsight/events.py", "events lsp workers"),
-    ("server/jaxsight/figures/", "features figures notebooks page"),
+    ("server/jaxsight/figures/", "e2e features figures notebooks page"),
     ("server/jaxsight/lru.py", "features lru"),
+    ("server/jaxsight/projects/", "features projects"),
     ("server/jaxsight/py.typed", "project"),
     ("server/jaxsight/queries/", "features queries"),
     ("server/jaxsight/recompiling/", "features recompiling"),
     ("server/jaxsight/session.py", "features session"),
     ("server/jaxsight/timeline.py", "project timeline"),
-    ("server/jaxsight/wire/", "tracer wire workers"),
+    ("server/jaxsight/wire/", "e2e tracer wire workers"),
     # Editors.
     ("vscode-extension/panel/", "e2e notebooks page report vscode"),
     ("vscode-extension/", "project vscode"),

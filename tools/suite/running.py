@@ -22,6 +22,7 @@ from tools.suite.environments import VENVS, Installation, python, variables
 from tools.suite.parts import PANEL, ROOT
 from tools.suite.results import ERROR, FAILED, Case, line, of_node, of_pytest
 
+LINES, RECORDER = "JAXSIGHT_LINES", "tools.faults.pytest_lines"  # of `tools.faults record`
 REPORTS = ROOT / "reports" / "tests"
 
 CHUNK = 150.0
@@ -203,6 +204,7 @@ class Run:
         command = [
             str(python(job.environment)),
             *("-m", "pytest", "-q", "-p", "tools.suite.plugin", f"--log={log}"),
+            *(("-p", RECORDER) if LINES in os.environ else ()),
             *("-rs", "--durations=5", "--durations-min=5", f"--environment={job.environment}"),
             *job.options,
             *job.files,
@@ -247,6 +249,8 @@ class Run:
         environment = {**os.environ, **variables(job.environment), **self._extra}
         limit = _PATIENCE + _FACTOR * job.seconds
         environment.pop("PYTEST_ADDOPTS", None)  # what is left out would count as passed
+        # Set in many containers: each process of each test would compile all modules again.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         with output.open("ab") as printed, self._starting:
             if self._stopped:
                 return -signal.SIGINT

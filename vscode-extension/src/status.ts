@@ -15,6 +15,8 @@ export interface RootStatus {
   readonly python: string;
   readonly reason: string;
   readonly jax: string;
+  /** What the system keeps the folder's code from while it is looked at. */
+  readonly confined: string;
 }
 
 /** What `jaxsight/fileStatus` carries, for one file. */
@@ -282,6 +284,9 @@ export class Status implements vscode.Disposable {
       ...(isRunning ? [{ label: "$(debug-stop) Stop", description: root.detail, command: "jaxsight.restartTracers" }] : []),
       { label: "$(output) Show log", command: LOG },
       { label: "$(refresh) Restart", command: "jaxsight.restartServer" },
+      ...(root === undefined || root.confined === ""
+        ? []
+        : [{ label: "$(lock) Confined", description: "", detail: root.confined, command: LOG }]),
     ];
     const doing = [this.failure, root?.detail ?? "", file?.whyDetail ?? ""].find((text) => text !== "");
     const options = { title: "jaxsight", matchOnDescription: true, ...(doing === undefined ? {} : { placeHolder: doing }) };

@@ -38,6 +38,7 @@ function M.check()
       health.warn(words, { 'Run `:Jaxsight trust` to decide.', 'Or run `jaxsight trust FOLDER` in a terminal.' })
     elseif status.jax ~= '' then
       health.ok(words .. ' JAX ' .. status.jax)
+      health.info(status.confined)
     else
       health.info(words)
     end

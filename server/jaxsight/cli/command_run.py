@@ -8,6 +8,7 @@ the code, and untrusted settings and environments that are ignored.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import asdict
@@ -19,7 +20,7 @@ from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option
 from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.printing import Printer, Spinner, Text, print_note, styled
 from jaxsight.cli.resident.this_process import THIS_PROCESS
-from jaxsight.cli.trusted_paths import TrustedPaths, trust_paths
+from jaxsight.cli.trusted_paths import AGENT, TrustedPaths, trust_paths
 from jaxsight.events import Consent, Event, Message, Output, Progress, Status
 from jaxsight.projects.projects import IDLE, Projects
 from jaxsight.text.inert import one_line, printed
@@ -100,11 +101,12 @@ class CommandRun:
         """Return the interpreter that traces a file's functions.
 
         Raises:
-            CommandError: there is none.
+            CommandError: there is none, or it may not run.
         """
         project = self.session.engine.projects.of(str(path))
-        if project.interpreter is None:
-            raise CommandError(project.problem or "no Python interpreter with JAX found")
+        if project.interpreter is None or project.held_back:
+            why = project.problem or project.held_back
+            raise CommandError(why or "no Python interpreter with JAX found")
         return project.interpreter.path
 
     def show_step(self, text: str) -> None:
@@ -134,7 +136,7 @@ class CommandRun:
                 self.show_step(f"starting JAX in {python}" if python else "starting JAX")
             case Progress(title=title, detail=detail, done=False):
                 self.show_step(f"{title} {detail}".rstrip())
-            case Output(path=path, text=text):
+            case Output(path=path, text=text) if AGENT not in os.environ:  # it reads our words
                 for line in printed(text).splitlines():
                     self._errors.print(styled((f"{one_line(path)}: ", "dim"), line))
             case Message(level="error", text=text):

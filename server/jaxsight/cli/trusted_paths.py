@@ -2,11 +2,12 @@
 
 These are the folder of each file, the working folder if the file is in it, and the project roots
 between the two. Settings and environments of a folder above are used only if the user trusted that
-folder before; otherwise a note is printed.
+folder before; otherwise a note is printed. Paths that an agent passes trust nothing (`AGENT`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,10 @@ from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.trust import Policy, Trust, TrustStore, chosen_policy, store_file
 from jaxsight.trust.decisions import SSH, stored_form
 from jaxsight.trust.words import shown_path
+
+AGENT = "JAXSIGHT_AGENT"
+"""In the environment of a command that an agent passes: the folders that the user trusts for it, as
+JSON, besides those of the store. What the command line names is not trusted then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +51,26 @@ def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPath
         paths: files and folders on the command line.
         allow: what projects may use: `ssh://HOST`, or an interpreter.
     """
+    policy, by_user = chosen_policy(), AGENT not in os.environ
     # The user asked for the command: `never` only forbids what nobody asked for.
-    policy = Policy.ALWAYS if chosen_policy() is Policy.ALWAYS else Policy.ASK
+    if policy is not Policy.ALWAYS and (by_user or policy is not Policy.NEVER):
+        policy = Policy.ASK
     store = TrustStore(store_file())
-    stored_trust = Trust(policy, store, terminal=True)
+    before = Trust(policy, store, json.loads(os.environ.get(AGENT, "[]")), terminal=True)
     roots: dict[str, None] = {}
     named: set[str] = set()
     notes: dict[str, None] = {}
     for path in paths:
-        root, above = _root(path, stored_trust)
+        root, above = _root(path, before, by_user)
         roots[str(root)] = None
         # The user named it: where links in the root lead otherwise, they did not.
         real = Path(os.path.realpath(path))
         named.add(str(real if real.is_dir() else real.parent))
         notes |= dict.fromkeys(_ignored_note(folder) for folder in above)
     allowed = [stored_form(text) for text in allow]
-    trust = Trust(policy, store, {*roots, *named}, allowed, terminal=True)
+    trust = before
+    if by_user:
+        trust = Trust(policy, store, {*roots, *named}, allowed, terminal=True)
     real_roots = {os.path.realpath(root) for root in roots}
     elsewhere = {
         folder
@@ -72,12 +81,15 @@ def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPath
     return TrustedPaths(list(roots), trust, list(notes), key)
 
 
-def _root(path: Path, trust: Trust) -> tuple[Path, list[Path]]:
+def _root(path: Path, trust: Trust, by_user: bool) -> tuple[Path, list[Path]]:
     """Return the trusted folder of a path, and folders above it that matter but are not trusted."""
     absolute = path.absolute()
     own = absolute if absolute.is_dir() else absolute.parent
     here = Path.cwd()
     root = here if own.is_relative_to(here) or not LIBRARIES.isdisjoint(own.parts) else own
+    if not by_user:
+        below = [folder for folder in (own, *own.parents) if folder.is_relative_to(root)]
+        root = next((each for each in reversed(below) if trust.may_run(str(each))), own)
     marked = (
         folder
         for folder in (own, *own.parents)

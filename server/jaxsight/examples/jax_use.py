@@ -10,6 +10,8 @@ from jaxsight.source.module import Module, ModuleChunk
 
 _LIBRARIES = frozenset({"jax", "jaxlib", "flax", "equinox", "haiku", "optax"})
 _NOT_TRACED = re.compile(r"main|test_\w*|setup\w*|pytest_\w*|_?plot\w*")
+_ARRAYS = r"\.(?:shape|reshape|at\[|astype|T)\b"
+_OPERATORS = r"[\w)\]] (?:@|\*\*?|[-+/]) [-\w(\[]|[\w)\]]\*\*[-\w(]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,12 @@ class JaxUse:
         if not names:
             return cls(None)
         imported = "|".join(map(re.escape, sorted(names)))
-        return cls(re.compile(rf"\b(?:{imported})\b|\.(?:shape|reshape|at\[|astype|T)\b"))
+        names_or_arrays = rf"\b(?:{imported})\b|{_ARRAYS}"
+        named = cls(re.compile(names_or_arrays))
+        if any(named.by(*each) for each in module.functions):
+            return named
+        # Nothing else shows that they are there for arrays.
+        return cls(re.compile(rf"{names_or_arrays}|{_OPERATORS}"))
 
     def by(self, chunk: ModuleChunk, function: Function) -> bool:
         """Return whether a function uses JAX in its body or its decorators.

@@ -226,11 +226,17 @@ class Background:
             await engine.turns.breathe()
             # Its example inputs may be others by now: a question about the old ones would cancel
             # that about the new ones.
-            subject = named(engine.documents.subjects(document), earlier.name)
+            subject = named(engine.documents.subjects(document), earlier.id)
             if subject is None:
                 continue
             question = await engine.traces.question(document, subject)
-            if isinstance(question, Unasked) or engine.traces.cache.known(question) is not None:
+            if isinstance(question, Unasked):
+                continue
+            known = engine.traces.cache.known(question)
+            # What fails may have been asked about by a hover, which prefers no other inputs.
+            if known is not None and (
+                isinstance(known.reply, Traced) or subject.examples.are_written
+            ):
                 continue
             if question.trace.dry_call is not None and not in_programs:
                 continue

@@ -74,10 +74,10 @@ async def actions(
         # Packages register jaxpr interpreters in the user's environment.
         for name in reply.views if isinstance(reply, Traced) else ():
             title = f"Show {subject.name} with interpreter {name}"
-            arguments = (path, subject.name, "view", name)
+            arguments = (path, subject.id, "view", name)
             actions.append(Action(title, VIEW, command=SHOW, arguments=arguments))
         target = engine.choices.target(path)
-        named = (path, subject.name)
+        named = (path, subject.id)
         is_at_name = range.touches(subject.name_range)
         if target.is_own and isinstance(reply, Traced) and is_at_name:
             title = f"Measure {subject.name} on {target.short}"
@@ -85,7 +85,7 @@ async def actions(
         if is_at_name:
             title = f"Show kernels of {subject.name} in a browser"
             actions.append(Action(title, PANELS, command=OPEN_PANEL, arguments=named))
-        view = next((view for view in views if view.subject.name == subject.name), None)
+        view = next((view for view in views if view.subject.id == subject.id), None)
         actions += extractions(engine, path, document.module, subject, range, view, repros)
     return actions
 
@@ -99,8 +99,8 @@ async def resolve(engine: Engine, path: str, pending: str) -> tuple[Edit, ...]:
     if pending.startswith(adding.PENDING):
         return await adding.resolve(engine, path, pending)
     await engine.documents.read(path)
-    document, _ = engine.documents.find(path, pending)
-    name = inserted_name(document.module, pending)
+    document, subject = engine.documents.find(path, pending)
+    name = inserted_name(document.module, subject.name)
     shown = await current(engine, path, pending, SourceOptions(INSERTED_STYLE, name=name))
     document, subject = engine.documents.find(path, pending)
     return insertion(document.module, subject, shown.text, module_name(document.path))
@@ -145,13 +145,13 @@ def sourcerize(
         return
 
     def shown(title: str, style: str, transform: str = "") -> Action:
-        arguments = (path, name, style, transform) if transform else (path, name, style)
+        arguments = (path, subject.id, style, *filter(None, [transform]))
         return Action(title, SOURCERIZE, command=SHOW, arguments=arguments)
 
     yield shown(f"Sourcerize {name} (expand to pure lax source)", "lax")
     yield shown(f"Sourcerize {name} (readable source)", "pretty")
     below = f"Sourcerize {name} into {inserted_name(module, name)} below it"
-    yield Action(below, SOURCERIZE, pending=name)
+    yield Action(below, SOURCERIZE, pending=subject.id)
     if not range.touches(subject.name_range):
         return
     transforms = ["vmap", "jit"]

@@ -62,7 +62,7 @@ def checks(engine: Engine, document: Document, only: str = "") -> list[asyncio.T
     tasks = [
         asyncio.ensure_future(_check(engine, document, subject, example_set, expect))
         for subject in engine.documents.subjects(document)
-        if only in ("", subject.name)
+        if only in ("", subject.id)
         for example_set in subject.examples.sets
         for expect in example_set.expects
     ]

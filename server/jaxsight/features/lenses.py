@@ -69,16 +69,16 @@ def _lenses(
     name = assumed or chosen.name or "example inputs"
     title = f"{name} ({sets.index(chosen) + 1} of {len(sets)})" if len(sets) > 1 else name
     above = Range(subject.range.start, subject.range.start)
-    yield Lens(above, title, CHOOSE_SET, (path, subject.name))
+    yield Lens(above, title, CHOOSE_SET, (path, subject.id))
     if subject.is_proposed:
         if chosen.dry_call is None:
-            yield Lens(above, "keep", KEEP_PROPOSED, (path, subject.name))
-        yield Lens(above, "hide", SHOW_PROPOSED, (path, subject.name, "hide"))
+            yield Lens(above, "keep", KEEP_PROPOSED, (path, subject.id))
+        yield Lens(above, "hide", SHOW_PROPOSED, (path, subject.id, "hide"))
     if chosen.dry_call is not None and chosen.dry_call.is_run:
         return
-    yield Lens(above, "jaxpr", SHOW, (path, subject.name, "jaxpr"))
-    yield Lens(above, f"kernels{figures}", SHOW, (path, subject.name, "kernels"))
-    yield Lens(above, "sourcerize", SHOW, (path, subject.name, "pretty"))
+    yield Lens(above, "jaxpr", SHOW, (path, subject.id, "jaxpr"))
+    yield Lens(above, f"kernels{figures}", SHOW, (path, subject.id, "kernels"))
+    yield Lens(above, "sourcerize", SHOW, (path, subject.id, "pretty"))
 
 
 async def _measuring(
@@ -94,10 +94,10 @@ async def _measuring(
     if not target.is_own or chosen.assumed or is_program:
         return []
     above = Range(subject.range.start, subject.range.start)
-    if engine.measurements.is_running(path, subject.name):
-        return [Lens(above, "cancel measuring", MEASURE, (path, subject.name, CANCEL))]
+    if engine.measurements.is_running(path, subject.id):
+        return [Lens(above, "cancel measuring", MEASURE, (path, subject.id, CANCEL))]
     title = "measure"
-    if engine.memory.measured.get((path, subject.name, chosen.name, target.name)) is not None:
+    if engine.memory.measured.get((path, subject.id, chosen.name, target.name)) is not None:
         question = await engine.traces.question(document, subject)
         answer = engine.traces.cache.known(question) if isinstance(question, Question) else None
         if isinstance(question, Question) and answer is not None:
@@ -105,12 +105,12 @@ async def _measuring(
             times = shown_times(engine, view, target, None)
             if times is not None:
                 title = f"measure{' again' if times.stale else ''}: {times.figure}"
-    return [Lens(above, title, MEASURE, (path, subject.name))]
+    return [Lens(above, title, MEASURE, (path, subject.id))]
 
 
 async def _figures(engine: Engine, document: Document, subject: Subject, chosen: ExampleSet) -> str:
     """Return `: 14 · 12 MiB`, the kernels and the temporaries, as far as they are known."""
-    last = engine.memory.shown.get((document.path, subject.name))
+    last = engine.memory.shown.get((document.path, subject.id))
     if last is None:
         return ""
     answer, result = last

@@ -48,9 +48,9 @@ async def prefer_traced(engine: Engine, document: Document, subject: Subject) ->
     )
     if best is not None and not is_traced and (reached[best] == 0 or has_partial):
         meaning = await engine.proposals.meaning(document, subject.chunk, subject.function)
-        _, before = document.rejected.get(subject.name, ("", frozenset()))
+        _, before = document.rejected.get(subject.id, ("", frozenset()))
         failed = frozenset(each.outside for each in sets if each.outside is not None)
-        document.rejected = {**document.rejected, subject.name: (meaning, before | failed)}
+        document.rejected = {**document.rejected, subject.id: (meaning, before | failed)}
         return True
     if best is not None and engine.choices.prefer_set(path, subject, best):
         engine.callers.touch(path)
@@ -61,7 +61,8 @@ async def reconsider(engine: Engine, document: Document) -> None:
     """Take up rejected sets of functions that have changed since."""
     if not document.rejected:
         return
-    functions = {pair[1].qualname: pair for pair in document.module.functions}
+    module = document.module
+    functions = dict(zip(module.ids, module.functions, strict=True))
     kept = {
         name: (meaning, sets)
         for name, (meaning, sets) in document.rejected.items()

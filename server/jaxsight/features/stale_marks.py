@@ -14,6 +14,8 @@ from jaxsight.text.inert import one_line
 MARK = "~"
 """The mark before a figure: one ASCII column in every font, never cut off at the window's edge."""
 _WORDS = "stale: describes the text before the last edits"
+_AGAIN = "stale: it is being traced again"
+"""Of a text that was not edited: settings, calls or other files have changed."""
 
 
 def mark(view: View) -> str:
@@ -26,7 +28,9 @@ def notice(view: View) -> str:
 
     The error of the newest trace follows, if it failed with inputs that are not assumed.
     """
-    stale, failed = f"*{_WORDS}*" if view.stale else "", view.failed
+    is_edited = view.answer.question.module.text != view.module.text
+    stale = f"*{_WORDS if is_edited else _AGAIN}*" if view.stale else ""
+    failed = view.failed
     if view.stale and failed is not None and not failed.assumed:
         stale = f"*{_WORDS}; the newest trace fails:*\n\n{explanation(failed)}"
     return "\n\n".join(filter(None, (stale, assumptions.notice(view))))

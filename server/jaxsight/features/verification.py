@@ -25,7 +25,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import common_prefix
 from jaxsight.text import units
-from jaxsight.text.inert import clause
+from jaxsight.text.inert import clause, words
 from jaxsight.wire.messages.replies import Failed, Imported, Made, Shown
 from jaxsight.wire.messages.requests import CONSTANT, PROGRAM, Import
 from jaxsight.wire.observations import Failure
@@ -309,7 +309,8 @@ def _program(program: Made | None) -> str | None:
 
 def _raised(failure: Failure) -> str:
     name = failure.type.rpartition(".")[2]
-    return clause(f"{name}: {failure.message}" if failure.message else name, _LONGEST)
+    left = _LONGEST - len(f"{name}: “”")
+    return f"{name}: {words(clause(failure.message, left))}" if failure.message else name
 
 
 def _ended(death: Death) -> str:

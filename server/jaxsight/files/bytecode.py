@@ -19,6 +19,7 @@ import contextlib
 import hashlib
 import importlib.util
 import marshal
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from jaxsight.files import private
+from jaxsight.files.own_folders import KEPT
 
 _KIND = f"bytecode {importlib.util.MAGIC_NUMBER.hex()}"
 _LIMIT = 64 * 1024 * 1024
@@ -71,12 +73,16 @@ def cached_bytecode(file: Path, *makers: ModuleType) -> Iterator[None]:
                 vars(maker).pop(name, None)  # another context may have ended meanwhile
     if not (used.keys() <= stored.keys() or sys.dont_write_bytecode):
         # Readable by all who may read this module, like Python's own bytecode.
-        private.store(file, _KIND, marshal.dumps(used), mode=0o644)
+        mode = 0o600 if KEPT in os.environ else 0o644
+        private.store(file, _KIND, marshal.dumps(used), mode=mode)
 
 
 def file_for(imported: str) -> Path:
     """Return the file that keeps what an import compiles.
 
-    It is beside this module's bytecode, so it differs for each version of Python.
+    It is beside this module's bytecode, so it differs for each version of Python. A confined
+    process has a folder for it.
     """
-    return Path(importlib.util.cache_from_source(__file__, optimization=imported))
+    file = Path(importlib.util.cache_from_source(__file__, optimization=imported))
+    kept = os.environ.get(KEPT)
+    return Path(kept, file.name) if kept else file

@@ -114,7 +114,7 @@ def store(path: Path, label: str, payload: bytes, mode: int = 0o600) -> bool:
     Any existing file is replaced; a link is replaced, not followed.
     """
     try:
-        _secure(path.parent)
+        secure(path.parent)
         replace(path, _head(label) + _digest(path, label, payload) + b"\n" + payload, mode)
     except OSError as error:
         log.warning("cannot store %s: %s", path, _reason(error))
@@ -128,7 +128,7 @@ def write(path: Path, content: bytes, *, executable: bool = False) -> None:
     Raises:
         OSError: others may write in the folder, or the file cannot be written.
     """
-    _secure(path.parent)
+    secure(path.parent)
     replace(path, content, 0o700 if executable else 0o600)
 
 
@@ -141,7 +141,7 @@ def lock_file(path: Path) -> Iterator[int]:
     Raises:
         OSError: others may write in the folder, or the path is not a regular file.
     """
-    _secure(path.parent)
+    secure(path.parent)
     flags = os.O_RDWR | os.O_CREAT
     for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_NOCTTY"):
         flags |= getattr(os, name, 0)
@@ -199,7 +199,7 @@ def _of_user_alone(group: int) -> bool:
     return entry.gr_name == user.pw_name and set(entry.gr_mem) <= {user.pw_name}
 
 
-def _secure(folder: Path) -> None:
+def secure(folder: Path) -> None:
     """Create missing folders for the user alone, and remove the permissions of others.
 
     Raises:
@@ -239,7 +239,8 @@ def replace(path: Path, content: bytes, mode: int = 0o600, *, sync: bool = False
             if sync:
                 file.flush()
                 os.fsync(descriptor)
-        beside.chmod(mode)
+        if mode != 0o600:  # which it has; confined processes may not change modes
+            beside.chmod(mode)
         if path.is_dir() and not path.is_symlink():
             path.rmdir()  # removes an empty folder; a non-empty one is an error
         beside.replace(path)

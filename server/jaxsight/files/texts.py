@@ -24,7 +24,8 @@ Version = str
 MISSING: Version = ""
 
 _STAMP = "stat "
-"""The beginning of a stamp: data are recognized by time, size and inode, as they may be large."""
+"""The beginning of a stamp: data are recognized by times, size and inode, as they may be large. The
+time of the last change of any kind cannot be set, as `cp -p` sets the other one."""
 
 _TICK = 100_000_000
 """Nanoseconds within which two changes may get the same time: Linux's clock of files moves by up to
@@ -47,7 +48,8 @@ def stamp_of(path: str) -> Version:
         status = _stat(path)
     except (OSError, ValueError):
         return MISSING
-    return f"{_STAMP}{status.st_mtime_ns} {status.st_size} {status.st_ino}"
+    times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+    return f"{_STAMP}{times} {status.st_size} {status.st_ino}"
 
 
 class Texts:
@@ -153,7 +155,8 @@ def _is_settled(path: str) -> bool:
     ("racy git").
     """
     try:
-        return time.time_ns() - _stat(path).st_mtime_ns > _TICK
+        status = _stat(path)
+        return time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _TICK
     except OSError:
         return False
 

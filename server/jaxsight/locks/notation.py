@@ -208,7 +208,7 @@ def parse(text: str) -> ProjectLock:
         LockError: it is not one, or is of another format.
     """
     lock, functions = ProjectLock(), None
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(text.splitlines() or [""], 1):
         line = raw.strip()
         if number == 1 and f"format {VERSION}:" not in line:
             raise LockError(f"line 1: not a lock of format {VERSION}")

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Protocol, TypeVar
 
 from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
-from jaxsight.files.texts import Texts
+from jaxsight.files.texts import MISSING, Texts
 from jaxsight.projects.python_discovery import (
     InterpreterError,
     PythonInterpreter,
@@ -33,6 +33,7 @@ from jaxsight.trust.words import shown_path
 from jaxsight.wire.messages.replies import Failed, Hello, Imported, Stage
 from jaxsight.wire.messages.requests import NEW, Import, Request
 from jaxsight.workers import results
+from jaxsight.workers.confinement.start import held
 from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.request_queue import CurrentStep, Haste
@@ -103,7 +104,7 @@ class Project:
         self.read = read
         self.settings: Settings = merge(read, editor)
         self._recorded_problem = ""
-        self._recorded_at: tuple[int, int] | None = None
+        self._recorded_at = MISSING
         self._owner = owner
         self.outside = self._outside()
         self._tracers: Tracers | None = None
@@ -180,7 +181,6 @@ class Project:
             settings.examples,
             settings.mesh,
             observed,
-            from_module=settings.examples_from_module,
             only_written=self._owner.only_written,
         )
 
@@ -383,10 +383,10 @@ class Project:
         """The environment variables that the settings define."""
         return {"JAX_PLATFORMS": self.settings.platform} if self.settings.platform else {}
 
-    def retry(self) -> None:
+    def retry(self, *, data: bool) -> None:
         """Try files again that ended their tracers."""
         if self._tracers is not None:
-            self._tracers.retry()
+            self._tracers.retry(data=data)
 
     async def restart(self) -> None:
         if self._tracers is not None:
@@ -408,6 +408,7 @@ class Project:
                 limits=self.limits,
                 variables=self.variables,
                 locate=self._owner.locate,
+                files=self.texts,
                 spare=self._owner.may_keep_spare(self),
             )
             self._tracers.start()
@@ -440,7 +441,7 @@ class Project:
         path, reason = self._named()
         if state == "ready" and self._owner.trust.is_opened(self.folder):
             detail = "its code runs because the client has opened it (trust = opened)"
-        status = Status(self.root, state, detail, path, reason, jax)
+        status = Status(self.root, state, detail, path, reason, jax, held())
         if status == self._last_status:
             return
         if state == "failed" and (self._last_status is None or self._last_status.detail != detail):

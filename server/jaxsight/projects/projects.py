@@ -1,8 +1,8 @@
 """All projects of a session, and the workspace folders they are in.
 
 A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the workspace
-folder that contains it. Where a link in that folder leads out of it, the trust of the folder where
-the file really is decides, not that of the workspace. A file of an installed library belongs to the
+folder that contains it. Where a link in that folder leads out of it, the folder where the file
+really is must be trusted as well. A file of an installed library belongs to the
 workspace's first folder (the working folder if there is none), which has its example inputs.
 Settings are read only here, and again when a settings file changes.
 """
@@ -109,7 +109,6 @@ class Projects:
         self.trust.client = trusted
         self.trust.open_folders(roots)
         self._editor_by_root = editor_by_root or {}
-        self._place_of.clear()
         layers = (editor, *self._editor_by_root.values())
         problems = {p: None for layer in layers for p in merge(ProjectSettings(""), layer).problems}
         for problem in problems:
@@ -146,7 +145,6 @@ class Projects:
                     project.read_recorded()
         if not any(PurePath(path).name in (*MARKERS, "pyvenv.cfg") for path in paths):
             return False
-        self._place_of.clear()
         return self._look_again()
 
     def of(self, path: str) -> Project:
@@ -261,10 +259,10 @@ class Projects:
         document = self.documents.get(path)
         return document.line_of(chunk) if document is not None else None
 
-    def retry(self) -> None:
+    def retry(self, *, data: bool) -> None:
         """Try again what may end otherwise now: files on disk have changed."""
         for project in self._projects.values():
-            project.retry()
+            project.retry(data=data)
 
     async def restart(self, root: str | None) -> None:
         chosen = [p for p in self._projects.values() if root is None or p.root == root]
@@ -286,6 +284,7 @@ class Projects:
 
     def _look_again(self) -> bool:
         self._this_turn.clear()
+        self._place_of.clear()
         changed = False
         for place, project in list(self._projects.items()):
             now = self._made(place)
@@ -321,7 +320,9 @@ class Projects:
         root = self._find_root(path)
         folder = self._folder_of(root)
         is_led_out = _holds(folder, path) and not _holds(os.path.realpath(folder), real)
-        if is_led_out and not self._is_installed(folder, path):
+        # Both must be trusted: what it imports is beside the link.
+        is_next = is_led_out and self.trust.may_run(folder)
+        if is_next and not self._is_installed(folder, path):
             return root, self._folder_of(self._find_root(real))
         return root, folder
 

@@ -182,7 +182,7 @@ class Callers:
             chosen = self._choices.set_of(document, subject)
             if chosen is None or subject.is_from_caller or chosen.assumed:
                 continue
-            unit = (document.path, subject.name, chosen.name)
+            unit = (document.path, subject.id, chosen.name)
             answer, latest = self._memory.traced.get(unit), self._memory.latest.get(unit)
             if answer is not None and isinstance(answer.reply, Traced) and answer.reply.calls:
                 fails = latest is not None and not isinstance(latest.reply, Traced)
@@ -219,7 +219,7 @@ class Callers:
         """Return the example sets of a document's functions, those of each with different names."""
         asked = self._asked[document.path] = {}
         own = {
-            subject.name
+            subject.id
             for subject in self._documents.subjects(document)
             if not (subject.is_from_caller or subject.is_proposed)
         }

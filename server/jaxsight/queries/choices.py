@@ -23,7 +23,7 @@ class UserChoices:
     def set_of(self, document: Document, subject: Subject) -> ExampleSet | None:
         """Return the active example set of a function; `None` if it has none."""
         sets = subject.examples.sets
-        key = document.path, subject.name
+        key = document.path, subject.id
         name = self._sets.get(key, self._preferred.get(key))
         return next((s for s in sets if s.name == name), sets[0] if sets else None)
 
@@ -39,11 +39,11 @@ class UserChoices:
                 f"{subject.name} has no example inputs named {name!r}; it has "
                 f"{', '.join(map(repr, names))}"
             )
-        self._sets[path, subject.name] = name
+        self._sets[path, subject.id] = name
 
     def prefer_set(self, path: str, subject: Subject, name: str) -> bool:
         """Make a set the active one unless the user chose one; return whether that is new."""
-        key = path, subject.name
+        key = path, subject.id
         if key in self._sets or self._preferred.get(key) == name:
             return False
         self._preferred[key] = name
@@ -51,7 +51,7 @@ class UserChoices:
 
     def is_chosen(self, path: str, subject: Subject) -> bool:
         """Return whether the user chose an example set of a function."""
-        return (path, subject.name) in self._sets
+        return (path, subject.id) in self._sets
 
     def forget(self) -> None:
         """Forget everything that was chosen."""

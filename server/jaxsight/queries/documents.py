@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jaxsight.examples import choice, module_calls
+from jaxsight.examples import choice
 from jaxsight.examples.sets import Examples, OutsideSet
 from jaxsight.files import reading
 from jaxsight.queries.long_work import Aside, Turns
@@ -34,6 +34,8 @@ class Subject:
     chunk: ModuleChunk
     function: Function
     examples: Examples
+    id: str
+    """Its name, or which definition of it this is (`Module.ids`)."""
     broken: bool = False
     """Whether its text currently does not parse.
 
@@ -114,7 +116,7 @@ class Document:
         self.proposed: Mapping[str, tuple[OutsideSet, ...]] = {}
         """Proposed example inputs that are shown, by the function's qualified name."""
         self.rejected: Mapping[str, tuple[str, frozenset[OutsideSet]]] = {}
-        """Calls whose traces show nothing, by function, with a digest of what it means."""
+        """Calls whose traces show nothing, by a function's id, with a digest of what it means."""
         self.hidden: set[str] = set()
         """Functions whose proposed example inputs the user does not want to see."""
         self._unread: str | None = None
@@ -123,8 +125,8 @@ class Document:
 
     def change(self, text: str) -> None:
         """Parse a text now."""
-        self._unread = None
         self.module = self.module.edited(text)
+        self._unread = None
 
     @property
     def is_read(self) -> bool:
@@ -222,15 +224,13 @@ def _reading(
     previous = last.examples if last is not None else {}
     read: dict[_Key, Examples] = {}
     sizes = tuple(outside.sizes.items())
-    called = module_calls.calls_in(module) if outside.from_module else {}
-    for chunk, function in module.functions:
+    for (chunk, function), id in zip(module.functions, module.ids, strict=True):
         project = outside.examples.get(f"{name}:{function.qualname}")
-        calls = called.get((chunk.first_line, function.qualname), ())
+        calls = outside.observed.get((path, id), ())
         if module.defining[function.qualname] is chunk:
-            calls += outside.observed.get((path, function.qualname), ())
             calls += proposed.get(function.qualname, ())
-            _, without = rejected.get(function.qualname, ("", frozenset()))
-            calls = tuple(call for call in calls if call not in without)
+        _, without = rejected.get(id, ("", frozenset()))
+        calls = tuple(call for call in calls if call not in without)
         if outside.only_written:
             calls = ()
         key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
@@ -241,7 +241,7 @@ def _reading(
             )
         read[key] = own
         if own.sets or own.problems:
-            subjects.append(Subject(chunk, function, own))
+            subjects.append(Subject(chunk, function, own, id))
     last_whole = last.whole if last is not None else None
     if module.syntax_problem is None:
         last_whole = (module, tuple(subjects))

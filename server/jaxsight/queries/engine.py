@@ -124,15 +124,19 @@ class Engine:
         self.memory.close(path)
         self.projects.closed(path)
 
-    def retry(self) -> None:
-        """Drop failures whose cause may be gone: files on disk or the target changed."""
+    def retry(self, *, data: bool = True) -> None:
+        """Drop failures whose cause may be gone: files on disk or the target changed.
+
+        Args:
+            data: whether it was more than the texts of modules, whose versions are known.
+        """
         self.memory.retry()
         for document in self.documents.by_path.values():
             document.rejected = {}
         self.traces.cache.retry()
         self.callers.outdate()
         self.dry_runs.retry()
-        self.projects.retry()
+        self.projects.retry(data=data)
 
     def outdate(self) -> None:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""

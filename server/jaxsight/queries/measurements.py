@@ -139,7 +139,7 @@ class Measurements:
         """
         question = view.answer.question
         target = target or self.target(question.path)
-        function = question.path, view.subject.name
+        function = question.path, view.subject.id
         self.cancel(*function)
         running = self.run(view, target, against=against, limits=limits, on_stage=on_stage)
         task = self._running[function] = asyncio.create_task(running)
@@ -317,6 +317,7 @@ def _tracers(project: Project, target: Target) -> Tracers:
         limits=project.limits,
         spare=False,
         variables={"JAX_PLATFORMS": platforms},
+        confined=False,
     )
 
 

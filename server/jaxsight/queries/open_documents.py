@@ -132,7 +132,7 @@ class OpenDocuments:
         if document is None:
             raise LookupError(f"{path} is not open")
         for subject in self.subjects(document):
-            if subject.name == function:
+            if subject.id == function:
                 if subject.examples.sets:
                     return document, subject
                 raise LookupError(f"the example inputs of {function} have errors")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jaxsight.files import private, reading
+from jaxsight.files.texts import Version, stamp_of
 
 FOLDER = ".jaxsight"
 NAME = "recorded.json"
@@ -58,13 +59,9 @@ def is_recorded_file(path: str) -> bool:
     return Path(path).parts[-2:] == (FOLDER, NAME)
 
 
-def stamp(root: str | Path) -> tuple[int, int] | None:
-    """Return the time and size of the file, which another recording changes; `None` without it."""
-    try:
-        status = path_in(root).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+def stamp(root: str | Path) -> Version:
+    """Return the version of the file, which another recording changes."""
+    return stamp_of(str(path_in(root)))
 
 
 def read(root: str | Path) -> Functions:

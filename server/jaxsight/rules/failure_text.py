@@ -7,6 +7,7 @@ import re
 
 from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.wording import MOST, cut
+from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 
 _PAGE = re.compile(r"https://docs\.jax\.dev/\S+?(?=[\s)]|\.?$)", re.MULTILINE)
@@ -17,6 +18,7 @@ _BOILERPLATE = re.compile(
     r"For simplicity, JAX has removed)",
 )
 _ASSIGNS = re.compile(r"(//|\*\*|<<|>>|[-+*/%@&|^])?=(?!=)")
+_NAME = re.compile(r"[\w.<>]+")
 _SENTENCE_END = re.compile(r"\.(?=\s|$)")
 
 
@@ -73,13 +75,17 @@ def assigns_item(expression: str, line: str) -> bool:
 def repeated(failure: Failure) -> tuple[str, tuple[str, ...]]:
     """Return the exception's type with the beginning of its message, and the rest as notes.
 
-    Notes that were added to the exception come last.
+    Its words are quoted. Notes that were added to the exception come last.
     """
-    message, notes = divided(said(failure))
-    return message, (*notes, *failure.notes)
+    begin, text = f"{name_of(failure)}: ", first_paragraph(failure.message)
+    if not text:
+        return name_of(failure), failure.notes
+    message, notes = divided(begin + text, MOST - len("“”"))
+    quoted = (words(note.removeprefix(begin)) for note in notes)
+    return f"{begin}{words(message.removeprefix(begin))}", (*quoted, *failure.notes)
 
 
-def divided(text: str) -> tuple[str, tuple[str, ...]]:
+def divided(text: str, most: int = MOST) -> tuple[str, tuple[str, ...]]:
     """Divide a text of any length into a message and a note, which may be missing.
 
     The message is the first line if it is short enough, else its first sentence. A sentence that
@@ -87,12 +93,12 @@ def divided(text: str) -> tuple[str, tuple[str, ...]]:
     """
     line, _, below = text.partition("\n")
     end = _end_of_sentence(line)
-    if len(line.rstrip(".")) <= MOST:
+    if len(line.rstrip(".")) <= most:
         message, note = line, below
-    elif end <= MOST:
+    elif end <= most:
         message, note = line[:end], f"{line[end:].lstrip('. ')}\n{below}"
     else:
-        message, note = cut(line, MOST), text
+        message, note = cut(line, most), text
     return message.rstrip("."), (note.strip(),) if note.strip() else ()
 
 
@@ -102,10 +108,15 @@ def _end_of_sentence(line: str) -> int:
 
 
 def said(failure: Failure) -> str:
-    """Return the exception's type and its message, as Python would print them."""
-    name = failure.type.removeprefix("builtins.").removeprefix("jax.errors.")
+    """Return the exception's type and its message, which is quoted."""
     message = first_paragraph(failure.message)
-    return f"{name}: {message}" if message else name
+    return f"{name_of(failure)}: {words(message)}" if message else name_of(failure)
+
+
+def name_of(failure: Failure) -> str:
+    """Return the exception's type as Python would print it."""
+    name = failure.type.removeprefix("builtins.").removeprefix("jax.errors.")
+    return name if _NAME.fullmatch(name) else words(name)
 
 
 def operand(failure: Failure, source: ast.expr | None) -> ArrayType | None:

@@ -23,8 +23,6 @@ class ExampleSettings:
     examples: Mapping[str, str]
     mesh: Mesh | None = None
     observed: Mapping[tuple[str, str], tuple[OutsideSet, ...]] = field(default_factory=dict)
-    """Observed calls by the path of a file and the qualified name of a function in it."""
-    from_module: bool = False
-    """Whether calls at a module's top level are example inputs."""
+    """Observed calls by the path of a file and the id of a function in it (`Module.ids`)."""
     only_written: bool = False
     """Whether only what the user wrote as example inputs counts: no calls, and no proposals."""

@@ -259,12 +259,6 @@ class Settings:
         "Trace functions without example inputs with the arguments of their calls: by functions "
         "with example inputs, in open files.",
     )
-    examples_from_module: bool = _setting(
-        FLAG,
-        True,
-        "Trace functions without example inputs with the arguments of calls at the top level of "
-        "their module, as in scripts and notebooks.",
-    )
     examples_assumed: bool = _setting(
         FLAG,
         True,
@@ -274,9 +268,10 @@ class Settings:
     examples_from_programs: bool = _setting(
         FLAG,
         True,
-        "Trace functions without example inputs with the arguments of their calls in the project's "
-        "programs: scripts, tests, notebooks and documentation run without array values, without "
-        "effects outside of the process, and each loop only for a few iterations.",
+        "Trace functions without example inputs with the arguments of their calls in programs: the "
+        "file's own statements, and the project's scripts, tests, notebooks and documentation. "
+        "They run without array values, without effects outside of the process, and each loop only "
+        "for a few iterations.",
     )
     sizes: Mapping[str, int] = _setting(
         table_of(SIZE, "a table of whole numbers by name"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -184,6 +185,20 @@ class Module:
         Of a function that is defined again, the last: that is what a call by its name reaches.
         """
         return {function.qualname: chunk for chunk, function in self.functions}
+
+    @functools.cached_property
+    def ids(self) -> tuple[str, ...]:
+        """What identifies each of `functions`: its qualified name, or which one of that name it is.
+
+        The name alone stands for the last of several, as in `defining`; the first one is `f@1`.
+        """
+        total = Counter(function.qualname for _, function in self.functions)
+        seen, ids = Counter[str](), []
+        for _, function in self.functions:
+            name = function.qualname
+            seen[name] += 1
+            ids.append(name if seen[name] == total[name] else f"{name}@{seen[name]}")
+        return tuple(ids)
 
     @property
     def future_flags(self) -> int:

@@ -37,6 +37,7 @@ including those that this Python does not know yet."""
 _JOINERS = frozenset("\u200c\u200d")
 _JOINED = frozenset({"Lo", "Mc", "Mn", "Sk", "So"})
 """Categories of characters around joiners: emoji, and letters of Persian, Hindi and the like."""
+_MARKS = str.maketrans("“”„‟", '""""')
 _BREAK = re.compile(r"\r\n|[\r\n]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
@@ -62,6 +63,14 @@ def clause(text: str, most: int) -> str:
     """Return a sentence on one line of at most `most` characters, with white space collapsed."""
     line = visible(" ".join(text.split()))
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
+def words(text: str) -> str:
+    """Return text of a workspace in quotation marks, which it cannot end.
+
+    Whoever reads it, an agent among them, sees whose words they are.
+    """
+    return f"“{text.translate(_MARKS)}”"
 
 
 def lines(text: str) -> list[str]:

@@ -45,6 +45,12 @@ class Connection:
             os._exit(0)
         wire.write(self._outgoing, message)
 
+    def tell(self, message: FromTracer) -> None:
+        """Write a message from user code; other threads and processes of it write none."""
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and os.getpid() == self._process:
+            self.send(message)
+
     def start(self, request: int) -> bool:
         """Start a request, and return false if it was cancelled before."""
         with self._lock:

@@ -26,7 +26,7 @@ from jaxsight.interpreters import views
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.connection import Connection
-from jaxsight.tracer.execution import unknown_devices
+from jaxsight.tracer.execution import statement_calls, unknown_devices
 from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.execution.library_changes import LibraryChanges
@@ -95,8 +95,8 @@ class Tracer:
         self._reads: WeakKeyDictionary[FileNamespace, Reads] = WeakKeyDictionary()
         """Files that each file's statements have read."""
         self._edits = 0
+        refusals.watch()  # first: a file that is refused is not written
         file_reads.watch()
-        refusals.watch()
         if connection.requests.empty():
             _warm_up()
             gc.collect()
@@ -214,9 +214,8 @@ class Tracer:
     def _executed_or_failed(
         self, handler: Handler, request: Request[object], slice: Trace
     ) -> FromTracer | None:
-        at = "execute"
+        at, read = "execute", Reads()
         namespace: FileNamespace | None = None
-        read = Reads()
         tell = self._announcing(request)
 
         def announce(stage: str, detail: str) -> None:
@@ -233,6 +232,7 @@ class Tracer:
                     namespace.recorder.cancelled = False
                     self._connection.on_cancel(namespace.cancel)
                     namespace.announce = self._announcing_chunks(request)
+                    self._imports.modules.announce = self._announcing_files(request)
                     announce(at, "")
                     with file_reads.recording(read):
                         begin = time.perf_counter()
@@ -289,6 +289,12 @@ class Tracer:
         """Return the function that sends the server the stages of a request."""
         return lambda stage, detail: self._connection.send(Stage(request.id, stage, detail))
 
+    def _announcing_files(self, request: Request[object]) -> Callable[[str, Version], None]:
+        """Return the function that tells the server which files a request imports."""
+        return lambda path, version: self._connection.tell(
+            Stage(request.id, "execute", file=path, version=version)
+        )
+
     def _announcing_chunks(self, request: Request[object]) -> Callable[[Chunk], None]:
         """Return the function that sends the server the statements that a request executes."""
         return lambda chunk: self._connection.send(
@@ -322,7 +328,12 @@ class Tracer:
             namespace.prepare(slice)
         executed = replace(slice, chunks=namespace.chunks)
         return ExecutedModule(
-            executed, namespace.names, namespace.recorder, self._evaluator, lambda: self._dry_runs
+            executed,
+            namespace.names,
+            namespace.recorder,
+            self._evaluator,
+            lambda: statement_calls.of(namespace.slice),
+            lambda: self._dry_runs,
         )
 
     def _completed(
@@ -350,7 +361,12 @@ class Tracer:
                     asks_platform=self._asks_platform(namespace),
                 )
             case DryCalls():
-                return replace(reply, files=self._files(namespace, read), caveats=namespace.caveats)
+                return replace(
+                    reply,
+                    files=self._files(namespace, read),
+                    caveats=namespace.caveats,
+                    reused=_reused(slice, namespace),
+                )
             case Shown():
                 files = self._files(namespace, read)
                 return replace(reply, files=files, reused=_reused(slice, namespace))

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from jaxsight.text.inert import words
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.wire.chunks import chunk_of, line_in_chunk
@@ -48,6 +49,12 @@ _UNFILTERED = "UnfilteredStackTrace"
 _OURS = str(Path(__file__).resolve().parent)
 
 
+class OwnNote(str):
+    """A note of ours that an exception gets; all others are words of whoever raised it."""
+
+    __slots__ = ()
+
+
 class UserError(Exception):
     """User code raised or cannot be traced, which ends a request with a `Failed`.
 
@@ -75,7 +82,7 @@ def failure(
     """
     visited |= {id(error)}
     notes = [
-        clean(str(note))
+        str(note) if isinstance(note, OwnNote) else words(clean(str(note)))
         for note in getattr(error, "__notes__", ())
         if isinstance(note, str) and _FILTER_NOTE not in note
     ]
@@ -83,7 +90,7 @@ def failure(
     if isinstance(error, BaseExceptionGroup):
         cause = cause or error.exceptions[0]
         notes += [
-            f"{number}. {_class(type(part))}: {message(part)}"
+            f"{number}. {_class(type(part))}: {words(message(part))}"
             for number, part in enumerate(error.exceptions, 1)
         ]
     follow = cause is not None and id(cause) not in visited and len(visited) < _CHAIN
@@ -123,8 +130,9 @@ def one_line(error: BaseException, most: int = 80) -> str:
     """Return the error's class and the beginning of its message, for use in a clause."""
     name = _class(type(error)).rpartition(".")[2]
     text = " ".join(message(error).split())
-    line = f"{name}: {text}" if text else name
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    left = max(most - len(f"{name}: “”"), 1)
+    text = text if len(text) <= left else f"{text[: left - 1]}…"
+    return f"{name}: {words(text)}" if text else name
 
 
 def clean(text: str) -> str:

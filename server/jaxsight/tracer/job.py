@@ -27,6 +27,7 @@ from jaxsight.wire.messages.inputs import DryCall, EntryPoint
 from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
+    from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements
     from jaxsight.tracer.dry_runs.programs import DryRunResult, DryRuns
 
 Asked = TypeVar("Asked")
@@ -44,6 +45,8 @@ class ExecutedModule:
     namespace: dict[str, object]
     recorder: Recorder
     evaluator: Evaluator
+    statements: Callable[[], ExecutedStatements] | None = None
+    """Returns what its statements did."""
     dry_runs: Callable[[], DryRuns] | None = None
     """Returns the dry runs of the process; there are none where a file is imported as a whole."""
     files: dict[str, Version] = field(default_factory=dict)
@@ -51,9 +54,11 @@ class ExecutedModule:
 
     def dry_run(self, entry: EntryPoint, patience: float) -> DryRunResult:
         """Return what a program calls the functions of the file with."""
-        if self.dry_runs is None:
+        if self.dry_runs is None or self.statements is None:
             raise refusal("inputs", "programs are not run dry here")
-        ran = self.dry_runs().ran(self.trace, self.namespace, self.recorder, entry, patience)
+        ran = self.dry_runs().ran(
+            self.trace, self.namespace, self.recorder, entry, patience, self.statements()
+        )
         self.files.update(ran.files)
         return ran
 

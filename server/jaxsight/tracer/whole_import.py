@@ -26,6 +26,7 @@ from types import CodeType, ModuleType
 from jaxsight.tracer.importing.after_import import AfterImport
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.overlay_finder import found_by_others
+from jaxsight.tracer.isolation import refusals
 from jaxsight.wire import frames as wire
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import VERSION, Failed, Hello, Imported, Made
@@ -44,6 +45,7 @@ def answer(incoming: int, outgoing: int) -> None:
         gc.enable()
         # A thread in C prints the traceback, even while other code holds the GIL.
         faulthandler.dump_traceback_later(request.deadline, exit=True, file=_STANDARD_ERROR)
+        refusals.watch()
         reply = _reply(request)
         if os.getpid() == own:  # not in a process that the file forked
             wire.write(outgoing, reply)

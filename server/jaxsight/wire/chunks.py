@@ -73,6 +73,11 @@ class Chunk:
     The `key` includes it only if code of the slice may read line numbers.
     """
 
+    @property
+    def may_be_skipped(self) -> bool:
+        """Whether it is skipped if it takes long."""
+        return not (self.needed or self.unlimited)
+
 
 _SCOPE = re.compile(r"eq\[([^\]]*)\]")
 

@@ -145,11 +145,20 @@ class Failure:
 
     @property
     def was_refused(self) -> bool:
-        """Whether an effect was refused, as the inputs are not the user's."""
+        """Whether an effect outside of the process was refused."""
         return self.type == _REFUSED or (self.cause is not None and self.cause.was_refused)
 
 
-_REFUSED = "jaxsight.tracer.isolation.refusals.RefusedError"
+_REFUSED = "jaxsight.RefusedError"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramError:
+    """An exception that ended a statement of a file's own program."""
+
+    failure: Failure
+    is_certain: bool
+    """Whether nothing unknown took part, so that each run of the program ends with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from jaxsight.wire.messages.requests import Import
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import nowhere
+from jaxsight.workers.own_python import tracer_command
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.results import Death, Died, Reason
-from jaxsight.workers.supervisor import tracer_command
 
 GRACE = 2.0
 """Seconds past the deadline in which a process has to print its traceback and exit, a choice:
@@ -46,6 +46,7 @@ async def import_whole(
         limits=limits,
         locate=nowhere,
         on_output=lambda *_: None,
+        confined_for=request.root,
     )
     try:
         if await process.ready is None:

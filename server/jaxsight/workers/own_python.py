@@ -99,14 +99,21 @@ def booted(process: str) -> list[str]:
     return [str(_BOOT), process]
 
 
-def guarded(descriptor: int, command: Sequence[str]) -> list[str]:
+def tracer_command(python: str) -> list[str]:
+    """Return the command that starts a tracer with this Python executable."""
+    return [python, "-X", "utf8", *booted("tracer")]
+
+
+def guarded(descriptor: int, command: Sequence[str], *, confined: bool = False) -> list[str]:
     """Return the command that runs another one below a guardian.
 
     Args:
         descriptor: the guardian's end of its connection.
         command: what the guardian starts.
+        confined: whether that may change nothing outside of folders of its own.
     """
-    return [sys.executable, "-I", "-S", str(GUARDIAN), str(descriptor), *command]
+    how = "confined" if confined else "free"
+    return [sys.executable, "-I", "-S", str(GUARDIAN), str(descriptor), how, *command]
 
 
 def program(name: str) -> str | None:

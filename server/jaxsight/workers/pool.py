@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxsight.boot import TOO_OLD
+from jaxsight.files.texts import Version
 from jaxsight.text.units import MIB
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Overlay
@@ -69,6 +70,8 @@ class PooledTracer:
     """The texts of open files that were sent to it, by path."""
     traced: set[int] = field(default_factory=set)
     """The ids of the traces that it made while it was borrowed as a spare."""
+    imported: dict[str, Version] = field(default_factory=dict)
+    """The project's files that were imported in it, as they were last."""
 
     @property
     def hello(self) -> Hello | None:

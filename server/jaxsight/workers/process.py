@@ -23,6 +23,7 @@ from jaxsight.wire.frames import Message, WireError, encode
 from jaxsight.wire.messages.compiling import COMPILER_VERSION, Ready
 from jaxsight.wire.messages.replies import VERSION, Hello
 from jaxsight.wire.messages.requests import Request
+from jaxsight.workers.confinement import start as confinement
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.message_decoding import MessageDecoder
 from jaxsight.workers.output import Locate, OutputMeter
@@ -93,14 +94,16 @@ class TracerProcess:
         locate: Locate,
         on_output: Callable[[TracerProcess, str], None],
         first: bytes = b"",
+        confined_for: str = "",
     ) -> Self:
         """Spawn `command` in `folder`, and return at once; errors become the process's death.
 
-        The process reads `first` before all messages.
+        The process reads `first` before all messages. It is confined if `confined_for` names the
+        project or environment with which it shares what lasts.
         """
         process = cls(limits, locate, on_output)
         process._launch = asyncio.get_running_loop().create_task(
-            process._spawn(command, environment, folder, first)
+            process._spawn(command, environment, folder, first, confined_for)
         )
         return process
 
@@ -166,9 +169,16 @@ class TracerProcess:
             self._close()
 
     async def _spawn(
-        self, command: Sequence[str], environment: Mapping[str, str], folder: str, first: bytes
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        folder: str,
+        first: bytes,
+        confined_for: str,
     ) -> None:
         loop = asyncio.get_running_loop()
+        if confined_for:
+            environment = await asyncio.to_thread(confinement.variables, environment, confined_for)
         mark("tracer spawned")
         own_end, its_end = socket.socketpair() if os.name == "posix" else (None, None)
         try:
@@ -177,7 +187,7 @@ class TracerProcess:
                 # before it has run anything, the kernel hangs it up and continues it (POSIX).
                 transport, _ = await loop.subprocess_exec(
                     lambda: _Pipes(self),
-                    *guarded(its_end.fileno(), command),
+                    *guarded(its_end.fileno(), command, confined=bool(confined_for)),
                     env=environment,
                     cwd=folder,
                     process_group=0,

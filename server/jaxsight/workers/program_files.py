@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from jaxsight.wire.program_text import ProgramText
+from jaxsight.workers.confinement import start as confinement
 from jaxsight.workers.environment import UNLESS_SET
 from jaxsight.workers.own_python import booted, with_packages
 
@@ -23,8 +24,12 @@ class NotRead(Exception):
         self.different = different
 
 
+class NotTimely(NotRead):
+    """Reading a file takes longer than it may."""
+
+
 async def program_text(
-    python: str, content: bytes, wanted: Mapping[str, object], limit: float | None = None
+    python: str, content: bytes, wanted: Mapping[str, object], limit: float
 ) -> ProgramText:
     """Return a file's program in a language.
 
@@ -32,30 +37,30 @@ async def program_text(
         python: the user's interpreter.
         content: of the file.
         wanted: as for `sourcerizer.file_text.text_of`.
-        limit: seconds after which the process is killed; by default, there is no limit.
+        limit: seconds after which the process is killed.
 
     Raises:
-        NotRead: there is none.
+        NotRead: there is none, or not in time.
     """
     started = with_packages(python, *booted("sourcerizer"), json.dumps(wanted))
-    process = await asyncio.create_subprocess_exec(
-        *started.command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=UNLESS_SET | started.environment,
-        cwd=started.folder,
-    )
-    try:
-        out, errors = await asyncio.wait_for(process.communicate(content), limit)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        why = f"the program was not read within {limit:g} s; help: raise `timeouts.compile`"
-        raise NotRead(why) from None
-    except asyncio.CancelledError:
-        process.kill()
-        raise
+    with confinement.temporary(UNLESS_SET | started.environment) as variables:
+        process = await asyncio.create_subprocess_exec(
+            *confinement.confined(started.command),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=variables,
+            cwd=started.folder,
+        )
+        try:
+            out, errors = await asyncio.wait_for(process.communicate(content), limit)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            raise NotTimely(f"the program was not read within {limit:g} s") from None
+        except asyncio.CancelledError:
+            process.kill()
+            raise
     try:
         answer = json.loads(out)
     except ValueError:

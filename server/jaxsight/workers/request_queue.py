@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from jaxsight.wire.messages.inputs import DryCall
+from jaxsight.files.texts import Version
+from jaxsight.wire.messages.inputs import DryCall, EntryPoint
 from jaxsight.wire.messages.replies import Stage
-from jaxsight.wire.messages.requests import AboutTrace, DryRun, Request, Trace
+from jaxsight.wire.messages.requests import AboutTrace, DryRun, Request, Sourcerize, Trace
+from jaxsight.wire.observations import DRY_RUN
 from jaxsight.workers.pool import PooledTracer
-from jaxsight.workers.results import Outcome
+from jaxsight.workers.results import Death, Died, Outcome
 
 SLOW = 1.0
 """Seconds after which a step that runs is reported, and requests that somebody waits for run past
@@ -86,6 +88,8 @@ class QueuedRequest:
     """The id of the chunk that is executed."""
     detail: str = ""
     """The first line of that chunk."""
+    programs: int = 0
+    """The number of programs that have begun to run dry."""
     since: float = 0.0
     """When the step began, as the event loop's time in seconds."""
     timer: asyncio.Timeout | None = None
@@ -102,11 +106,31 @@ class QueuedRequest:
     def reach(self, reached: Stage) -> None:
         """Take note of the step that the tracer has reached."""
         self.stage, self.chunk, self.detail = reached.stage, reached.chunk, reached.detail
+        self.programs += reached.stage == DRY_RUN
         self.since = asyncio.get_running_loop().time()
 
     def begin_again(self) -> None:
         """Forget the steps of a process that could not answer."""
         self.stage = self.chunk = self.detail = ""
+        self.programs = 0
+
+    def died(self, death: Death, files: Mapping[str, Version]) -> Died:
+        """Return the outcome of its death, with what it did then and what was imported."""
+        program: EntryPoint | None = None
+        match self.message:
+            case DryRun(entries=entries) if self.programs:
+                program = entries[self.programs - 1]
+            case Trace(dry_call=DryCall(entry=entry)) if self.stage == "inputs":
+                program = entry
+        return Died(
+            self.message.id,
+            self.stage,
+            death,
+            files=tuple(files.items()),
+            chunk=self.chunk,
+            statement=self.detail if self.chunk else "",
+            program=program,
+        )
 
     @property
     def can_give_way(self) -> bool:
@@ -200,7 +224,8 @@ class RequestQueue:
 def can_pass(message: Request[object], slow: QueuedRequest, tracer: PooledTracer) -> bool:
     """Return whether a second tracer can answer a request without the step that takes long.
 
-    The statement that takes long is recognized by its text: other files may have it, too.
+    The statement that takes long is recognized by its text: other files may have it, too. In the
+    same file it is skipped where nothing needs it, once it has taken too long for that.
     """
     if isinstance(message, AboutTrace):
         return message.trace in tracer.traced
@@ -210,4 +235,39 @@ def can_pass(message: Request[object], slow: QueuedRequest, tracer: PooledTracer
     if not slow.chunk:
         return (slice.file, slice.function) != (slow_slice.file, slow_slice.function)
     texts = {chunk.text.strip() for chunk in slow_slice.chunks if chunk.id == slow.chunk}
-    return texts.isdisjoint(chunk.text.strip() for chunk in slice.chunks)
+    is_skipped = slice.file == slow_slice.file and slow.step.seconds >= slice.patience
+    return not any(
+        chunk.text.strip() in texts and not (is_skipped and chunk.may_be_skipped)
+        for chunk in slice.chunks
+    )
+
+
+class SlowStatements:
+    """Statements that took too long for requests that do not need them, by their files and keys."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str]] = set()
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._known.clear()
+
+    def note(self, entry: QueuedRequest) -> None:
+        """Remember the statement of a request that was stopped, if it took too long."""
+        slice = entry.message.executes
+        if slice is not None and entry.chunk and entry.step.seconds >= slice.patience:
+            keys = (chunk.key for chunk in slice.chunks if chunk.id == entry.chunk)
+            self._known.update((slice.file, key) for key in keys)
+
+    def told(self, message: Request[object]) -> Request[object]:
+        """Return a request that says which of its statements are known to be slow."""
+        slice = message.executes
+        chunks = slice.chunks if slice is not None else ()
+        ids = (each.id for each in chunks if slice and (slice.file, each.key) in self._known)
+        match message, tuple(ids):
+            case Trace(), (_, *_) as known:
+                return replace(message, slow=known)
+            case DryRun() | Sourcerize(), (_, *_) as known:
+                return replace(message, run=replace(message.run, slow=known))
+            case _:
+                return message

@@ -5,9 +5,13 @@ from __future__ import annotations
 import signal as signals
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import PurePath
 from typing import TypeAlias, TypeVar, Union
 
+from jaxsight.files.texts import Version
 from jaxsight.text import units
+from jaxsight.text.layout import cut
+from jaxsight.wire.messages.inputs import EntryPoint
 from jaxsight.wire.messages.replies import (
     Cancelled,
     Failed,
@@ -62,20 +66,33 @@ class Died:
 
     The next tracer has replaced it.
     `repeated`: this is the death of an earlier attempt; the request was not run again, because it
-    keeps
-    killing tracers.
+    would end another tracer.
     """
 
     id: int
     stage: str
     death: Death
     repeated: bool = False
+    files: tuple[tuple[str, Version], ...] = ()
+    """The project's files that its process had imported, as they were."""
+    chunk: str = ""
+    """The statement that was executed, by its id."""
+    statement: str = ""
+    """The first line of the statement that was executed."""
+    program: EntryPoint | None = None
+    """The program that was run dry."""
 
     @property
     def external(self) -> bool:
         """Whether the cause may be outside the request, so that another attempt may succeed."""
         killed = self.death.signal in SENT_BY_OTHERS
         return killed or self.death.reason in (Reason.STOPPED, Reason.UNAVAILABLE)
+
+    @property
+    def is_deserved(self) -> bool:
+        """Whether what it ran has ended it, and would do so again."""
+        is_own = self.death.reason not in (Reason.SPOILED, Reason.STOPPED, Reason.UNAVAILABLE)
+        return is_own and not self.external and self.stage != ""
 
     @property
     def message(self) -> str:
@@ -91,6 +108,12 @@ class Died:
             "measure": "running the function",
             "profile": "profiling the function",
         }.get(self.stage, "the request")
+        if self.statement:
+            doing = f"executing `{cut(self.statement.replace('`', chr(39)), _QUOTED)}`"
+        elif self.program is not None:
+            doing = f"`{cut(self.program.title, _QUOTED)}`"
+            if self.program.function:
+                doing += f" of {cut(PurePath(self.program.file).name, _QUOTED)}"
         death = self.death
         match death.reason:
             case Reason.EXITED:
@@ -115,13 +138,15 @@ class Died:
 
     @property
     def help(self) -> str:
-        """The setting to change; empty if no setting helps."""
+        """The setting to change, or how to run it again; empty if neither helps."""
         match self.death.reason:
             case Reason.TIMEOUT:
                 setting = _SETTINGS.get(self.stage, "trace")
                 return f"increase the setting `timeouts.{setting}`"
             case Reason.MEMORY:
                 return "increase the setting `memoryLimit`"
+            case Reason.CRASHED | Reason.EXITED if not self.external:
+                return HOW_TO_RUN_AGAIN
             case _:
                 return ""
 
@@ -130,6 +155,11 @@ class Died:
         """Further facts, one clause each."""
         return ("it will not run again until the code changes",) if self.repeated else ()
 
+
+_QUOTED = 40
+"""Characters of a statement or a program in a message, a choice: it is one clause."""
+
+HOW_TO_RUN_AGAIN = "edit it, or run `jaxsight.restart`"
 
 _SETTINGS = {
     "execute": "execute",

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast, get_args
 
 from jaxsight.files import reading
+from jaxsight.files.texts import Texts
 from jaxsight.wire.frames import WireError
 from jaxsight.wire.messages.replies import Cancelled, Failed, Reply, Spoiled, Stage, Traced
 from jaxsight.wire.messages.requests import Cancel, Request
@@ -28,7 +29,7 @@ from jaxsight.workers.crash_backoff import CrashBackoff
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate, nowhere
-from jaxsight.workers.own_python import booted
+from jaxsight.workers.own_python import tracer_command
 from jaxsight.workers.pool import Pool, PooledTracer
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.request_queue import (
@@ -38,6 +39,7 @@ from jaxsight.workers.request_queue import (
     Priority,
     QueuedRequest,
     RequestQueue,
+    SlowStatements,
 )
 from jaxsight.workers.results import (
     Death,
@@ -54,20 +56,14 @@ from jaxsight.workers.results import (
 )
 from jaxsight.workers.warm_imports import WarmImports
 
-__all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers", "tracer_command"]
+__all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers"]
 
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 Answer = Reply | Failed | Cancelled | Spoiled
 _ANSWERS = (*get_args(Reply), Failed, Cancelled, Spoiled)
-
 SHUT_DOWN = "the tracers are shut down"
-
-
-def tracer_command(python: str) -> list[str]:
-    """Return the command that starts a tracer with this Python executable; see `own_python`."""
-    return [python, "-X", "utf8", *booted("tracer")]
 
 
 class Tracers:
@@ -87,24 +83,25 @@ class Tracers:
         variables: Mapping[str, str] | None = None,
         locate: Locate = nowhere,
         command: Sequence[str] | None = None,
+        files: Texts | None = None,
+        confined: bool = True,
     ) -> None:
         """Start no process yet.
 
         Args:
             python: the user's Python executable.
             root: the project's folder, in which tracers run.
-            spare: whether to keep a second tracer warm (which takes the memory of another process
-                that imported JAX).
+            spare: whether to keep a second tracer warm, which takes its memory.
             environ: the base of the tracers' environment variables, by default the server's.
-            variables: the user's settings of environment variables, e.g. `JAX_PLATFORMS`, which
-                take precedence.
+            variables: the user's settings of variables, e.g. `JAX_PLATFORMS`, which win.
             locate: returns the current line of a chunk, for places in output.
+            files: the texts of all files, by default those on disk.
             command: the command to run instead of jaxsight's tracer; it must use the same protocol.
+            confined: whether what runs may change nothing outside, as nobody asked to run it.
         """
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         """Events for the owner, who has to read them."""
-        self._limits = limits or Limits()
-        self._locate = locate
+        self._limits, self._locate, self._confined = limits or Limits(), locate, confined
         self._command = list(command or tracer_command(python))
         self._folder = root if reading.is_folder(root) else neutral_folder()
         self._environment = tracer_environment(
@@ -119,8 +116,9 @@ class Tracers:
             on_spare=self._warm_spare,
         )
         self._warm_imports = WarmImports(root)
-        self._crash_backoff = CrashBackoff()
+        self._crash_backoff = CrashBackoff(files if files is not None else Texts())
         self._queue = RequestQueue()
+        self._slow = SlowStatements()
         self._ids = itertools.count(1)
         self._arrived = asyncio.Event()
         self._running: QueuedRequest | None = None
@@ -216,9 +214,9 @@ class Tracers:
         await self._pool.sleep()
         return True
 
-    def retry(self) -> None:
-        """Try files again that ended their tracers: what they import has changed on disk."""
-        self._crash_backoff.retry()
+    def retry(self, *, data: bool) -> None:
+        """Try again what ended tracers: modules have changed on disk, with `data` others, too."""
+        self._crash_backoff.retry(data=data)
 
     async def restart(self) -> None:
         """End all tracers, forget past deaths and start a new one.
@@ -226,6 +224,7 @@ class Tracers:
         The running request is answered by `Died`; waiting ones continue.
         """
         self._crash_backoff.clear()
+        self._slow.clear()
         self._warm_imports.clear()
         await self._pool.restart()
 
@@ -323,7 +322,7 @@ class Tracers:
         if entry.texts is not None:
             tracer.send_overlays(entry.texts)
         process.file = message.executes.file if message.executes is not None else ""
-        process.send(message)
+        process.send(self._slow.told(message))
         # After the request: the guardian wakes up and checks processes, which would delay it.
         process.busy()
         self._report_step(entry, tracer)
@@ -333,6 +332,8 @@ class Tracers:
             async with asyncio.timeout(limit) as entry.timer:
                 while (received := await process.receive()) is not None:
                     match received:
+                        case Stage(file=file, version=version) if file:
+                            tracer.imported[file] = version
                         case Stage(id=message.id) as reached:
                             tracer.has_run_request = True
                             if reached.stage != entry.stage:
@@ -352,9 +353,8 @@ class Tracers:
                         case Stage():
                             pass  # of the imports that it executed as the spare
                         case unexpected:
-                            log.warning(
-                                "unexpected message from a tracer: %s", type(unexpected).__name__
-                            )
+                            kind = type(unexpected).__name__
+                            log.warning("unexpected message from a tracer: %s", kind)
         except TimeoutError:
             if entry.cancelled_at is not None:
                 process.kill(Death(Reason.STOPPED))
@@ -363,7 +363,7 @@ class Tracers:
         finally:
             watch.cancel()
             entry.timer = None
-        return Died(message.id, entry.stage, await asyncio.shield(process.death))
+        return entry.died(await asyncio.shield(process.death), tracer.imported)
 
     async def _answered(self, tracer: PooledTracer, answer: Answer) -> Answer:
         # Its output is in the pipe by now: let the loop read it while `process.file` is set.
@@ -381,6 +381,7 @@ class Tracers:
         """Report a step that takes long, and let other requests run past it."""
         while True:
             await asyncio.sleep(SLOW)
+            self._slow.note(entry)
             self._report_step(entry, tracer)
             self._run_past_slow_step()
 
@@ -478,6 +479,7 @@ class Tracers:
             limits=self._limits,
             locate=self._locate,
             on_output=self._report_output,
+            confined_for=self._folder if self._confined else "",
         )
 
     def _report_replaced(self, tracer: PooledTracer, death: Death) -> None:

@@ -29,7 +29,13 @@ def counts(graph: Graph, *, loops: bool = True) -> counted.Counts:
 
 
 @pytest.mark.parametrize("partitioner", PARTITIONERS)
-@pytest.mark.parametrize("name", programs.MESH_OF)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name == "mlp" else [])
+        for name in programs.MESH_OF
+    ],
+)
 def test_collectives_on_cpus_are_those_of_an_own_count(name: str, partitioner: str) -> None:
     text = material.compiled(partitioner)[name].hlo
     graph = read(text)

@@ -56,7 +56,16 @@ def without_seconds(title: str) -> str:
     return title.replace(" ()", "").replace(", )", ")")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code} {case.title[:30]}")
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case, marks=[pytest.mark.slow] if case.code in ("JX101", "JX102", "JX209") else []
+        )
+        for case in CASES
+    ],
+    ids=lambda case: f"{case.code} {case.title[:30]}",
+)
 async def test_a_finding_is_fixed(case: Case, session: Session) -> None:
     text = case.before
     for _ in range(3):  # two findings of one kind are fixed one after the other

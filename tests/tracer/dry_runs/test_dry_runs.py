@@ -208,7 +208,7 @@ PROGRAMS = [
         """,
         {
             "make_step.<locals>.step": {"x": "f32[8,4]"},
-            "rows": {"w": "f32[3,4]", "x": "f32[8,4]"},
+            "rows": {"w": "f32[3,4]", "x": "f32[4]"},  # as its body sees them
         },
     ),
     Program(

@@ -127,7 +127,7 @@ def test_groups_list_what_they_hold() -> None:
         "def f(x):\n    raise ExceptionGroup('several', [ValueError('a'), TypeError('b')])\n"
     )
     failed = file.fails("f", x="f32[3]").failure
-    assert failed.notes == ("1. ValueError: a", "2. TypeError: b")
+    assert failed.notes == ("1. ValueError: “a”", "2. TypeError: “b”")
     assert failed.cause is not None
     assert failed.cause.type == "ValueError"
 
@@ -137,7 +137,7 @@ def test_notes_of_the_user_are_kept_and_jax_note_on_filtering_is_not() -> None:
         HEAD
         + "def f(x):\n    try:\n        return jax.jit(jnp.dot)(x, jnp.ones(9))\n    except TypeError as error:\n        error.add_note('mine')\n        raise\n"
     )
-    assert file.fails("f", x="f32[3]").failure.notes == ("mine",)
+    assert file.fails("f", x="f32[3]").failure.notes == ("“mine”",)
 
 
 def test_messages_that_raise_or_carry_surrogates() -> None:

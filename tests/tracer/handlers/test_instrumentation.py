@@ -92,6 +92,7 @@ def sources() -> Iterator[Path]:
     yield from sorted(Path(jax.__file__).parent.glob("_src/numpy/*.py"))[::EVERY]
 
 
+@pytest.mark.slow
 def test_only_recording_calls_are_added_and_the_result_compiles() -> None:
     checked = 0
     for path in sources():

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from jaxsight.workers.confinement import start
 from tests.tracer.isolation.driver import Driver
 
 
@@ -35,4 +37,12 @@ def fresh(tmp_path: Path) -> Iterator[Driver]:
     yield driver
     if driver.process.poll() is None:
         os.killpg(driver.process.pid, signal.SIGKILL)
+    driver.close()
+
+
+@pytest.fixture
+def confined(tmp_path: Path) -> Iterator[Driver]:
+    """A tracer that the system confines."""
+    driver = Driver(tmp_path, python=start.confined([sys.executable]))
+    yield driver
     driver.close()

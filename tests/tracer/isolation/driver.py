@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxsight import tracer
+from jaxsight.files.own_folders import WRITABLE
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.slices import slice_for
 from jaxsight.wire import frames as wire
@@ -28,9 +30,9 @@ Answer = Traced | Failed | Cancelled | Shown | Spoiled
 
 
 def paths(answer: Answer) -> tuple[str, ...]:
-    """The files that an answer was made of."""
+    """The files that an answer was made of, without modules that would be found before its own."""
     assert isinstance(answer, Traced | Failed)
-    return tuple(path for path, _ in answer.files)
+    return tuple(path for path, version in answer.files if version or not path.endswith(".py"))
 
 
 class Driver:
@@ -43,13 +45,15 @@ class Driver:
         self, project: Path, *, python: Sequence[str] = (sys.executable,), **environ: str
     ) -> None:
         self.project = project
+        self._own = tempfile.TemporaryDirectory()
+        """What the tracer may write, as a guardian gives it."""
         self.process = subprocess.Popen(
             [*python, str(BOOT), "tracer"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, **environ},
+            env={**os.environ, "TMPDIR": self._own.name, WRITABLE: self._own.name, **environ},
         )
         self.stages: list[Stage] = []
         self._frames = wire.FrameReader()
@@ -82,6 +86,7 @@ class Driver:
         status = self.process.wait(timeout=60)
         self._drain.join(timeout=60)
         self.process.stdout.close()
+        self._own.cleanup()
         return status
 
     def send(self, message: wire.Message) -> None:

@@ -1,6 +1,8 @@
 """Imports see the editor's text, and what changed is imported anew, with all that imports it."""
 
+import os
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,53 @@ def test_a_change_on_disk_is_seen(tracer: Driver) -> None:
     assert "7.0" in tracer.trace(USES).jaxpr
     tracer.write("lib.py", "def scale(x):\n    return x * 9.0\n")
     assert "9.0" in tracer.trace(USES).jaxpr
+
+
+SCALE = "def scale(x):\n    return x * {}.0\n"
+FOUND_BEFORE = {
+    "a package beside a module": ("lib.py", "lib/__init__.py", USES),
+    "a package beside a module of a package": (
+        "top/lib.py",
+        "top/lib/__init__.py",
+        USES.replace("lib", "top.lib"),
+    ),
+    "a package around a module": ("top/lib.py", "top/__init__.py", USES.replace("lib", "top.lib")),
+    "a module beside a folder": ("lib/deep.py", "lib.py", USES.replace("lib", "lib.deep")),
+    "a module nearer": ("src/lib.py", "lib.py", USES),
+    "a package nearer": ("src/lib/__init__.py", "lib/__init__.py", USES),
+    "a module of what fails": ("lib.py", "lib/__init__.py", USES),
+}
+
+
+@pytest.mark.parametrize("change", FOUND_BEFORE)
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_a_module_that_is_found_before_another_one_is_seen(
+    change: str, on_disk: bool, tracer: Driver
+) -> None:
+    before, after, text = FOUND_BEFORE[change]
+    tracer.write(before, "1 / 0" if "fails" in change else SCALE.format(3))
+    first = tracer.ask(text)
+    assert dict(first.files)[str(tracer.project / after)] == ""
+    if on_disk:
+        deep = "class deep:\n    " + SCALE.format(7).replace("\n", "\n    ").rstrip() + "\n"
+        tracer.write(after, deep if "folder" in change else SCALE.format(7))
+        second = tracer.ask(text)
+        assert second.executed or "folder" in change
+        expected = {"a package around a module": "3.0", "a module beside a folder": "not a package"}
+        assert expected.get(change, "7.0") in str(second)
+    else:
+        assert tracer.ask(text).executed == 0 or "fails" in change
+
+
+def test_a_text_of_the_same_size_and_time_is_seen(tracer: Driver) -> None:
+    path = tracer.write("lib.py", SCALE.format(3))
+    os.utime(path, ns=(1, 1))
+    tracer.trace(USES)
+    time.sleep(0.2)  # until its version may be kept
+    tracer.trace(USES)
+    path.write_text(SCALE.format(7))
+    os.utime(path, ns=(1, 1))
+    assert "7.0" in tracer.trace(USES).jaxpr
 
 
 def test_a_change_reaches_through_the_modules_between(tracer: Driver) -> None:
@@ -138,7 +187,7 @@ def test_a_file_whose_package_cannot_be_imported_says_so(tracer: Driver) -> None
     for _ in range(2):
         answer = tracer.trace(text, file="broken/core.py", module="broken.core")
         assert [caveat.reason for caveat in answer.caveats] == [
-            "runs without package `broken`, which raised ZeroDivisionError: division by zero"
+            "runs without package `broken`, which raised ZeroDivisionError: “division by zero”"
         ]
     tracer.write("broken/__init__.py", "")
     assert tracer.trace(text, file="broken/core.py", module="broken.core").caveats == ()

@@ -2,6 +2,9 @@
 to be replaced.
 """
 
+import re
+from pathlib import Path
+
 import pytest
 
 from jaxsight.wire.messages.replies import Shown, Spoiled, Traced
@@ -156,10 +159,6 @@ LEAVES = {
         "import threading\nT = threading.Timer(1000, print)\nT.daemon = True\nDONE = T.start()",
         "left a thread running",
     ),
-    "a child process": (
-        "import subprocess\nDONE = subprocess.Popen(['sleep', '1000'])",
-        "left a child process running",
-    ),
     "a class of another module as a pytree": (
         (
             "import fractions\nimport jax\n"
@@ -185,6 +184,25 @@ def test_what_cannot_be_undone_keeps_the_process_from_other_files(fresh: Driver,
     assert spoiled.reason == f"leaves.py {reason}"
     fresh.send(Show(1000, answer.id, JAXPR))
     assert isinstance(fresh.answer(), Shown)
+
+
+STARTS = {
+    "a program": "import subprocess\nP = subprocess.Popen(['sleep', '1000']).pid",
+    "a fork": "import os, time\nP = os.fork() or time.sleep(1000)",
+    "a pool": (
+        "import multiprocessing\n"
+        "P = (POOL := multiprocessing.get_context('spawn').Pool(1))._pool[0].pid"
+    ),
+}
+
+
+@pytest.mark.parametrize("started", STARTS)
+def test_no_process_outlives_the_statement_that_started_it(fresh: Driver, started: str) -> None:
+    text = f"{STARTS[started]}  # jaxsight: always\ndef f(x):\n    return x + P\n"
+    found = re.search(r"add a (\d+)\.0", fresh.trace(text).jaxpr)
+    assert found is not None
+    status = Path(f"/proc/{found[1]}/stat")
+    assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 ORDINARY = {

@@ -210,7 +210,7 @@ def test_a_chunk_that_raised_for_a_function_that_does_not_need_it_fails_one_that
         return not_there(x)
     """
     (caveat,) = tracer.trace(text, "f").caveats
-    assert caveat.reason.startswith("raised ImportError: cannot import name 'not_there'")
+    assert caveat.reason.startswith("raised ImportError: “cannot import name 'not_there'")
     assert tracer.fail(text, "g").failure.type == "ImportError"
 
 

@@ -1,13 +1,14 @@
 """The tools of agents: each runs a command of jaxsight's, and returns at most so many characters.
 
 An agent names any file, so code runs only in folders that the user trusts, or has named on the
-command line.
+command line: the commands are told so (`trusted_paths.AGENT`), and decide for each file they read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,9 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
+from jaxsight.cli.sources.arguments import file_and_function
+from jaxsight.cli.trusted_paths import AGENT
 from jaxsight.features.asking.answer import AgentAnswer, AnswerPart, AnswerRow
 from jaxsight.files import reading
-from jaxsight.text.inert import one_line, visible
+from jaxsight.text.inert import one_line, visible, words
 from jaxsight.text.layout import cut
 from jaxsight.trust import Trust
 from jaxsight.trust.decisions import SSH
@@ -36,6 +39,8 @@ class Tools:
     """The tools, for a user's folders."""
 
     trust: Trust
+    named: Sequence[str]
+    """The folders that the user named, which `trust` has."""
     folder: Path
     """What paths of agents are relative to."""
 
@@ -91,17 +96,17 @@ class Tools:
 
     async def reduce(self, where: str, budget: int) -> str:
         """Return the smallest file that fails as a function or a script does."""
-        path = self.allowed(where)
+        path, function = self.allowed(where)
         with tempfile.TemporaryDirectory(prefix="jaxsight-") as folder:
             repro, least = Path(folder, "repro.py"), Path(folder, "least.py")
-            named = ["run", str(path)] if path == self.folder / where else [where]
+            named = [f"{path}:{function}"] if function else ["run", str(path)]
             await self._run("repro", *named, "-o", str(repro), "--json")
-            printed = await self._run("reduce", str(repro), "-o", str(least), "--json")
+            printed = await self._run("reduce", str(repro), "-o", str(least), "--json", own=folder)
             reduced = json.loads(printed)
             text = await asyncio.to_thread(reading.text, least)
             has_arrays = reading.is_file(least.with_suffix(".npz"))
         failure = reduced["failure"]
-        what = one_line(f"{failure['name']}: {failure['message']}")
+        what = one_line(f"{failure['name']}: {words(failure['message'])}")
         size = f"{reduced['before']} → {reduced['after']} {reduced['unit']}"
         lines = [cut(what, budget // 4), size]
         if has_arrays:
@@ -118,39 +123,39 @@ class Tools:
             return _within("\n".join(lines), budget)
         return _within(explained["page"], budget)
 
-    def allowed(self, where: str) -> Path:
-        """Return the path of a file or folder, or that before `:FUNCTION`.
+    def allowed(self, where: str) -> tuple[Path, str]:
+        """Return the path of a file or folder, and the function that is named after it.
 
         Raises:
             ToolFailure: it does not exist, or its code may not run.
         """
-        path = self.folder / _argument(where)
+        file, function = file_and_function(str(self.folder / _argument(where)))
+        path, real = Path(file), Path(os.path.realpath(file))
         if not path.exists():
-            path = self.folder / where.rpartition(":")[0].rstrip(":")
-        if not path.exists() or path == self.folder != self.folder / where:
             raise ToolFailure(f"no such file: {cut(one_line(where), 200)}")
-        folder = str(path if path.is_dir() else path.parent)
-        if not self.trust.may_run(folder):
-            raise ToolFailure(
-                f"code of {one_line(folder)} does not run, as the user does not trust it yet; "
-                f"{self.trust.remedy(folder)}"
-            )
-        return path
+        for folder in [path, real] if path.is_dir() else [path.parent, real.parent]:
+            if not self.trust.may_run(str(folder)):
+                raise ToolFailure(
+                    f"code of {one_line(str(folder))} does not run, as the user does not trust it "
+                    f"yet; {self.trust.remedy(str(folder))}"
+                )
+        return path, function
 
-    async def _run(self, *arguments: str, text: str = "") -> str:
-        """Return what a command prints.
+    async def _run(self, *arguments: str, text: str = "", own: str = "") -> str:
+        """Return what a command prints; `own` is a folder of ours that it works in.
 
         Raises:
             ToolFailure: it failed; the message is the command's.
         """
-        own = with_packages(sys.executable, "-m", "jaxsight", *arguments)
+        command = with_packages(sys.executable, "-m", "jaxsight", *arguments)
+        trusted = json.dumps([*self.named, *([own] if own else [])])
         process = await asyncio.create_subprocess_exec(
-            *own.command,
+            *command.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self.folder,
-            env={**own.environment, "COLUMNS": "120", "PYTHONUTF8": "1"},
+            env={**command.environment, "COLUMNS": "120", "PYTHONUTF8": "1", AGENT: trusted},
         )
         try:
             printed, errors = await process.communicate(text.encode())

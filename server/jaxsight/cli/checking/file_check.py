@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
@@ -178,7 +178,9 @@ async def _checked(
             for finding in findings
         ),
         incomplete=tuple(
-            IncompleteFunction(path, function, cells) for function in answers if function.caveats
+            IncompleteFunction(path, replace(function, caveats=caveats), cells)
+            for function in answers
+            if (caveats := _untold(function.caveats, findings))
         ),
         refused=tuple(RefusedFunction(path, function, cells) for function in not_compiled),
         examined=(ExaminedFile(path, tuple(functions), cells),) if functions else (),
@@ -196,6 +198,17 @@ async def _settle(run: CommandRun, path: str, options: CheckOptions) -> bool:
         return True
     budget = options.budget
     return not budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))
+
+
+def _untold(caveats: Sequence[SliceCaveat], findings: Sequence[Finding]) -> tuple[SliceCaveat, ...]:
+    """Return the caveats of statements whose error is not a finding."""
+    told = {
+        line
+        for finding in findings
+        if finding.severity is Severity.ERROR
+        for line in (finding.range.start.line, *(p.range.start.line for p in finding.related))
+    }
+    return tuple(caveat for caveat in caveats if caveat.range.start.line not in told)
 
 
 def _caveats(finding: Finding, functions: Sequence[Completeness]) -> tuple[SliceCaveat, ...]:

@@ -110,12 +110,13 @@ class LockFiles:
         """
         root = self.projects.of(path).root
         if root not in self._locks:
-            file = Path(root, LOCK)
             try:
+                file = reading.inside(root, LOCK)
                 found = parse(reading.text(file)) if reading.exists(file) else None
             except (reading.UnreadableError, LockError) as error:
+                why = getattr(error, "reason", error)
                 raise CommandError(
-                    f"cannot read {file}: {error}; write it again with `jaxsight lock`"
+                    f"cannot read {Path(root, LOCK)}: {why}; remove it, and run `jaxsight lock`"
                 ) from error
             self._locks[root] = found
         return self._locks[root]
@@ -265,7 +266,7 @@ class LockFiles:
                         own = self._locks[root] = ProjectLock()
                     own.put(function.section, self.name(file.path, function.name), function.facts)
         for root, changed in self._locks.items():
-            path = Path(root, LOCK)
+            path = reading.inside(root, LOCK)
             text = changed.text() if changed is not None else ""
             if changed is not None and (
                 not reading.exists(path) or reading.text(path, strict=False) != text

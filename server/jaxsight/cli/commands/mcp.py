@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -40,7 +41,7 @@ def mcp(folders: Folders = None) -> int:
     from jaxsight.cli.agents.tools import Tools
     from jaxsight.trust import Trust, TrustStore, chosen_policy, store_file
 
-    named = [str(folder) for folder in folders or ()]
+    named = [os.path.realpath(folder) for folder in folders or ()]
     trust = Trust(chosen_policy(), TrustStore(store_file()), named, terminal=True)
-    serve(Tools(trust, Path.cwd()))
+    serve(Tools(trust, named, Path.cwd()))
     return 0

@@ -118,6 +118,14 @@ OutputFile = Annotated[
     typer.Option("--output", "-o", metavar="FILE", help="Write the source to a file."),
 ]
 
+TimeLimit = Annotated[
+    float,
+    typer.Option("--timeout", metavar="SECONDS", help="Time to read a program file in."),
+]
+READ_WITHIN = 300.0
+"""Seconds, a choice: ten times what the largest program of a model takes. A small file may take
+forever."""
+
 
 @command
 async def sourcerize(
@@ -137,12 +145,12 @@ async def sourcerize(
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
+    limit: TimeLimit = READ_WITHIN,
     as_json: AsJson = False,
 ) -> int:
     """Write a function as equivalent source in pure JAX, without classes and libraries.
 
-    The source is traced and compared with the function before it is printed.
-    Exits with 1 if no equivalent source can be written.
+    It is compared with the function first. Exits with 1 if no equivalent source can be written.
 
     [bold]Examples[/bold]
 
@@ -161,7 +169,7 @@ async def sourcerize(
         derivatives=derivatives or "",
     )
     if is_program_file(function):
-        file = ProgramFile(function, to, options, user_interpreter(python))
+        file = ProgramFile(function, to, options, user_interpreter(python), limit)
         return await file.write(output, is_check=check, as_json=as_json)
     address = parse_address(function)
     if constants == "npz" and output is None and not check:

@@ -17,6 +17,7 @@ from jaxsight.trust import Decisions, TrustStore, store_file
 from jaxsight.trust.decisions import stored_form
 from jaxsight.trust.store import upward
 from jaxsight.trust.words import shown_path
+from jaxsight.workers.confinement.start import held
 
 Folder = Annotated[
     Path | None, typer.Argument(metavar="PATH", help="Folder to trust.", show_default=".")
@@ -76,6 +77,8 @@ def trust(
         printer.print(f"{shown} {verb} {shown_path(program)}")
     if not programs:
         printer.print(f"{shown} is {'no longer trusted' if forget else 'trusted'}")
+        if not forget:
+            printer.print(f"note: {held()}")
     trusted = store.read().folders
     above = [parent for parent in upward(folder) if parent in trusted and parent != folder]
     if forget and above and not programs:

@@ -20,7 +20,7 @@ from jaxsight.text.units import count
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import GRAPH, STABLEHLO, UNOPTIMIZED, SourceOptions
 from jaxsight.wire.program_text import ProgramLanguage, ProgramText
-from jaxsight.workers.program_files import NotRead, program_text
+from jaxsight.workers.program_files import NotRead, NotTimely, program_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class ProgramFile:
     language: ProgramLanguage
     options: SourceOptions
     python: str
+    limit: float
+    """Seconds after which it is not read any further."""
 
     async def write(self, output: Path | None, *, is_check: bool, as_json: bool) -> int:
         """Print the program, or write it to a file; return the exit status.
@@ -42,7 +44,9 @@ class ProgramFile:
         content = await asyncio.to_thread(read_program, self.path)
         errors = Printer(stderr=True)
         try:
-            shown = await program_text(self.python, content, wanted)
+            shown = await program_text(self.python, content, wanted, self.limit)
+        except NotTimely as error:
+            raise CommandError(f"{error}; raise --timeout") from error
         except NotRead as problem:
             if as_json:
                 print_json({**self._record("", None, verified=False), "reason": str(problem)})

@@ -6,7 +6,7 @@ and writes as the command itself would. `server` runs one command at a time, in 
 and ends when nobody has asked for a while. `kept_sessions` holds what makes the next command fast:
 the session with its tracers, compilers and caches. `place` says where server and client meet.
 
-A server answers for one version of jaxsight, one Python and one set of environment variables: with
-others, clients look for another socket. What a command may run is decided by its own arguments, as
-without a server.
+A server answers for one version of jaxsight, one Python, one set of environment variables and the
+same limits (memory, open files, priority, processors): with others, clients look for another
+socket. What a command may run is decided by its own arguments, as without a server.
 """

@@ -1,6 +1,6 @@
-"""Where clients find the server of their version, Python and environment variables.
+"""Where clients find the server of their version, Python, environment variables and limits.
 
-That is a socket in a folder of the user's alone, whose name is a digest of all three. This module
+That is a socket in a folder of the user's alone, whose name is a digest of all four. This module
 is imported by each command before anything else, so it uses only a few modules of Python.
 """
 
@@ -84,10 +84,24 @@ def socket_path() -> Path | None:
     parts = (
         *(__version__, __file__, sys.executable, sys.version, sys.flags.isolated),
         *(os.uname().nodename, environment),  # home folders are shared between machines
+        _limits(),
     )
     name = hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     path = place / f"{name}{ENDING}"
     return path if len(os.fsencode(path)) <= _LONGEST else None
+
+
+def _limits() -> tuple[object, ...]:
+    """Return what a server would have of the command that starts it, and pass on to processes."""
+    import resource  # not on Windows
+
+    names = sorted(name for name in dir(resource) if name.startswith("RLIMIT_"))
+    limits = [(name, resource.getrlimit(getattr(resource, name))) for name in names]
+    scheduled: tuple[object, ...] = ()
+    if sys.platform == "linux":
+        scheduled = sorted(os.sched_getaffinity(0)), os.sched_getscheduler(0)
+    groups = os.getegid(), sorted(os.getgroups())
+    return limits, os.getpriority(os.PRIO_PROCESS, 0), *scheduled, *groups
 
 
 def is_own_peer(connection: socket.socket) -> bool:

@@ -121,17 +121,20 @@ def revision_tree(where: Path, revision: str) -> RevisionTree:
 
 
 def _write(where: Path, commit: str, folder: Path) -> None:
-    beside = folder.with_name(f"{private.UNFINISHED}{os.urandom(8).hex()}")
+    own = Path(os.path.realpath(folder.parent))
+    beside = own / f"{private.UNFINISHED}{os.urandom(8).hex()}"
     try:
         private.write(beside / _MARK, b"")
         files = [each for each in git.files(where, commit) if _is_inside(each.path)]
-        # Links come last: nothing is written through one.
+        # Links come last, and none is written below another one, which no tree of git's own has.
         blobs = [each for each in files if each.mode.startswith("100")]
         links = [each for each in files if each.mode == "120000"]
         for some in _portions([*blobs, *links]):
             contents = git.contents(where, [each.object for each in some])
             for file, content in zip(some, contents, strict=True):
                 path = beside / file.path
+                if Path(os.path.realpath(path.parent)) != path.parent:
+                    raise OSError(f"{file.path} is below a link")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if file.mode == "120000":
                     path.symlink_to(os.fsdecode(content))

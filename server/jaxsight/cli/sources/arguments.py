@@ -56,17 +56,11 @@ def parse_address(text: str, stdin_name: str | None = None) -> Address:
     """
     if (text == STDIN) != (stdin_name is not None):
         raise CommandError("`-` and --stdin-filename FILE:FUNCTION require each other")
-    if stdin_name is not None:
-        file, colon, function = stdin_name.rpartition(":")
-        source = read_stdin()
-        path = Path(file.removesuffix(":") if colon else stdin_name).absolute()
-        return Address(path, _qualified(source, function if colon else ""), source)
-    file, colon, function = text.rpartition(":")
-    if not colon or reading.is_file(text) or os.sep in function:
-        file, function = text, ""
-    elif not reading.is_file(file):
-        file = file.removesuffix(":")
+    file, function = file_and_function(stdin_name or text)
     path = Path(file).absolute()
+    if stdin_name is not None:
+        source = read_stdin()
+        return Address(path, _qualified(source, function), source)
     if reading.is_folder(path):
         raise CommandError(
             f"{file} is a folder; give a file and a function, such as {file}/model.py:loss"
@@ -78,6 +72,14 @@ def parse_address(text: str, stdin_name: str | None = None) -> Address:
         if "." in function:
             function = _qualified(read_source(path), function)
     return Address(path, function)
+
+
+def file_and_function(text: str) -> tuple[str, str]:
+    """Return both parts of `FILE:FUNCTION` or `FILE::FUNCTION`; a file may have that name."""
+    file, colon, function = text.rpartition(":")
+    if not colon or reading.is_file(text) or os.sep in function:
+        return text, ""
+    return file if reading.is_file(file) else file.removesuffix(":"), function
 
 
 def _qualified(source: str, function: str) -> str:

@@ -22,8 +22,6 @@ Private API used: the fields of an HloProto (`xla/service/hlo.proto`).
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +31,6 @@ from jaxsight.compiler.hlo.shapes import HOST_SPACE
 from jaxsight.files.protobuf import fields
 from jaxsight.wire.messages.compiling import HostMemory, Memory
 
-_PREFIX = "jaxsight-dump-"
 _CACHE = "kernels"
 _NO_CACHE = b"\xff" * 16
 """No serialized message begins with this byte, whose wire type 7 does not exist."""
@@ -57,31 +54,12 @@ class Dumped:
 
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
-    """Create a temporary folder for this user alone, and delete those of processes that died.
+    """Create a temporary folder for this user alone.
 
-    A compiler is killed during compiles that nobody waits for any more. On Windows, those of dead
-    processes remain: `os.kill` cannot ask there whether a process lives, but interrupts it.
+    A compiler is killed during compiles that nobody waits for any more: its guardian deletes it.
     """
-    if os.name == "posix":
-        _delete_abandoned()
-    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as name:
+    with tempfile.TemporaryDirectory() as name:
         yield Path(name)
-
-
-def _delete_abandoned() -> None:
-    for other in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        process = other.name.removeprefix(_PREFIX).partition("-")[0]
-        with contextlib.suppress(OSError):
-            if process.isdigit() and other.lstat().st_uid == os.getuid() and _is_dead(int(process)):
-                shutil.rmtree(other)
-
-
-def _is_dead(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def into(folder: Path) -> dict[str, str | bool]:

@@ -1,4 +1,7 @@
-"""A worker process that is asked one question at a time, and may die of it."""
+"""A worker process that is asked one question at a time, and may die of it.
+
+It is confined: it may change nothing outside of a temporary folder of its own.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Self
 
 from jaxsight.dataset.program import Record
 from jaxsight.workers.compilation import environments
+from jaxsight.workers.confinement import start as confinement
 from jaxsight.workers.own_python import booted, with_packages
 from jaxsight.workers.watchdog import guardian
 
@@ -54,7 +58,7 @@ class WorkerProcess:
             python: an interpreter that has JAX.
             x64: whether JAX has 64-bit types there.
             other_path: whether XLA takes another code path than it does by default.
-            is_foreign: whether others wrote the programs, which may have no effects then.
+            is_foreign: whether others wrote the programs, which are told then what they may not do.
             seconds: after which a question is a hang, a choice: programs compile in at most a few.
             memory: bytes that the worker and its children may use, a choice: two fit 16 GiB.
         """
@@ -70,6 +74,7 @@ class WorkerProcess:
         self._seconds = seconds
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
+        self._own_folder = contextlib.ExitStack()
         self._unread = b""
 
     def __enter__(self) -> Self:
@@ -107,16 +112,18 @@ class WorkerProcess:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         process.communicate()
+        self._own_folder.close()
         self._unread = b""
 
     def _start(self) -> subprocess.Popen[bytes]:
+        variables = self._own_folder.enter_context(confinement.temporary(self._variables))
         self._process = subprocess.Popen(
-            self._own.command,
+            confinement.confined(self._own.command),
             cwd=self._own.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=self._variables,
+            env=variables,
             start_new_session=True,
         )
         return self._process

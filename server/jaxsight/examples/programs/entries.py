@@ -11,16 +11,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.source.analysis.syntax_trees import (
-    dotted_name,
-    first_name,
-    is_main_guard,
-)
+from jaxsight.source.analysis.syntax_trees import dotted_name, is_main_guard
 from jaxsight.source.limits import file_problem, statement_problem
 from jaxsight.source.statements import tree_of
 from jaxsight.text.names import read_in, with_defaults
 
-_CONFIGURES = ("jax.config", "config", "logging", "warnings", "sys.path", "print", "os.environ")
+_CONFIGURES = ("jax.config", "config", "logging", "warnings", "sys.path", "os.environ")
 _MAINS = frozenset({"main", "run", "cli", "run_main", "_main"})
 _GIVEN = frozenset({"self", "argv", "args", "_", "_argv", "unused_argv", "cfg", "config", "flags"})
 """Parameters of `main` that whoever starts a program passes."""
@@ -35,7 +31,7 @@ class Entries:
     """The beginnings of programs in a file, by kind, each kind in the order of the text."""
 
     acts: bool = False
-    """Whether the module's statements do something."""
+    """Whether the module's statements do something, or there is nothing else in it."""
     guarded: bool = False
     """Whether some of them are guarded by `__name__`: they call `main`."""
     mains: tuple[str, ...] = ()
@@ -92,7 +88,7 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
         ):
             others.append(name)
     return Entries(
-        any(_acts(statement, own | wanted) for statement in body),
+        any(_acts(statement, own | wanted) for statement in body) or (is_own and not own),
         any(isinstance(s, ast.If) and is_main_guard(s.test) for s in body),
         tuple(mains),
         (*_varied(tests), *_varied(of_lists)),
@@ -149,13 +145,20 @@ def _acts(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:
             return True
         case ast.Expr(value=ast.Call(func=function)):
             name = dotted_name(function)
+            if name == "print":
+                return sum(isinstance(node, ast.Call) for node in ast.walk(statement)) > 1
             return not name.startswith(_CONFIGURES) and "DEFINE" not in name
         case ast.For() | ast.While() | ast.With():
             return True
-        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
-            return any(
-                first_name(dotted_name(node.func)) in wanted
-                for node in ast.walk(value)
-                if isinstance(node, ast.Call)
-            )
+        case ast.Assign() | ast.AnnAssign():
+            return _calls(statement, wanted)
     return False
+
+
+def _calls(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:
+    """Return whether a statement calls something, and one of the names is a part of it."""
+    return any(
+        not wanted.isdisjoint(read_in(node))
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call)
+    )

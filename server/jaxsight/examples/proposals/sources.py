@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.files import reading
+from jaxsight.files.texts import MISSING, Version, stamp_of
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.text.parsing import module_in
@@ -99,8 +100,8 @@ def _collect(body: Iterable[ast.stmt], source: Definitions, package: str) -> Non
 
 
 @functools.lru_cache(maxsize=_FILES_KEPT)
-def _read(path: str, package: str, changed: float) -> Definitions:
-    """Return what a file defines; `changed` is its time of modification."""
+def _read(path: str, package: str, changed: Version) -> Definitions:
+    """Return what a file defines; `changed` is another one if it has changed."""
     source = Definitions()
     with contextlib.suppress(OSError, RecursionError):
         tree = module_in(reading.text(path, _LARGEST))
@@ -165,11 +166,8 @@ class Library:
                 (root / relative / "__init__.py", dotted),
                 (root / relative.with_suffix(".py"), dotted.rpartition(".")[0]),
             ):
-                try:
-                    changed = file.stat().st_mtime
-                except OSError:
-                    continue
-                return _read(str(file), package, changed)
+                if (changed := stamp_of(str(file))) != MISSING:
+                    return _read(str(file), package, changed)
         return None
 
 

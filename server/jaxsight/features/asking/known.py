@@ -207,7 +207,7 @@ class KnownFunction:
             return
         question = self.question
         view, result = await compiled_function(
-            engine, question.path, self.subject.name, question.target, complete=True
+            engine, question.path, self.subject.id, question.target, complete=True
         )
         self.kernels = Kernels.of(view, result)
         if self.kernels is None:
@@ -219,7 +219,7 @@ class KnownFunction:
     async def report(self, engine: Engine, fixing: FixScheduler) -> None:
         """Find what rules report of the function, and verify fixes."""
         path = self.question.path
-        only = self.subject.name if self.subject is not None else ""
+        only = self.subject.id if self.subject is not None else ""
         report = await findings(engine, path, kernels=True, only=only)
         first, last = self.lines or (0, len(self.document.text))
         wanted = [f for f in report.reported if first <= f.range.start.line <= last]

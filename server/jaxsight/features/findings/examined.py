@@ -6,7 +6,6 @@ error that is reported counts, too: then the function was examined, and this is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +13,7 @@ from jaxsight.examples.jax_use import JaxUse
 from jaxsight.examples.sets import Examples
 from jaxsight.features.findings import failures, inputs
 from jaxsight.features.findings.reached import ReachedPlaces
+from jaxsight.features.setup.unshown import WITHOUT, untraced
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
@@ -64,29 +64,29 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
     document = await engine.documents.read(path)
     if document is None:
         return []
-    subjects = {subject.name: subject for subject in engine.documents.subjects(document)}
+    subjects = {subject.id: subject for subject in engine.documents.subjects(document)}
     views = await engine.traces.views(document, None)
-    by_name = {view.subject.name: view for view in views}
+    by_id = {view.subject.id: view for view in views}
     reached = ReachedPlaces(views)
     jax_use = JaxUse.of(document.module)
     found: list[Examination] = []
-    for chunk, function in document.module.functions:
+    for (chunk, function), id in zip(document.module.functions, document.module.ids, strict=True):
         name = function.qualname
         if only and name != only:
             continue
-        if not only and name not in subjects and not jax_use.mentioned(chunk, function):
+        if not only and id not in subjects and not jax_use.mentioned(chunk, function):
             continue
         at = function.name_range.shifted(chunk.first_line)
-        view = by_name.get(name)
+        view = by_id.get(id)
         # An error that is reported is a result, too.
         if view is not None and (view.is_traced or any(failures.reported(view))):
             found.append(Examination(name, at, inputs.origin(view), inputs.described(view)))
         elif (caller := reached.by(chunk, function)) not in ("", name) and not only:
             found.append(Examination(name, at, REACHED, f"in the trace of `{caller}`"))
-        elif name not in subjects and not only and not jax_use.by(chunk, function):
+        elif id not in subjects and not only and not jax_use.by(chunk, function):
             found.append(Examination(name, at, kind="program", reason=_PROGRAM))
         else:
-            kind, reason = await _why_not(engine, document, chunk, function, subjects, view)
+            kind, reason = await _why_not(engine, document, chunk, function, subjects.get(id), view)
             found.append(Examination(name, at, kind=kind, reason=clause(reason, _LONGEST)))
     return found
 
@@ -96,11 +96,10 @@ async def _why_not(
     document: Document,
     chunk: ModuleChunk,
     function: Function,
-    subjects: Mapping[str, Subject],
+    subject: Subject | None,
     view: View | None,
 ) -> tuple[Kind, str]:
     """Return why a function was not examined."""
-    subject = subjects.get(function.qualname)
     if view is not None and view.is_run:
         return "program", f"it is part of a program, {inputs.described(view)}"
     if view is not None:
@@ -108,13 +107,15 @@ async def _why_not(
         why = error.message if error is not None else "it fails"
         return "fails", f"tracing fails with inputs {inputs.described(view)}: {why}"
     if function.refused:
-        return "unsupported", refusal(subject or Subject(chunk, function, Examples()))
+        return "unsupported", refusal(
+            subject or Subject(chunk, function, Examples(), function.qualname)
+        )
     if subject is not None:
         question = await engine.traces.question(document, subject)
         return "fails", question.reason if isinstance(question, Unasked) else "it was not traced"
     outcome = await engine.proposals.known(document, chunk, function)
     if outcome is None:
-        return "untried", "no example inputs"
+        return "untried", untraced(engine, document, chunk, function) or WITHOUT
     if outcome.traced:
         return "no-inputs", "no example inputs, and proposed ones compute nothing from arrays"
     return "no-inputs", f"no example inputs, and proposed ones fail: {outcome.reason}"

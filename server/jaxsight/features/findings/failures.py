@@ -14,11 +14,12 @@ from jaxsight.rules.failure_text import divided
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
+from jaxsight.text.inert import words
 from jaxsight.text.markdown import prose
 from jaxsight.text.parsing import expression_in
 from jaxsight.wire import observations
 from jaxsight.wire.messages.replies import Failed, Traced
-from jaxsight.wire.observations import Failure
+from jaxsight.wire.observations import Failure, Frame
 from jaxsight.workers.results import Died
 
 
@@ -120,9 +121,9 @@ def of_interpreter(reply: Failed | Died) -> str:
         case Failed(failure=failure) if failure.type.startswith("jaxsight."):
             return failure.message
         case Failed(failure=failure):
-            words = f"{failure.type}: {failure.message}"
+            said = f"{failure.type}: {words(failure.message)}"
             at = failure.frames[-1] if failure.frames else None
-            return f"{words} ({at.file}, line {at.line})" if at is not None else words
+            return f"{said} ({at.file}, line {at.line})" if at is not None else said
 
 
 _NO_CUDNN = "cuDNN is not detected"
@@ -173,19 +174,7 @@ def _finding(failure: Failure, view: View) -> Finding:
         operands=_operands(view, range, line) if expression else (),
     )
     rule, violation = explain(readable, expression, line)
-    related = [
-        Place(path, place, f"called from here in `{frame.function}`") for frame, place in here[:-1]
-    ]
-    related += [
-        Place(
-            frame.file,
-            # The text of another file is not available: the range is the whole line.
-            Range(Position(frame.line - 1, 0), Position(frame.line, 0)),
-            f"also in the traceback, in `{frame.function}`",
-        )
-        for frame in failure.frames
-        if frame.span is None
-    ]
+    related = related_places(failure, path, here)
     if here and failure.stage == "trace":
         name = view.answer.question.subject.name
         words = f"while tracing `{name}` with its example inputs"
@@ -206,6 +195,30 @@ def _finding(failure: Failure, view: View) -> Finding:
         violation.notes,
         violation.data,
     )
+
+
+def related_places(failure: Failure, path: str, here: Sequence[tuple[Frame, Range]]) -> list[Place]:
+    """Return the places of a traceback besides the innermost one in the file.
+
+    Args:
+        failure: the exception.
+        path: the file.
+        here: its frames in the file, outermost first.
+    """
+    related = [
+        Place(path, place, f"called from here in `{frame.function}`") for frame, place in here[:-1]
+    ]
+    related += [
+        Place(
+            frame.file,
+            # The text of another file is not available: the range is the whole line.
+            Range(Position(frame.line - 1, 0), Position(frame.line, 0)),
+            f"also in the traceback, in `{frame.function}`",
+        )
+        for frame in failure.frames
+        if frame.span is None and frame.file != path
+    ]
+    return related
 
 
 def _operands(view: View, around: Range, line: str) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ from jaxsight.features.findings import (
     figures,
     inputs,
     nested,
+    observed,
     processes,
     run_rules,
     sizes,
@@ -137,6 +138,7 @@ async def findings(
     owners = {finding: view for view, finding in one_a_line(pairs)}
     in_text = [each for each in in_text if not any(map(each.repeats, owners))]
     all_findings = [*owners, *in_text, *nested.findings(subjects, views)]
+    all_findings += [] if only else observed.findings(engine, document, views, all_findings)
     all_findings += await engine.waiting.ready(contracted, check.far, path)
     for finding in all_findings:
         if finding not in owners:

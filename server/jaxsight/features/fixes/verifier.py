@@ -168,7 +168,7 @@ class FixVerifier:
         for subject in await self.aside.judge(view.module, subjects):
             for example_set in subject.examples.sets[:_SETS]:
                 first, second = await self.aside.judge(
-                    view.module, functools.partial(context, subject.name, example_set.name)
+                    view.module, functools.partial(context, subject.id, example_set.name)
                 )
                 if first is None or second is None or first.key in (second.key, own.key):
                     continue
@@ -423,7 +423,7 @@ def _asked(sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | No
         return None
     scratch = Document(before.path, view.module.edited(text))
     scratch.looked_into = before.trace.whole
-    context = _question(sandbox, scratch, before.subject.name, before.set.name, before.trace)
+    context = _question(sandbox, scratch, before.subject.id, before.set.name, before.trace)
     return context if context is not None and context.key != before.key else None
 
 
@@ -436,7 +436,7 @@ def _question(
     """
     project = sandbox.project
     subjects = document.subjects(project.outside)
-    subject = next((candidate for candidate in subjects if candidate.name == function), None)
+    subject = next((candidate for candidate in subjects if candidate.id == function), None)
     if subject is None or not subject.examples.sets:
         return None
     sets = subject.examples.sets

@@ -9,7 +9,7 @@ from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.replies import Traced
 
-_NAMED = ("module", "program", "recorded")
+_NAMED = ("program", "recorded")
 
 
 def origin(view: View) -> str:
@@ -19,7 +19,7 @@ def origin(view: View) -> str:
 
 def words(view: View) -> str:
     """Return Markdown that says by whom or where a function is called; empty for other ones."""
-    is_called = view.subject.examples.source in ("module", "program", "caller")
+    is_called = view.subject.examples.source in ("program", "caller")
     return prose(view.set_name) if is_called else ""
 
 

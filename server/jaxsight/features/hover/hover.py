@@ -19,7 +19,7 @@ from jaxsight.features.hover.text import (
 from jaxsight.features.kernels.expressions import expression_words
 from jaxsight.features.measuring.shown import ShownTimes, expression_times, shown_times
 from jaxsight.features.model import Hover
-from jaxsight.features.setup.unshown import untraced
+from jaxsight.features.setup.unshown import WITHOUT, untraced
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
@@ -32,7 +32,7 @@ from jaxsight.source.module import ModuleChunk
 from jaxsight.source.relocate import expressions_at
 from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import Target
-from jaxsight.text.markdown import escaped
+from jaxsight.text.markdown import escaped, prose
 from jaxsight.workers.compilation.queue import Urgency
 
 PATIENCE = 1.5
@@ -85,12 +85,13 @@ async def _hover_in(
     helper = document.module.function_at(position)
     if helper is not None and position in helper[1].name_range.shifted(helper[0].first_line):
         as_called = await _helper_hover(engine, document, *helper)
-        reason = untraced(document, *helper) if as_called is None else ""
+        reason = untraced(engine, document, *helper) if as_called is None else ""
         if not reason:
             return as_called
         name = escaped(helper[1].qualname.rpartition(".")[2])
         place = helper[1].name_range.shifted(helper[0].first_line)
-        return Hover(place, f"**{name}** is not traced: {reason}")
+        more = "; *Add example inputs* proposes some" if reason == WITHOUT else ""
+        return Hover(place, f"**{name}** is not traced: {prose(reason)}{more}")
     chunk = document.module.chunk_at(position)
     if chunk is None:
         return None

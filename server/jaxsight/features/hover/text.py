@@ -85,7 +85,7 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         parts.append(explanation(view))
         parts.append(notes)
     hover = _hover(subject.name_range, parts, view)
-    return replace(hover, function=subject.name if isinstance(answer.reply, Traced) else "")
+    return replace(hover, function=subject.id if isinstance(answer.reply, Traced) else "")
 
 
 def expression_hover(

@@ -21,9 +21,9 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
     programs, has_kernels = shown.engine.programs, shown.wanted.kernels
     newest: dict[str, View] = {}
     for view in called.without_repeats(shown.views):
-        newest.setdefault(view.subject.name, view)
+        newest.setdefault(view.subject.id, view)
     counted = {
-        view.subject.name
+        view.subject.id
         for view in shown.views
         if has_kernels and view.is_traced and programs.refusal(view) is None
     }

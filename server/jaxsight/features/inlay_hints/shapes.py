@@ -151,7 +151,7 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
                 continue
             targets.append((place, observation))
         # If the newest trace failed, the kernels are those of the last one.
-        of_function = (other for other in shown.views if other.subject.name == view.subject.name)
+        of_function = (other for other in shown.views if other.subject.id == view.subject.id)
         kernels = next(filter(None, map(shown.kernels, (view, *of_function))), None)
         for hint in shape_hints(targets, view, shown.wanted.width, kernels):
             shapes[hint.range] = hint

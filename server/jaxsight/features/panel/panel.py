@@ -58,7 +58,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
         return None
     sets = tuple(example_set.name for example_set in subject.examples.sets)
     try:
-        view, result = await compiled_function(engine, path, subject.name)
+        view, result = await compiled_function(engine, path, subject.id)
     except LookupError as error:
         target = engine.choices.target(path).name
         return Panel(

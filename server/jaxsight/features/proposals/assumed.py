@@ -48,7 +48,11 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
     clock = asyncio.get_running_loop().time
     ends = clock() + budget
     rank = functools.partial(engine.attention.rank, path)
+    unreached = engine.dry_runs.unreached(document)
+    for name in unreached & document.proposed.keys():
+        show(document, name, None)
     wanted = [*_failed(engine, document), *_without(engine, document)]
+    wanted = [pair for pair in wanted if pair[1].qualname not in unreached]
     if only:
         having = {subject.name for subject in engine.documents.subjects(document)}
         functions = document.module.functions

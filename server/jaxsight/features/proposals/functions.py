@@ -43,7 +43,10 @@ def worth_proposing(
     having = {(subject.chunk.first_line, subject.name) for subject in subjects}
     count = 0
     for chunk, function in module.functions:
-        if (chunk.first_line, function.qualname) in having or function.refused:
+        name = function.qualname
+        if (chunk.first_line, name) in having or function.refused:
+            continue
+        if module.defining[name] is not chunk:  # a later one has its proposals
             continue
         if not Signature(function).required or not jax_use.by(chunk, function):
             continue

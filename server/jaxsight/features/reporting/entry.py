@@ -65,9 +65,7 @@ class ReportedFunction:
     async def findings(self) -> list[Json]:
         """Return what rules report of the function, with kernels on the chosen target."""
         question = self.view.answer.question
-        found = await findings(
-            self.engine, question.path, kernels=True, only=self.view.subject.name
-        )
+        found = await findings(self.engine, question.path, kernels=True, only=self.view.subject.id)
         own = self.view.subject_range
         return [
             {
@@ -155,7 +153,7 @@ class ReportedFunction:
         texts: dict[DocumentKind, VirtualText] = {}
         for kind, (called, what) in asked.items():
             try:
-                shown = await show(self.engine, question.path, name, what)
+                shown = await show(self.engine, question.path, self.view.subject.id, what)
             except LookupError as error:
                 self.remarks.append(one_line(f"{name} has no {called}: {error}"))
             else:

@@ -6,6 +6,7 @@ Missing modules are named also where all functions are shown: placeholders stand
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from jaxsight.examples.jax_use import JaxUse
@@ -20,9 +21,12 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.text.inert import clause
 from jaxsight.text.units import count, some
+from jaxsight.workers.results import Died
 
 _LONGEST = 80
 """Characters of a clause, a choice: status bars share a line with other extensions."""
+WITHOUT = "no example inputs"
+"""Why a function shows nothing of which nothing else is known."""
 _NAMED = 3
 """Functions or modules that a sentence names, a choice: it is a tooltip; others are counted."""
 
@@ -74,30 +78,52 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
     failed = {view.subject.name: view for view in views if not view.is_traced and not view.is_run}
     broken = [failed[name] for name in hidden if name in failed]
     without = [name for name in hidden if name not in failed]
-    reasons = list(_reasons(missing, without if is_settled else (), broken, len(using)))
+    died = engine.dry_runs.killers(document.path) if without else []
+    reasons = list(_reasons(missing, died, without if is_settled else (), broken, len(using)))
     if not reasons:
         return Unshown(len(using), shown)
     detail = " ".join(sentence for _, sentence in reasons)
     return Unshown(len(using), shown, clause(reasons[0][0], _LONGEST), detail)
 
 
-def untraced(document: Document, chunk: ModuleChunk, function: Function) -> str:
+def untraced(engine: Engine, document: Document, chunk: ModuleChunk, function: Function) -> str:
     """Return why a function that nothing has traced shows nothing; empty if it uses no JAX."""
     if not JaxUse.of(document.module).by(chunk, function):
         return ""
-    around = function.qualname.rpartition(".<locals>.")[0]
+    return why_untraced(engine, document, function, engine.dry_runs.unreached(document))
+
+
+def why_untraced(
+    engine: Engine, document: Document, function: Function, unreached: AbstractSet[str]
+) -> str:
+    """Return why a function that uses JAX and that nothing has traced shows nothing.
+
+    `unreached` are the names that the file's own program does not reach.
+    """
+    name = function.qualname
+    if name in unreached:
+        return "an error ends the program before it is called"
+    if partial := engine.dry_runs.partial(document.path, name):
+        unknown = some([f"`{each}`" for each in partial[0].unknown], _NAMED, " and ")
+        return f"called only with unknown {unknown}: data were not loaded"
+    around = name.rpartition(".<locals>.")[0]
     if around:
         return f"it is nested in `{around}`, whose example inputs would show it, too"
-    return "no example inputs; *Add example inputs* proposes some"
+    return WITHOUT
 
 
 def _reasons(
-    missing: Sequence[str], without: Sequence[str], broken: Sequence[View], using: int
+    missing: Sequence[str],
+    died: Sequence[Died],
+    without: Sequence[str],
+    broken: Sequence[View],
+    using: int,
 ) -> Iterator[tuple[str, str]]:
     """Yield each reason as a clause and as a sentence, the most important first.
 
     Args:
         missing: modules that are not found.
+        died: deaths of tracers in which programs were run for calls.
         without: functions that have no example inputs.
         broken: functions that cannot be traced.
         using: the number of functions that use JAX.
@@ -108,6 +134,8 @@ def _reasons(
         them = "it" if one else "them"
         sentence = f"{found[0].upper()}{found[1:]}: install {them}, or add {them} to the project."
         yield found, sentence
+    for each in died[:1]:
+        yield each.message, f"{each.message}: {each.help or 'it is not run again'}."
     if without:
         of = "" if len(without) == using else f"{len(without)} of "
         sentence = (

@@ -13,7 +13,7 @@ from jaxsight.files import reading
 from jaxsight.queries.engine import Engine
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.requests import SourceOptions
-from jaxsight.workers.program_files import NotRead, program_text
+from jaxsight.workers.program_files import NotRead, NotTimely, program_text
 
 ENDINGS = frozenset({".mlir", ".mlirbc", ".stablehlo", ".hlo", ".jaxexport"})
 """The endings of files that editors open as programs."""
@@ -51,6 +51,8 @@ async def source_of_file(
         shown = await program_text(project.interpreter.path, content, request, limit)
     except reading.UnreadableError as error:
         raise NotSourcerized(str(error)) from error
+    except NotTimely as error:
+        raise NotSourcerized(f"{error}; help: raise `timeouts.compile`") from error
     except NotRead as error:
         raise NotSourcerized(str(error), different=error.different) from error
     title = f"{PurePath(path).stem}.{options.style}.py"

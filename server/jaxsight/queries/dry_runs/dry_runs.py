@@ -14,25 +14,27 @@ import functools
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from jaxsight.examples.jax_use import JaxUse, may_be_traced
+from jaxsight.examples.programs.entries import entries_in
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.files.texts import Version
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
-from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.dry_runs.labels import label, run_label
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
+from jaxsight.queries.dry_runs.program_errors import LocatedError, located, unreached
 from jaxsight.queries.dry_runs.project_files import ProgramFiles
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import Observed, OpenDocuments
 from jaxsight.queries.traces.query import module_meaning, run_of
 from jaxsight.source.functions import Function
-from jaxsight.source.module import ModuleChunk
+from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
 from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Failed, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
@@ -48,13 +50,12 @@ _PATIENCE = 10.0
 """Seconds of one request after which its programs end, a choice: slow imports are a part of it."""
 _LONGEST = 60.0
 """Seconds after which no further program of a file is run, a choice: the tracer is busy."""
-_DEATHS = 2
-"""Tracers that a program may end with whatever texts: the first death may be due to an edit."""
+_DEATHS = 3
+"""Programs that end their tracers after which no further one is run, a choice: each costs the start
+of a tracer, and the next ones are like them."""
 _NOT_ITS_FAULT = frozenset({Reason.STOPPED, Reason.UNAVAILABLE, Reason.SPOILED})
 _WEAKER = frozenset({"program", "caller", "proposed", "none"})
 """Origins of example inputs that calls in programs take precedence over."""
-_OBSERVED = frozenset({"recorded", "module"})
-"""Origins that take precedence over them, if they can be traced."""
 _ARRAY = re.compile(r"[\w>]\[")
 """An array's type in a text, in contrast to a list."""
 _LOOP = re.compile(r"^[ \t]*(?:async )?(?:for|while)\b", re.MULTILINE)
@@ -69,6 +70,8 @@ class _Found:
     """What is known of the calls in a file's programs, for texts that have a certain meaning."""
 
     key: tuple[str, tuple[EntryPoint, ...]]
+    module: Module
+    """The file's own text."""
     meaning: str
     """That of the file's own text."""
     replies: dict[_Batch, DryCalls | None] = field(default_factory=dict)
@@ -79,14 +82,28 @@ class _Found:
     """Whether no further program is going to be run."""
     failed: set[tuple[str, str]] = field(default_factory=set)
     """Functions, and labels of calls with which they cannot be traced."""
+    known: set[str] = field(default_factory=set)
+    """Functions whose inputs are those of the replies, while programs are still to be run."""
+    killers: list[Died] = field(default_factory=list)
+    """The deaths of tracers in which programs were run."""
+    ids: dict[tuple[str, str], str] = field(init=False)
+    """Those of functions, by the ids of their chunks and their names."""
+
+    def __post_init__(self) -> None:
+        self.ids = {(chunk.id, f.qualname): id for (chunk, f), id in _functions(self.module)}
 
     @property
     def calls(self) -> Iterator[tuple[CallSeen, DryCall]]:
-        """The calls of all replies, those of the first programs first."""
+        """The calls of all replies, those of the first programs first, by the ids of functions."""
         for batch, reply in self.replies.items():
+            asked = {r.executed: r.asked for r in reply.reused} if reply is not None else {}
             for call in reply.calls if reply is not None else ():
                 if 0 <= call.entry < len(batch):
-                    yield call, DryCall(batch[call.entry], call.number)
+                    chunk = asked.get(call.definition, call.definition)
+                    id = self.ids.get((chunk, call.function), call.function)
+                    dry_call = DryCall(batch[call.entry], call.number)
+                    if id == call.function or call.text:  # others are found by name
+                        yield replace(call, function=id), dry_call
 
     @property
     def fed(self) -> tuple[str, ...]:
@@ -111,10 +128,6 @@ class ProgramCalls:
     """The thread that looks at other files."""
     _found: dict[str, _Found] = field(default_factory=dict)
     _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
-    _killers: dict[tuple[str, EntryPoint], tuple[int, tuple[str, Version]]] = field(
-        default_factory=dict
-    )
-    """By file and program: the tracers that it ended, and with which texts it did last."""
 
     async def update(self, document: Document) -> bool:
         """Run programs whose calls are not known; return whether functions have other inputs.
@@ -136,17 +149,20 @@ class ProgramCalls:
         for subject in self._documents.subjects(document):
             if subject.examples.source == "program" and self._has_failed(document, subject):
                 chosen = self._choices.set_of(document, subject)
-                found.failed.add((subject.name, chosen.name if chosen is not None else ""))
+                found.failed.add((subject.id, chosen.name if chosen is not None else ""))
         lacking = self._lacking(document)
         sets = self._sets(document, found, lacking)
         found.settled = found.settled and self._has_all(found, sets, lacking)
         return self._publish(document.path, sets)
 
-    def is_current(self, document: Document) -> bool:
-        """Return whether the calls are those of the current text, and no program is to be run."""
+    def is_current(self, document: Document, function: str = "") -> bool:
+        """Return whether the calls of a function, or of all, are those of the current texts."""
         found = self._found.get(document.path)
         return (
-            found is not None and found.settled and found.meaning == module_meaning(document.module)
+            found is not None
+            and (found.settled or function in found.known)
+            and found.meaning == module_meaning(document.module)
+            and self._projects.texts.are_current(found.files)
         )
 
     def are_shown(self, document: Document) -> bool:
@@ -159,6 +175,26 @@ class ProgramCalls:
         found = self._found.get(path)
         every = found.calls if found is not None else ()
         return [each for each in every if each[0].function == function]
+
+    def errors(self, document: Document) -> list[LocatedError]:
+        """Return the errors of the file's own program, those of a run of an earlier text too."""
+        found = self._found.get(document.path)
+        replies = found.replies.values() if found is not None else ()
+        return [
+            error
+            for reply in replies
+            if reply is not None and reply.errors and found is not None
+            for error in located(document.path, reply, found.module, document.module)
+        ]
+
+    def unreached(self, document: Document) -> frozenset[str]:
+        """Return the names in statements that the file's own program does not run to their end."""
+        return unreached(self.errors(document), document.module)
+
+    def killers(self, path: str) -> list[Died]:
+        """Return the deaths of tracers that ran programs for a file."""
+        found = self._found.get(path)
+        return found.killers if found is not None else []
 
     def partial(self, path: str, function: str) -> tuple[PartialCall, ...]:
         """Return the calls of a function of which not all arguments are known, at most a few."""
@@ -183,31 +219,30 @@ class ProgramCalls:
 
     def readers(self, path: str) -> list[str]:
         """Return the open files whose functions may have other inputs after a change of a file."""
-        real = self._projects.texts.real(path)
+        real, text = self._projects.texts.real(path), self._projects.texts.current(path)
         return [
             reader
             for reader, found in self._found.items()
             if reader != path
-            # The programs' files count, also of those that were not run.
-            and {path, real} & {*found.files, *(entry.file for entry in found.key[1])}
+            and (
+                # The programs' files count, also of those that were not run.
+                {path, real} & {*found.files, *(entry.file for entry in found.key[1])}
+                or module_name(reader).rpartition(".")[2] in text  # it may be a program by now
+            )
         ]
 
     def close(self, path: str) -> None:
         """Drop what is known of a document."""
         self._found.pop(path, None)
         self._turns.pop(path, None)
-        for key in [key for key in self._killers if key[0] == path]:
-            del self._killers[key]
 
     def outdate(self) -> None:
         """Run all programs again: settings, interpreters or decisions changed."""
         self._found.clear()
-        self._killers.clear()
 
     def retry(self) -> None:
         """Look for programs again, and run those that failed: files on disk have changed."""
         self._files.retry()
-        self._killers.clear()
 
     def stop(self) -> None:
         """Look at no further file."""
@@ -217,9 +252,11 @@ class ProgramCalls:
         path, module = document.path, document.module
         project = self._projects.of(path)
         lacking = self._lacking(document)
-        if any(lacking.values()) and project.held_back:
+        acts = await self._aside.judge(module, functools.partial(_acts, module))
+        if (any(lacking.values()) or acts) and project.held_back:
             project.ask_consent()
-        if not lacking or project.held_back or not project.settings.examples_from_programs:
+        is_wanted = (lacking or acts) and project.settings.examples_from_programs
+        if not is_wanted or project.held_back:
             self._found.pop(path, None)
             return self._publish(path, {})
         asking = functools.partial(
@@ -233,6 +270,9 @@ class ProgramCalls:
         )
         run, key = await self._aside.judge(module, asking)
         programs = await self.programs(project, path, module.text)
+        if not lacking:  # only to see how the file's own program ends
+            own = (each for each in programs if each.file == path)
+            programs = tuple(each for each in own if not each.function and not each.text)
         if self._documents.get(path) is not document or document.module is not module:
             return False
         found = self._found.get(path)
@@ -241,7 +281,7 @@ class ProgramCalls:
             or found.key != (key, programs)
             or not project.texts.are_current(found.files)
         ):
-            found = self._found[path] = _Found((key, programs), module_meaning(module))
+            found = self._found[path] = _Found((key, programs), module, module_meaning(module))
         if found.settled:
             return False
         return await self._run(document, project, run, found, lacking)
@@ -263,12 +303,9 @@ class ProgramCalls:
         batches = list(_batches(found.key[1]))
         while batches and not (found.replies and self._has_all(found, sets, lacking)):
             batch = batches.pop(0)
-            version = found.key[0], project.texts.version(batch[0].file)
-            deaths, last = self._killers.get((path, batch[0]), (0, ("", "")))
-            is_killer = deaths > 0 and (deaths >= _DEATHS or last == version)
-            if batch in found.replies or (len(batch) == 1 and is_killer):
+            if batch in found.replies:
                 continue
-            if time.monotonic() - began > _LONGEST:
+            if time.monotonic() - began > _LONGEST or len(found.killers) == _DEATHS:
                 break
             reply = await project.ask(
                 DryRun(NEW, run, batch, _PATIENCE), priority=Priority.BACKGROUND
@@ -280,36 +317,39 @@ class ProgramCalls:
                     found.replies[batch] = reply
                     found.files |= {file: v for file, v in reply.files if file != path}
                     sets = self._sets(document, found, lacking)
+                    found.known = {function for _, function in sets}
                     changed |= self._publish(path, {**before, **sets})
                 case Cancelled():
                     return changed
-                case Died(death=death) if reply.repeated or death.reason in _NOT_ITS_FAULT:
-                    return changed
-                case Died() if len(batch) > 1:
-                    batches[:0] = [(entry,) for entry in batch]
+                case Died() as died if died.program is not None and died.is_deserved:
+                    found.killers.append(died)
+                    file = died.program.file
+                    read = {**dict(died.files), file: project.texts.version(file)}
+                    found.files |= {file: v for file, v in read.items() if file != path}
                     found.replies[batch] = None
-                case Died():
-                    self._killers[path, batch[0]] = deaths + 1, version
+                    if others := tuple(entry for entry in batch if entry != died.program):
+                        batches.insert(0, others)
+                case Died(death=death) if death.reason in _NOT_ITS_FAULT:
+                    return changed
                 case _:
                     found.replies[batch] = None
         found.settled = True
         return self._publish(path, sets) or changed
 
     def _lacking(self, document: Document) -> dict[str, bool]:
-        """Return the functions without inputs that take precedence, and whether they use JAX.
+        """Return the ids of functions without better inputs, and whether they use JAX.
 
         Only those that use JAX are looked for.
         """
         subjects = self._documents.subjects(document)
-        having = {s.name for s in subjects if s.examples.source not in _WEAKER}
+        having = {s.id for s in subjects if s.examples.source not in _WEAKER}
         having -= self._failing(document)
         jax_use = JaxUse.of(document.module)
         return {
-            function.qualname: jax_use.by(chunk, function)
-            and function.qualname.rpartition(".")[2] not in _MAKES
-            for chunk, function in document.module.functions
+            id: jax_use.by(chunk, function) and function.qualname.rpartition(".")[2] not in _MAKES
+            for (chunk, function), id in _functions(document.module)
             if function.refused in ("", "nested")
-            and function.qualname not in having
+            and id not in having
             and not (_is_used_around(chunk, function) and having & {*_around(function.qualname)})
             and jax_use.uses is not None
             and may_be_traced(function)
@@ -318,9 +358,9 @@ class ProgramCalls:
     def _failing(self, document: Document) -> set[str]:
         """Return the functions that cannot be traced with the inputs of other calls."""
         failing = {
-            subject.name
+            subject.id
             for subject in self._documents.subjects(document)
-            if subject.examples.source in _OBSERVED and self._has_failed(document, subject)
+            if subject.examples.source == "recorded" and self._has_failed(document, subject)
         }
         better = self._documents.dry_calls(document.path).items()
         return failing | {name for (_, name), sets in better if any(s.is_better for s in sets)}
@@ -340,7 +380,7 @@ class ProgramCalls:
     def _has_failed(self, document: Document, subject: Subject) -> bool:
         """Return whether a function could not be traced with its active example set."""
         chosen = self._choices.set_of(document, subject)
-        unit = (document.path, subject.name, chosen.name if chosen is not None else "")
+        unit = (document.path, subject.id, chosen.name if chosen is not None else "")
         latest = self._memory.latest.get(unit)
         if latest is None or isinstance(latest.reply, Traced):
             return False
@@ -350,8 +390,8 @@ class ProgramCalls:
         """Return the example sets of functions whose calls have all arguments."""
         failing = self._failing(document)
         loops = {
-            function.qualname
-            for chunk, function in document.module.functions
+            id
+            for (chunk, function), id in _functions(document.module)
             if _LOOP.search(chunk.text) and _has_loop(chunk, function)
         }
         sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
@@ -395,7 +435,7 @@ class ProgramCalls:
     def _ran(self, document: Document, found: _Found) -> Iterator[tuple[str, EntryPoint]]:
         """Yield the functions without inputs that ran in a program, with the first one."""
         subjects = self._documents.subjects(document)
-        having = {s.name for s in subjects if s.examples.source not in _WEAKER}
+        having = {s.id for s in subjects if s.examples.source not in _WEAKER}
         plain = {f.qualname for _, f in document.module.functions if f.kind == "function"}
         seen: set[str] = set()
         for batch, reply in found.replies.items():
@@ -410,6 +450,16 @@ class ProgramCalls:
         if changed:
             self._on_change(path)
         return changed
+
+
+def _functions(module: Module) -> Iterator[tuple[tuple[ModuleChunk, Function], str]]:
+    """Yield the functions of a module with their ids."""
+    return zip(module.functions, module.ids, strict=True)
+
+
+def _acts(module: Module) -> bool:
+    """Return whether a module's statements do something with JAX."""
+    return JaxUse.of(module).uses is not None and entries_in(module.text).acts
 
 
 def _has_loop(chunk: ModuleChunk, function: Function) -> bool:

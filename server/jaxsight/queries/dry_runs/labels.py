@@ -25,12 +25,17 @@ def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:
         line = "" if is_notebook or call.line <= 0 else f":{call.line}"
         return f"as called in {file}{line}"
     first = document.line_of(call.chunk) if call.chunk else 1
-    around = document.module.function_at(Position(max((first or 1) + call.line - 2, 0), 0))
+    row = max((first or 1) + call.line - 2, 0)
+    around = document.module.function_at(Position(row, 0))
     if around is not None and around[1].qualname != call.function:
         return f"as called by `{clause(around[1].qualname.rpartition('<locals>.')[2], _LONGEST)}`"
     if entry.file != document.path:
         return f"as called in a run of {clause(PurePath(entry.file).name, _LONGEST)}"
-    return "as called in a dry run" if entry.text else "as called in this file"
+    if entry.text:
+        return "as called in a dry run"
+    lines = document.module.text.split("\n")
+    called = lines[row].strip() if call.line > 0 and row < len(lines) else ""
+    return f"as in `{clause(called, _LONGEST)}`" if called else "as called in this file"
 
 
 def run_label(document: Document, entry: EntryPoint) -> str:

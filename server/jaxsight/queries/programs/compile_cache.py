@@ -31,6 +31,7 @@ from jaxsight.queries.programs.slow_compiles import Search
 from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.targets.target import Target
+from jaxsight.text.inert import words
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.replies import Failed, Lowered, LoweredChange
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
@@ -273,8 +274,8 @@ class CompileCache:
                 lowered = Trouble("lower", failure.message)  # the tracer's own objection
             case Failed(failure=failure):
                 name = failure.type.rpartition(".")[2]
-                words = f"{name}: {failure.message}" if failure.message.strip() else name
-                lowered = Trouble("lower", f"lowering for {target.name} failed: {words}")
+                said = f"{name}: {words(failure.message)}" if failure.message.strip() else name
+                lowered = Trouble("lower", f"lowering for {target.name} failed: {said}")
             case Died() as died:
                 return Trouble("lower", died.message, last=not died.external)
         key = answer.question.key, target.platform, target.capability

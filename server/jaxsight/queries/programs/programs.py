@@ -24,6 +24,7 @@ from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.rules.program.folding import is_worth_measuring
 from jaxsight.targets.target import Target
+from jaxsight.text.inert import words
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.replies import Failed, Outlined
 from jaxsight.workers.compilation import environments
@@ -164,7 +165,7 @@ class Programs:
         if isinstance(answer.reply, Died):
             return CompileResult(target, None, Trouble("lower", answer.reply.message))
         if isinstance(answer.reply, Failed):  # there is a trace for the target that is shown
-            why = f"tracing for {target.short} fails: {answer.reply.failure.message}"
+            why = f"tracing for {target.short} fails: {words(answer.reply.failure.message)}"
             return CompileResult(target, None, Trouble("lower", why))
         if urgency is None:
             urgency = self._attention.urgency(question.path, view.subject_range)
@@ -194,7 +195,7 @@ class Programs:
     @contextlib.contextmanager
     def _timed(self, view: View) -> Iterator[None]:
         """Remember that a function is being compiled, and since when."""
-        key = view.answer.question.path, view.subject.name
+        key = view.answer.question.path, view.subject.id
         begin = asyncio.get_running_loop().time()
         self._since.setdefault(key, []).append(begin)
         try:
@@ -206,13 +207,13 @@ class Programs:
 
     def compiles_long(self, view: View) -> bool:
         """Return whether a function is being compiled for the first target for a while already."""
-        since = self._since.get((view.answer.question.path, view.subject.name), ())
+        since = self._since.get((view.answer.question.path, view.subject.id), ())
         now = asyncio.get_running_loop().time()
         return any(now - begin >= LONG_COMPILE for begin in since)
 
     def _remember(self, view: View, answer: Answer, result: CompileResult) -> None:
         """Remember the result for the first target, for what is shown until the next one."""
-        key = answer.question.path, view.subject.name
+        key = answer.question.path, view.subject.id
         self._memory.refused.pop(key)
         if isinstance(result.outcome, Trouble):
             self._memory.refused.put(key, (answer, result))
@@ -286,7 +287,7 @@ class Programs:
         result = self._compiling.known(view.answer, target)
         if result is not None:
             return Kernels.of(view, result)
-        last = self._memory.shown.get((path, view.subject.name))
+        last = self._memory.shown.get((path, view.subject.id))
         if last is None or last[1].target != target:
             return None
         answer, result = last
@@ -322,7 +323,7 @@ class Programs:
 
     def is_quick(self, view: View, patience: float) -> bool:
         """Return whether a function is not compiled yet, and its kernels are likely known soon."""
-        key = view.answer.question.path, view.subject.name
+        key = view.answer.question.path, view.subject.id
         seconds = self._memory.until_kernels.get(key)
         if view.stale or seconds is None or seconds > patience:
             return False
@@ -332,18 +333,18 @@ class Programs:
 
     def was_compiled(self, view: View) -> bool:
         """Return whether any program of the function has been compiled for the first target."""
-        key = view.answer.question.path, view.subject.name
+        key = view.answer.question.path, view.subject.id
         return self._memory.shown.get(key) is not None
 
     def before(self, view: View) -> Compiled | None:
         """Return the program of a function for the first target when its file was last saved."""
         path = view.answer.question.path
         target = self._choices.target(path).name
-        return self._memory.saved.get((path, view.subject.name, target))
+        return self._memory.saved.get((path, view.subject.id, target))
 
     def refusal(self, view: View) -> CompileResult | None:
         """Return the result of an answer that was not compiled for the first target, if so."""
-        last = self._memory.refused.get((view.answer.question.path, view.subject.name))
+        last = self._memory.refused.get((view.answer.question.path, view.subject.id))
         return last[1] if last is not None and last[0] is view.answer else None
 
     async def folding(self, view: View, result: CompileResult) -> Folding | None:
@@ -389,7 +390,7 @@ class Programs:
         A measurement of another answer is cancelled.
         """
         interpreter = self._projects.of(view.answer.question.path).interpreter
-        key = view.answer.question.path, view.subject.name, kind
+        key = view.answer.question.path, view.subject.id, kind
         running = self._measuring.get(key)
         if running is not None and running[0] is not view.answer:
             running[1].cancel()

@@ -28,6 +28,7 @@ from jaxsight.rules.failure_text import first_sentence
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.statements import tree_of
+from jaxsight.text.inert import words
 from jaxsight.text.parsing import expression_in
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.observations import Failure
@@ -247,7 +248,7 @@ class _Search:
                 used = body is not None and any(inputs & {*s.operands} for s in body.steps)
                 return _Try(proposal, traced=True, has_content=used)
             case Failed(failure=failure):
-                reason = first_sentence(failure.message) or failure.type
+                reason = words(first_sentence(failure.message) or failure.type)
                 return _Try(proposal, traced=False, failure=failure, reason=reason)
         return None
 
@@ -262,7 +263,7 @@ class _Search:
             mesh=outside.mesh,
             outside=(outside_set(proposal, partial),) if partial is not None else (),
         )
-        subject = Subject(self.chunk, self.function, proposed)
+        subject = Subject(self.chunk, self.function, proposed, self.function.qualname)
         sets = subject.examples.sets
         if not sets:
             problems = subject.examples.problems

@@ -169,4 +169,4 @@ def inputs_of(question: Question) -> tuple[SizedInputs, SizedInputs | None]:
 
 
 def _unit(question: Question) -> str:
-    return f"{question.path}:{question.subject.name}"
+    return f"{question.path}:{question.subject.id}"

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
@@ -40,6 +40,29 @@ _PLACE = re.compile(rf"{CHUNK_FILE.pattern}(?::(?P<line>\d+))?")
 
 The text before it is in `path` too.
 """
+
+
+def with_places(text: str, here: str, range_of: Callable[[Span], Range | None]) -> str:
+    """Return a tracer's text with the file names of a file's chunks replaced by its lines.
+
+    Args:
+        text: a message or a jaxpr.
+        here: the path of the file.
+        range_of: returns the current range of a span.
+    """
+    if "§" not in text:
+        return text
+
+    def place(match: re.Match[str]) -> str:
+        path, line = match["path"], match["line"]
+        if line is None or not path.endswith(here):
+            return path
+        inside = line_in_chunk(match, int(line))
+        range = range_of(Span(match["chunk"], inside, 0, inside, 0))
+        name = path.removesuffix(here) + PurePath(here).name
+        return f"{name}:{range.start.line + 1}" if range is not None else name
+
+    return _PLACE.sub(place, text)
 
 
 @dataclass(frozen=True)
@@ -274,20 +297,7 @@ class View:
 
     def words(self, text: str) -> str:
         """Return a tracer's text with the file names of chunks replaced by lines of the file."""
-        if "§" not in text:
-            return text
-        here = self.answer.question.path
-
-        def place(match: re.Match[str]) -> str:
-            path, line = match["path"], match["line"]
-            if line is None or not path.endswith(here):
-                return path
-            inside = line_in_chunk(match, int(line))
-            range = self.range_of(Span(match["chunk"], inside, 0, inside, 0))
-            name = path.removesuffix(here) + PurePath(here).name
-            return f"{name}:{range.start.line + 1}" if range is not None else name
-
-        return _PLACE.sub(place, text)
+        return with_places(text, self.answer.question.path, self.range_of)
 
     def add_texts(self, reused: Iterable[Reused]) -> None:
         """Take the texts of chunks as they were executed, which a later reply may refer to."""

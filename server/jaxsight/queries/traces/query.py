@@ -49,7 +49,7 @@ class Question:
     @property
     def unit(self) -> tuple[str, str, str]:
         """What it is about, whatever the text: a file, a function, and an example set."""
-        return self.path, self.subject.name, self.set.name
+        return self.path, self.subject.id, self.set.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,7 @@ def ask(
         mesh_names=mesh_names,
         devices=devices,
         device=device,
-        unasked=bool(chosen.assumed)
-        or subject.examples.source in ("module", "program", "recorded"),
+        unasked=bool(chosen.assumed) or subject.examples.source in ("program", "recorded"),
     )
     key = _key(environment, needed, trace, module)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)

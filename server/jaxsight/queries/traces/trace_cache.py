@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from jaxsight.files.texts import Texts, version_of_text
+from jaxsight.files.texts import Texts
 from jaxsight.queries.long_work import forget
 from jaxsight.queries.memory import SessionMemory, Unit
 from jaxsight.queries.traces.located_answer import Answer
@@ -194,16 +194,11 @@ class TraceCache:
     ) -> Answer:
         """Return the answer of a new trace, and cache it; one that is shown is the latest."""
         began = time.monotonic()
-        opened = self._texts.open
         reply = await trace(question, haste)
         if isinstance(reply, Cancelled):
             raise asyncio.CancelledError
         self._seconds[question.path] = time.monotonic() - began
-        if isinstance(reply, Traced | Failed):
-            versions = dict(reply.files)
-        else:  # nobody knows what the process had imported when it died
-            others = ((path, text) for path, text in opened.items() if path != question.path)
-            versions = {path: version_of_text(text) for path, text in others}
+        versions = {path: version for path, version in reply.files if path != question.path}
         answer = Answer(question, reply, versions)
         if not (isinstance(reply, Died) and reply.external):
             self._memory.answers.put(answer.stored_as, answer)

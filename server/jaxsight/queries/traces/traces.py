@@ -135,7 +135,7 @@ class DocumentTraces:
         """Return the last answer about a function with its active example set."""
         example_set = self._choices.set_of(document, subject)
         set_name = example_set.name if example_set is not None else ""
-        return self._memory.latest.get((document.path, subject.name, set_name))
+        return self._memory.latest.get((document.path, subject.id, set_name))
 
     async def view(
         self, document: Document, subject: Subject, patience: float | None
@@ -152,7 +152,7 @@ class DocumentTraces:
                 (each, await self.question(document, each))
                 for each in self._documents.subjects(document)
             ]
-            outdated = subject.name in self._outdated_calls(document, questions)
+            outdated = subject.id in self._outdated_calls(document, questions)
         latest = self.latest(document, subject)
         if isinstance(question, Unasked):
             if latest is None or self._projects.of(document.path).held_back:
@@ -174,7 +174,7 @@ class DocumentTraces:
             answer = latest
         except Superseded:
             answer = latest
-            standing = named(self._documents.subjects(document), subject.name)
+            standing = named(self._documents.subjects(document), subject.id)
             if answer is None and document.module is module and standing is not None:
                 # The settings changed, not the text, so the question has another key now.
                 return await self.view(document, standing, patience)
@@ -260,7 +260,7 @@ class DocumentTraces:
             answer = self.cache.known(current) if current is not None else None
             if answer is None:
                 answer = self.latest(document, subject)
-            if subject.name in outdated:
+            if subject.id in outdated:
                 current = None
             if answer is not None:
                 views.append(await self.placed(self.located(answer, module, current, subject)))
@@ -289,12 +289,13 @@ class DocumentTraces:
                 continue
             if not subject.is_from_caller:
                 # A trace with the call of a dry run makes that call anew.
-                if chosen.dry_call is None and not self._dry_runs.is_current(document):
-                    outdated.add(subject.name)
+                is_current = self._dry_runs.is_current(document, subject.id)
+                if chosen.dry_call is None and not is_current:
+                    outdated.add(subject.id)
                 continue
             asked = self._callers.asked(document.path, subject.name, chosen.name)
             if not any(path != document.path or key in current for path, key in asked):
-                outdated.add(subject.name)
+                outdated.add(subject.id)
         return frozenset(outdated)
 
     async def known_views(self, document: Document) -> list[View]:
@@ -318,7 +319,7 @@ class DocumentTraces:
         if view.is_traced:
             return None
         question = view.answer.question
-        last = self._memory.traced.get((question.path, view.subject.name, question.set.name))
+        last = self._memory.traced.get((question.path, view.subject.id, question.set.name))
         if last is None:
             return None
         return self.located(last, view.module, None, view.subject, view, role="traced")
@@ -349,7 +350,7 @@ class DocumentTraces:
         """
         if current is not None and not self.cache.is_current(answer):
             current = None
-        unit = answer.question.path, subject.name, role
+        unit = answer.question.path, subject.id, role
         view = self._memory.views.get(unit)
         if view is None or not view.still(answer, module, current, failed):
             view = View(answer, module, current, subject, failed)
@@ -366,6 +367,6 @@ class DocumentTraces:
         view.size_names = explored.names if explored is not None and wanted else SizeNames()
 
 
-def named(subjects: Sequence[Subject], name: str) -> Subject | None:
-    """Return the function with a qualified name; `None` if there is none."""
-    return next((subject for subject in subjects if subject.name == name), None)
+def named(subjects: Sequence[Subject], id: str) -> Subject | None:
+    """Return the function with an id, such as its qualified name; `None` if there is none."""
+    return next((subject for subject in subjects if subject.id == id), None)

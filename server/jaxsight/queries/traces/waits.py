@@ -10,14 +10,13 @@ from pathlib import PurePath
 from jaxsight.projects.project import Project
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.workers.request_queue import CurrentStep, Haste
+from jaxsight.workers.results import HOW_TO_RUN_AGAIN
 
 _LONG_STATEMENT = 1.0
 _LONG = 10.0
 """Seconds after which something is waited for long, a choice: starts, imports and traces take a
 while on a busy machine; other statements do not."""
 _IMPORT = re.compile(r"(from|import)\s")
-
-HOW_TO_STOP = "edit it, or run `jaxsight.restart`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,9 @@ def waits(project: Project, path: str, haste: Haste, since: float) -> Waits:
     }[limit]
     ends = f"it ends after {getattr(project.settings.timeouts, limit):g} s (`timeouts.{limit}`)"
     began = _clock(time.time() - step.seconds)
-    return Waits(f"waiting for {what}{where}, begun at {began}", f"{HOW_TO_STOP}; {ends}", step)
+    return Waits(
+        f"waiting for {what}{where}, begun at {began}", f"{HOW_TO_RUN_AGAIN}; {ends}", step
+    )
 
 
 def _clock(seconds: float) -> str:

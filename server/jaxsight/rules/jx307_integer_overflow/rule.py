@@ -32,6 +32,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
+from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import Step
@@ -98,7 +99,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     return Violation(
         f"Python integer {figure(number)} does not fit in {dtype}",
         help=help,
-        notes=(first_sentence(failure.message),),
+        notes=(words(first_sentence(failure.message)),),
         url=jax_page(failure),
     )
 

@@ -26,6 +26,7 @@ from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.statements import Statement, imports_of, uses_jax
 from jaxsight.rules.violation import ModuleViolation, Violation
 from jaxsight.rules.wording import quoted
+from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, RESHAPES, SHAPED
 from jaxsight.wire.program import LITERAL, Step
@@ -65,7 +66,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         help=SPLIT_FIRST,
         notes=(
             "drawing from a key and splitting it consume the key",
-            f"JAX's key-reuse checker says: {first_sentence(failure.message)}",
+            f"JAX's key-reuse checker says: {words(first_sentence(failure.message))}",
         ),
         url=jax_page(failure),
     )

@@ -18,6 +18,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import name_of, parsed, parsed_call
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
+from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, MOVES, SCATTERS, SHAPED
 from jaxsight.wire.program import CONSTANT, Step
@@ -67,13 +68,13 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         return Violation(
             f"{quoted(expression)} names an axis that its array does not have",
             help="use an axis of the array: they count from 0, and -1 is the last one",
-            notes=(first_sentence(message),),
+            notes=(words(first_sentence(message)),),
         )
     if match is None and not isinstance(parsed(expression), ast.Subscript):
         return None  # of Python's own containers, somewhere in the call
     if match is None:
         return Violation(
-            "index is out of bounds", notes=(first_sentence(message),), url=jax_page(failure)
+            "index is out of bounds", notes=(words(first_sentence(message)),), url=jax_page(failure)
         )
     index, axis, size = map(int, match.groups())
     return Violation(_message(index, axis, size), help=_help(size), url=jax_page(failure))

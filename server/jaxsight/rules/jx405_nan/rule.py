@@ -16,6 +16,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import MOST, quoted
+from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import Step
 
@@ -42,7 +43,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     return Violation(
         f"{quoted(expression, 'this function')} returns {kind}",
         help=f"make the operand safe, not only the result: `{_SAFE}`",
-        notes=(f"JAX's checker says: {first_sentence(failure.message)}",),
+        notes=(f"JAX's checker says: {words(first_sentence(failure.message))}",),
         url=jax_page(failure),
     )
 

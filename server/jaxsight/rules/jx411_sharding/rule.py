@@ -14,6 +14,7 @@ from jaxsight.rules.program.walks import maker_of, stripped
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
+from jaxsight.text.inert import words
 from jaxsight.text.units import size
 from jaxsight.wire.kernel_graph import Collective
 from jaxsight.wire.meshes import Chosen, Divided
@@ -134,7 +135,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     problem, help = "shardings do not match", _RESHARD
     if sharded:
         problem, help = _of_specs(message)
-    notes = (first_paragraph(message), *((_EXPLICIT,) if typed else ()))
+    notes = (words(first_paragraph(message)), *((_EXPLICIT,) if typed else ()))
     return Violation(problem, help=help, notes=notes, url=jax_page(failure))
 
 

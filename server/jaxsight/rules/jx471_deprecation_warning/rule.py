@@ -14,6 +14,8 @@ from jaxsight.rules.failure_text import divided
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import MOST
+from jaxsight.text.inert import words
 
 RULE = Rule(
     "JX471",
@@ -48,11 +50,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
         text = " ".join(warned.message.split())
         advice = _ADVICE.search(text)
         is_apart = advice is not None and advice.start() > 0
-        message, notes = divided(text[: advice.start()] if advice and is_apart else text)
+        said = text[: advice.start()] if advice and is_apart else text
+        message, notes = divided(said, MOST - len("“”"))
         yield Violation(
-            message,
-            help=advice[1].rstrip(".") if advice and is_apart else "",
-            notes=notes,
+            words(message),
+            help=words(advice[1].rstrip(".")) if advice and is_apart else "",
+            notes=tuple(map(words, notes)),
             data=next((known for known in Deprecated if text.startswith(known.value)), None),
             span=warned.span,
         )

@@ -156,7 +156,6 @@ RULES = frozenset(
 )
 """Methods that give a custom function its rules, and have no other effect."""
 
-FILES = "writes files"
 PLOTS = "draws plots"
 _NOT_WORK = ("unittest.mock", "pytest.mark", "pytest.fixture", "urllib.parse", "matplotlib.use")
 
@@ -168,7 +167,7 @@ def _by_name(reasons: Mapping[str, str]) -> dict[str, str]:
 _WORK_PREFIXES = _by_name(
     {
         "starts a process": "subprocess. multiprocessing.",
-        FILES: "shutil. jax.profiler.",
+        "makes a profile": "jax.profiler.",
         "uses the network": """
             urllib. requests. httpx. http. socket. ftplib. smtplib. wandb. mlflow. huggingface_hub.
             jax.distributed.
@@ -188,12 +187,6 @@ _WORK_PREFIXES = _by_name(
 _WORK = _by_name(
     {
         "starts a process": "os.system os.popen os.fork os.kill os.startfile",
-        FILES: """
-            os.chmod os.link os.makedirs os.mkdir os.mkfifo os.remove os.removedirs os.rename
-            os.replace os.rmdir os.symlink os.truncate os.unlink os.utime os.write
-            numpy.save numpy.savez numpy.savez_compressed numpy.savetxt
-            jax.numpy.save jax.numpy.savez pickle.dump json.dump
-        """,
         "waits": "time.sleep",
         "ends the process": "os._exit os.abort",
         "runs the program": """
@@ -201,15 +194,6 @@ _WORK = _by_name(
         """,
     }
 )
-_WORK_METHODS = dict.fromkeys(
-    (
-        *("write_text", "write_bytes", "unlink", "rmdir", "touch", "mkdir"),
-        *("savefig", "save_checkpoint"),
-    ),
-    FILES,
-)
-WRITES = frozenset({"open().write", "open().writelines"})
-"""Methods of files that the code opens itself."""
 _PROGRESS = frozenset({"tqdm", "trange", "notebook_tqdm"})
 
 
@@ -244,10 +228,7 @@ def work(name: str) -> str:
         return ""
     if name in _WORK:
         return _WORK[name]
-    for prefix, reason in _WORK_PREFIXES.items():
-        if name.startswith(prefix):
-            return reason
-    return _WORK_METHODS.get(name.rpartition(".")[2], "") if "." in name else ""
+    return next((why for prefix, why in _WORK_PREFIXES.items() if name.startswith(prefix)), "")
 
 
 def is_progress(name: str) -> bool:

@@ -28,7 +28,6 @@ from jaxsight.source.analysis.syntax_trees import (
     is_iterator,
     is_main_guard,
     is_short,
-    opens_to_write,
     root_name,
     statements_in,
     targets_of,
@@ -281,8 +280,6 @@ class _Visitor:
         match context.context_expr:
             case ast.Call(func=function) if dotted_name(function).rpartition(".")[2] in _SCOPES:
                 pass
-            case ast.Call(func=ast.Name(id="open")) as opening if opens_to_write(opening):
-                pass
             case _:
                 self.unknown("`with`")
         if context.optional_vars is not None:
@@ -412,8 +409,7 @@ class _Visitor:
         match call.func:
             case ast.Name(id=name):
                 if not self.is_local(name):
-                    is_written = name == "open" and opens_to_write(call)
-                    self.called(f"open{RESULT}.write" if is_written else name, arguments)
+                    self.called(name, arguments)
                 elif name not in self.locals.functions:
                     self.unknown(f"`{name}()`")
             case ast.Attribute() as method:

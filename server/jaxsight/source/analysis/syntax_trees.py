@@ -177,17 +177,6 @@ def calls_a_class(pattern: ast.pattern) -> bool:
     return any(isinstance(node, ast.MatchClass) for node in ast.walk(pattern))
 
 
-def opens_to_write(call: ast.Call) -> bool:
-    """Return whether a call of `open` may write the file."""
-    modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "mode")]
-    for mode in modes:
-        match mode:
-            case ast.Constant(value=str(letters)):
-                return not set(letters).isdisjoint("wax+")
-        return True
-    return False
-
-
 def root_name(node: ast.expr) -> str:
     """Return the name in which an assignment to this target changes something; empty if unknown."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):

@@ -31,8 +31,6 @@ def skipped(chunk: ModuleChunk, role: ChunkRole) -> SliceCaveat:
     names = sorted(role.changes) if role.changes is not None else []
     if role.changes is None:
         consequence = "may change anything"
-    elif not names:
-        consequence = "may change what is read from files"
     elif len(names) > _NAMES_SHOWN:
         consequence = f"may change `{names[0]}` and {len(names) - 1} other names"
     else:

@@ -3,8 +3,9 @@
 An answer is that of the imported module, or it names the skipped statements. So a chunk may be
 skipped silently only if it is known to change nothing but the names that it binds (`COMPUTES`,
 `DEFINES`). Every other chunk `ACTS`: it may change anything, it runs in its place, and all traces
-depend on it. Training loops, processes, network access and writing files are work that the user did
-not ask for: `LEFT_OUT`, with the names that they may change.
+depend on it, such as one that writes files: it is refused that where it runs. Training loops,
+processes, network access and plots are work that the user did not ask for: `LEFT_OUT`, with the
+names that they may change.
 """
 
 from __future__ import annotations
@@ -47,13 +48,11 @@ class ChunkRole:
 
     `reason` says why it is skipped, `changes` which names it may change: any if it is `None`; of a
     chunk that acts, those of which the answer would be wrong if it did not run to its end.
-    `writes_files` says that it may also change what other statements read from files.
     """
 
     role: Role
     reason: str = ""
     changes: frozenset[str] | None = frozenset()
-    writes_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,6 @@ class _Outcome:
 
     changes: frozenset[str] | None = frozenset()
     work: str = ""
-    writes_files: bool = False
 
     @property
     def pure(self) -> bool:
@@ -79,7 +77,6 @@ def _all_of(outcomes: Iterable[_Outcome]) -> _Outcome:
     return _Outcome(
         frozenset().union(*changes) if len(changes) == len(every) else None,
         next((outcome.work for outcome in every if outcome.work), ""),
-        any(outcome.writes_files for outcome in every),
     )
 
 
@@ -179,13 +176,10 @@ class _Judge:
             reason = outcome.work or self.loop(effects.side_effects, top=True)
             if not reason and effects.executes and self.loops.reached(statement):
                 reason = _COMPILED_LOOP
-        if reason:
-            skipped = self.of_skipped(effects, outcome)
-            changes = None if skipped.changes is None else skipped.changes | names
-            return ChunkRole(Role.LEFT_OUT, reason, changes, skipped.writes_files)
-        if not outcome.pure or self.facts.rebinds_acting(effects):
+        if reason or not outcome.pure or self.facts.rebinds_acting(effects):
             changes = self.of_skipped(effects, outcome).changes
-            return ChunkRole(Role.ACTS, changes=None if changes is None else changes | names)
+            changes = None if changes is None else changes | names
+            return ChunkRole(Role.LEFT_OUT if reason else Role.ACTS, reason, changes)
         plain = effects.form.kind in ("def", "class") or not effects.executes
         return ChunkRole(Role.DEFINES if plain or self.facts.only_wraps(effects) else Role.COMPUTES)
 
@@ -198,13 +192,8 @@ class _Judge:
         if outcome.changes is not None or effects.form.kind in ("def", "class"):
             return outcome
         side_effects = effects.side_effects
-        written = not side_effects.calls.isdisjoint(library_functions.WRITES)
-        calls = {
-            name
-            for name in side_effects.calls
-            if not self.is_look(name) and not (written and self.writes(name, effects))
-        }
-        looking = replace(side_effects, calls=frozenset(calls))
+        calls = frozenset(name for name in side_effects.calls if not self.is_look(name))
+        looking = replace(side_effects, calls=calls)
         self.skipping = True
         try:
             return self.outcome(looking, reading=False)
@@ -216,11 +205,6 @@ class _Judge:
         root, _, method = name.partition(".")
         is_own = root in self.bindings.definers and root not in self.bindings.origins
         return is_own and method in VALUE_METHODS
-
-    def writes(self, name: str, effects: NameEffects) -> bool:
-        """Return whether a call is `f.write` of the file that the same statement opens."""
-        root, _, method = name.partition(".")
-        return root in effects.binds and f"open{RESULT}.{method}" in library_functions.WRITES
 
     def executing(self, effects: NameEffects) -> _Outcome:
         """Return the outcome of executing a chunk's statements."""
@@ -313,13 +297,9 @@ class _Judge:
         definers = self.bindings.definers.get(root)
         if definers is None:
             if name == _DISPLAY:
-                return self.working(library_functions.PLOTS)
-            if name in library_functions.WRITES and "open" not in self.bindings.definers:
-                return self.working(library_functions.FILES)
+                return _Outcome(work=library_functions.PLOTS)
             if method or self.facts.overridden or root not in BUILTINS:
                 return _ANYTHING
-            if work := library_functions.work(root):
-                return self.working(work)
             return _pure_if(root in library_functions.BUILTINS)
         if self.facts.left_out.issuperset(definers):
             limited = all(self.roles[index].changes is not None for index in definers)
@@ -327,8 +307,6 @@ class _Judge:
         if root in self.bindings.origins:
             return self.calling_import(self.facts.full_name(name))
         if method:
-            if work := library_functions.work(name):
-                return self.working(work)
             kinds = {self.statements[index].name_effects.form.kind for index in definers}
             if self.skipping and (definers[-1] == self.facts.judged or kinds == {"def"}):
                 # A method of what the skipped statement itself makes, or of a function: `f.jit`.
@@ -341,7 +319,7 @@ class _Judge:
     def calling_import(self, full_name: str) -> _Outcome:
         """Return the outcome of calling an imported function."""
         if work := library_functions.work(full_name):
-            return self.working(work)
+            return _Outcome(work=work)
         if full_name.startswith(_REPORTING):
             return _pure_if(not self.facts.hears_reports)
         if self.skipping and full_name.startswith(_ARRAY_PACKAGES):
@@ -374,10 +352,6 @@ class _Judge:
         ):
             return _all_of(map(self.call, form.wraps))
         return _ANYTHING
-
-    def working(self, work: str) -> _Outcome:
-        """Return the outcome of work that changes nothing in the process."""
-        return _Outcome(work=work, writes_files=work == library_functions.FILES)
 
     def loop(self, effects: SideEffects, *, top: bool) -> str:
         """Return why a loop is long work; empty if it is not.

@@ -70,8 +70,6 @@ class Gathering:
         self.left_out = set(filter(self._may_matter, skipped))
         self.harmless = self._harmless(own)
         """Chunks that run, and that the answer does not depend on."""
-        self.writing = {index for index in skipped if roles.all[index].writes_files}
-        """Skipped chunks that write files: they matter if a chunk of the slice reads files."""
         self.sees_lines = any(module.chunks[i].name_effects.sees_lines for i in self.included)
         self.redefining: int | None = self._redefining(own_index)
         """The first chunk that binds a name anew which the function needs, and which it had."""

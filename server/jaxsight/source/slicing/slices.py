@@ -8,7 +8,6 @@ chunks that may matter are reported: see `chunk_roles`.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -25,9 +24,6 @@ from jaxsight.wire.chunks import Chunk
 
 _PLANS_KEPT = 64
 """Plans that are kept for a module's roles: those of the functions that are in view."""
-_READS_FILES = re.compile(
-    r"\bopen\(|\bread|\bload|\bexists\(|\bis_file\(|\bglob|\blistdir|\bstat\("
-)
 STAR = "*"
 """The name in `Chunk.binds` of a chunk with `from … import *`: it may bind any name."""
 
@@ -106,7 +102,6 @@ class SlicePlan:
         self.unknown = tuple(sorted(gathered.unknown))
         self._needed = frozenset(gathered.needed_chunks)
         self._left_out = frozenset(gathered.left_out)
-        self._writing = frozenset(gathered.writing)
         self._harmless = frozenset(gathered.harmless)
         self._end = module.bindings.count if in_cells else gathered.end
         self._sees_lines = gathered.sees_lines
@@ -167,10 +162,7 @@ class SlicePlan:
         chunks = tuple(module.chunks[index] for index in self.indices)
         keys = self._chunk_keys(module)
         keyed = [key for i, key in zip(self.indices, keys, strict=True) if i in self._keyed]
-        left_out = self._left_out
-        if self._writing and any(_READS_FILES.search(chunk.text) for chunk in chunks):
-            left_out |= self._writing
-        caveats = [skipped(module.chunks[i], roles.all[i]) for i in sorted(left_out)]
+        caveats = [skipped(module.chunks[i], roles.all[i]) for i in sorted(self._left_out)]
         if self._end < module.bindings.count:
             caveats.append(redefined(module.chunks[self._end]))
         return Slice(

@@ -17,6 +17,8 @@ from jaxlib import xla_client
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import mhlo
 
+from jaxsight.sourcerizer.compat.written_out import require_few
+
 _PLACE = re.compile(r".*\nwas parsing (\d+:\d+): error: (.*?)(?:, error:.*)?\n")
 _CLASS = re.compile(r"^[A-Z_]+: ")
 
@@ -62,9 +64,11 @@ def stablehlo_module(program: str | bytes) -> Any:
     mhlo.register_mhlo_dialect(context)
     try:
         with context:
-            return ir.Module.parse(program)
-    except ir.MLIRError as error:
+            module = ir.Module.parse(program)
+        require_few(module, program)
+    except (ir.MLIRError, ValueError) as error:
         raise InvalidModule(_reason(error)) from error
+    return module
 
 
 def _classes() -> Any:

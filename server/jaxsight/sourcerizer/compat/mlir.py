@@ -20,6 +20,8 @@ from jaxlib import xla_client
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo as dialect
 
+from jaxsight.sourcerizer.compat.written_out import require_few
+
 __all__ = [
     "constant",
     "dialect",
@@ -56,7 +58,7 @@ def parse(program: str | bytes) -> ir.Module:
     operations whose shapes are constants have these shapes.
 
     Raises:
-        ValueError: if it is none of these; the message is MLIR's.
+        ValueError: if it is none of these, with MLIR's message, or too large when written out.
     """
     context = make_ir_context()
     if isinstance(program, str) and _QUANTIZED in program:
@@ -64,6 +66,7 @@ def parse(program: str | bytes) -> ir.Module:
             # The pass knows the dialect `quant`, which a new context does not.
             _pass("vhlo-legalize-to-stablehlo", ir.Module.parse("module {}", context))
     module = _parsed(program, context)
+    require_few(module, program)
     with context:
         text = program
         if isinstance(text, bytes):  # bytecode has numbers for types

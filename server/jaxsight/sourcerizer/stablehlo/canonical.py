@@ -132,6 +132,23 @@ class PrintedFunctions:
             yield "function"
             yield from lines
 
+    def forwarded(self, value: ir.Value) -> ir.Value:
+        """Return the value that operations without effect return."""
+        while (owner := owner_of(value)) is not None:
+            if owner.name == "func.call":
+                callee = self.block(_symbol(owner.attributes["callee"]))
+                end = [*callee.operations][-1].operation
+                position = [*owner.results].index(value)
+                arguments = [*callee.arguments]
+                if end.operands[position] not in arguments:
+                    return value
+                value = owner.operands[arguments.index(end.operands[position])]
+            elif (plain := _plain(value)) != value:
+                value = plain
+            else:
+                return value
+        return value
+
     def has_effects(self, operation: ir.Operation) -> bool:
         if operation.name in _EFFECTS:
             return True
@@ -181,7 +198,7 @@ class _Block:
 
     def name(self, value: ir.Value) -> str:
         """Return a value's name, or the constant that it is; print what it needs before."""
-        value = self.forwarded(value)
+        value = self.functions.forwarded(value)
         if value in self.names:
             return self.names[value]
         owner = owner_of(value)
@@ -191,23 +208,6 @@ class _Block:
             return f"{constant_text(owner)} : {value.type}"
         self.emit(owner)
         return self.names[value]
-
-    def forwarded(self, value: ir.Value) -> ir.Value:
-        """Return the value that operations without effect return."""
-        while (owner := owner_of(value)) is not None:
-            if owner.name == "func.call":
-                callee = self.functions.block(_symbol(owner.attributes["callee"]))
-                end = [*callee.operations][-1].operation
-                position = [*owner.results].index(value)
-                arguments = [*callee.arguments]
-                if end.operands[position] not in arguments:
-                    return value
-                value = owner.operands[arguments.index(end.operands[position])]
-            elif (plain := _plain(value)) != value:
-                value = plain
-            else:
-                return value
-        return value
 
     def emit(self, operation: ir.Operation) -> None:
         if any(result in self.names for result in operation.results):

@@ -122,6 +122,8 @@ class NotedCall:
     """The nested function under its decorators, if it has any."""
     closure: KeptClosure | None = None
     """The nested function, if it captures arrays."""
+    definition: str = ""
+    """The chunk that defines the function: a file may define a name again."""
 
     def values(self) -> dict[str, object]:
         """Return the known arguments by parameter, without stars, with abstract arrays."""

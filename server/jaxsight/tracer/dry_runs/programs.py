@@ -9,7 +9,7 @@ import io
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -21,6 +21,7 @@ from jaxsight.tracer.compat import contexts
 from jaxsight.tracer.dry_runs import rewriting
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
+from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
 from jaxsight.tracer.dry_runs.unknown import UNKNOWN
 from jaxsight.tracer.importing import placeholders
@@ -34,6 +35,7 @@ from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file, real_file
 from jaxsight.wire.messages.inputs import EntryPoint
 from jaxsight.wire.messages.requests import Trace
+from jaxsight.wire.observations import ProgramError
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +46,8 @@ _KEPT = 32
 _ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "unused_args"})
 """Parameters of main functions that take the command line."""
 _MAIN = "__main__"
+_DECORATORS = "decorator_list"
+_DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
 @dataclass(slots=True)
@@ -60,6 +64,8 @@ class DryRunResult:
     names: Mapping[str, object]
     observed: Observed
     """The observations in the file."""
+    errors: tuple[ProgramError, ...] = ()
+    """What ended statements of the file's own program."""
 
 
 @dataclass(slots=True)
@@ -96,6 +102,7 @@ class DryRuns:
         recorder: Recorder,
         entry: EntryPoint,
         patience: float,
+        executed: ExecutedStatements,
     ) -> DryRunResult:
         """Run a program dry, unless that has been done for the same texts.
 
@@ -105,9 +112,11 @@ class DryRuns:
             recorder: it records the calls of the file's functions.
             entry: where the program begins.
             patience: seconds after which it is stopped.
+            executed: what the statements of the file did.
         """
         self._runtime.install()  # names in `builtins` end with each request
-        key = request.file, entry
+        is_own = entry.file == request.file and not entry.function and not entry.text
+        key = request.file, entry, tuple(c.key for c in request.chunks) if is_own else ()
         known = self._ran.get(key)
         if known is not None and (
             self._modules.are_current(known.edges)
@@ -115,7 +124,8 @@ class DryRuns:
             and all(names.get(name) is value for name, value in known.names.items())
         ):
             return known
-        run = _Run(self._modules, self._runtime, request, names, recorder, entry)
+        seen = executed if is_own else None
+        run = _Run(self._modules, self._runtime, request, names, recorder, entry, seen)
         ran = run.run(patience)
         self._ran.put(key, ran)
         return ran
@@ -132,8 +142,10 @@ class _Run:
         names: dict[str, object],
         recorder: Recorder,
         entry: EntryPoint,
+        seen: ExecutedStatements | None,
     ) -> None:
         self._modules, self._runtime = modules, runtime
+        self._is_own, self._seen = seen is not None, seen or ExecutedStatements()
         self._request, self._names, self._recorder, self._entry = request, names, recorder, entry
         self._files: dict[str, Version] = {}
         self._codes = _Codes()
@@ -143,9 +155,11 @@ class _Run:
 
     def run(self, patience: float) -> DryRunResult:
         runtime, before = self._runtime, dict(self._names)
-        runtime.calls, runtime.ran, runtime.fed = {}, {}, {}
+        runtime.calls, runtime.ran, runtime.fed = NotedCalls(self._seen), {}, {}
         runtime.entry_of, runtime.original = {}, {}
         runtime.imported = self._imported
+        texts = [chunk.text for chunk in self._request.chunks]
+        runtime.watch(texts, is_complete=self._is_own and not self._seen.incomplete)
         loaded, needed = dict(sys.modules), dict(placeholders.uses)
         sites: list[Sites] = []
 
@@ -154,9 +168,9 @@ class _Run:
                 self._begin()
             return ()
 
-        self._rewrite_file()
-        self._recorder.capture = self._capture
+        self._recorder.capture = self._report
         try:
+            self._rewrite_file()
             with (
                 at_most(patience),  # first: it starts a thread
                 refusals.refusing(),
@@ -193,11 +207,12 @@ class _Run:
             for name, value in before.items()
             if callable(value) and not name.startswith("__")
         }
-        calls = {name: calls for name, calls in runtime.calls.items() if calls}
+        calls = {name: calls for name, calls in runtime.calls.by_function.items() if calls}
         observed = self._recorder.collect(self._request.chunks, sites)
         own = {function for chunk in self._request.chunks for function in chunk.binds}
         ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
-        return DryRunResult(calls, ran, tuple(runtime.fed), self._files, edges, stable, observed)
+        fed, errors = tuple(runtime.fed), (*self._of_statements(), *runtime.errors)
+        return DryRunResult(calls, ran, fed, self._files, edges, stable, observed, errors)
 
     def _read(self, path: str) -> str:
         self._files[path] = self._modules.texts.version(path)
@@ -229,20 +244,35 @@ class _Run:
 
     def _skipped(self) -> Iterator[str]:
         """Yield the statements that the slice does not execute: calls, and the main guard."""
-        executed = {chunk.text.strip() for chunk in self._request.chunks}
+        for line, source, is_skipped in self._statements():
+            if is_skipped:
+                yield "\n" * (line - 1) + source
+
+    def _of_statements(self) -> Iterator[ProgramError]:
+        """Yield the errors of statements that were executed.
+
+        What comes after a statement that was not executed, or not to its end, may be due to that.
+        """
+        follows = False
+        for _, source, is_skipped in self._statements() if self._is_own else ():
+            if (error := self._seen.incomplete.get(source.strip())) is not None:
+                yield replace(error, is_certain=error.is_certain and not follows)
+            follows |= is_skipped or source.strip() in self._seen.incomplete
+
+    def _statements(self) -> Iterator[tuple[int, str, bool]]:
+        """Yield the lines, from 1, and the texts of statements, and whether each was skipped."""
+        executed = {chunk.text.strip() for chunk in self._request.chunks} - self._seen.stopped
         text = self._modules.texts.current(self._request.file)
         lines = text.splitlines(keepends=True)
         try:
             tree = ast.parse(text)
         except SyntaxError:
             return
-        kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
         for node in tree.body:
-            source = "".join(lines[node.lineno - 1 : node.end_lineno])
-            if isinstance(node, kinds):
-                continue
-            if source.strip() not in executed or _MAIN in source:
-                yield "\n" * (node.lineno - 1) + source
+            first = min([node.lineno, *(each.lineno for each in getattr(node, _DECORATORS, ()))])
+            source = "".join(lines[first - 1 : node.end_lineno])
+            is_run = source.strip() in executed and _MAIN not in source
+            yield first, source, not is_run and not isinstance(node, _DEFINING)
 
     def _call(self, names: Mapping[str, Any], function: str) -> None:
         """Call a function, or a test's method, with the arguments that a program would give it."""
@@ -369,13 +399,10 @@ class _Run:
                 if function.__code__.co_filename == loaded.path:
                     self._codes.replace(function, codes)
 
-    def _capture(self, number: int, values: tuple[object, ...]) -> None:
+    def _report(self, number: int, values: tuple[object, ...]) -> None:
         """Note a call of one of the file's functions that were not rewritten."""
-        place = self._recorder.site(number)
-        entry = place[1].entry if place is not None else None
-        if entry is not None and "<locals>" not in entry.function:
-            frame = sys._getframe(3)
-            self._runtime.note(entry.function, entry.parameters, values, frame)
+        runtime, frame = self._runtime, sys._getframe(3)
+        runtime.calls.report(self._recorder, number, values, frame, runtime.tainted)
 
 
 def _fresh(name: str, file: str) -> dict[str, object]:

@@ -19,6 +19,8 @@ import jax
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.captured import NotedCall
+from jaxsight.tracer.dry_runs.noted_calls import NotedCalls
+from jaxsight.tracer.dry_runs.program_errors import program_error
 from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
 from jaxsight.tracer.dry_runs.unknown import (
     UNKNOWN,
@@ -27,9 +29,10 @@ from jaxsight.tracer.dry_runs.unknown import (
     is_unknown,
     shaped_like,
 )
+from jaxsight.tracer.failures import message
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
-from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.refusals import RefusedError
+from jaxsight.wire.observations import ProgramError
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +44,6 @@ _TURNS = 64
 """Maximum number of iterations of a loop: more than a model has layers."""
 _LOOP_SECONDS = 1.0
 """Seconds after which a loop is left, so that one loop does not use up a program's time."""
-_CALLS = 3
-"""Different calls that are kept of a function, as of recorded runs (`recorded_file.SETS`)."""
 _END = object()
 _OURS = (
     jax.errors.ConcretizationTypeError,
@@ -54,12 +55,22 @@ _OURS = (
 """Errors that a program has because its arrays have no values, or its effects are refused."""
 _ABOUT_US = re.compile(r"Tracer|'?Unknown'? object|<unknown>")
 """Messages about a tracer, or about something unknown."""
+_TRACED = re.compile(r"while tracing the function (?!program at )")
+"""What JAX says of an error in a function that the program itself has traced, by `jit` and others.
+
+The dry run traces `program` (`programs.py`).
+"""
 _FED = 8
 """Types of arrays that models are called with: the first ones tell what the data is."""
 _WRAPPERS = 16
 """Transformations around a function that are opened; without a limit, a cycle never ends."""
 _MAPS = re.compile(r"pmap|vmap|Pmap|shard_map|scan", re.IGNORECASE)
 """Names of transformations that pass parts of the arguments on."""
+
+
+def _is_ours(error: BaseException) -> bool:
+    is_ours = isinstance(error, _OURS) or hasattr(error, "absence")
+    return is_ours or _ABOUT_US.search(message(error)) is not None
 
 
 class WithoutValuesError(BaseException):
@@ -72,7 +83,7 @@ class DryRuntime:
     unknown = UNKNOWN
 
     def __init__(self) -> None:
-        self.calls: dict[str, list[NotedCall]] = {}
+        self.calls = NotedCalls()
         """Calls of the file's functions, by qualified name."""
         self.ran: dict[str, None] = {}
         """The qualified names of the programs' functions that ran."""
@@ -84,11 +95,18 @@ class DryRuntime:
         """The file's functions by their codes: qualified name and parameters."""
         self.original: dict[str, CodeType] = {}
         """The codes of the file's nested functions before they were rewritten."""
+        self.texts: list[str] = []
+        """The statements of the file."""
+        self.errors: list[ProgramError] = []
+        """What ended the first statement that did not complete, if that is the program's own."""
+        self.is_complete = False
+        """Whether all that the program did is what it does without us, until now."""
         self._outer: object = None
         self._entries: dict[int, NestedEntry] = {}
         self._functions: dict[int, object] = {}
         self._decorated: dict[int, object] = {}
-        self._tainted: dict[int, object] = {}
+        self.tainted: dict[int, object] = {}
+        """Objects that a failed statement may have changed, by their ids."""
         self._turned: dict[tuple[int, int], list[dict[str, object]]] = {}
         """The variables after the last two iterations, by the frame and the number of the loop."""
         self._cut: set[tuple[int, int]] = set()
@@ -99,15 +117,19 @@ class DryRuntime:
         """Make this object available to rewritten code."""
         setattr(builtins, NAME, self)
 
+    def watch(self, texts: list[str], *, is_complete: bool) -> None:
+        """Look for the error that ends the next program, if all before it was done as it says."""
+        self.texts, self.errors, self.is_complete = texts, [], is_complete
+
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Run a program dry under the current trace."""
-        outer = self._outer, self._tainted, self._turned, self._cut
-        self._outer, self._tainted, self._turned, self._cut = traces.current(), {}, {}, set()
+        outer = self._outer, self.tainted, self._turned, self._cut
+        self._outer, self.tainted, self._turned, self._cut = traces.current(), {}, {}, set()
         try:
             yield
         finally:
-            self._outer, self._tainted, self._turned, self._cut = outer
+            self._outer, self.tainted, self._turned, self._cut = outer
             self._functions.clear()
             self._decorated.clear()
             self._entries.clear()
@@ -130,12 +152,16 @@ class DryRuntime:
         ):
             raise error
         logger.debug("a statement failed: %r", error)
+        if self.is_complete:
+            self.is_complete = False
+            if not (_is_ours(error) and not _TRACED.search(message(error))):
+                found = program_error(error, self.texts)
+                self.errors += [found] if found is not None and found.is_certain else []
         error.__traceback__ = None
 
     def judged(self, error: BaseException) -> BaseException:
         """Return an error for the program's own handlers, or one that they do not catch."""
-        is_ours = isinstance(error, _OURS) or hasattr(error, "absence")
-        if self.is_active and (is_ours or _ABOUT_US.search(str(error))):
+        if self.is_active and _is_ours(error):
             return WithoutValuesError(error)
         return error
 
@@ -158,7 +184,7 @@ class DryRuntime:
     def changed(self, value: object) -> object:
         """Return what a failed statement leaves of an object that it may have changed."""
         if isinstance(value, list | dict | set | bytearray):
-            self._tainted[id(value)] = value
+            self.tainted[id(value)] = value
             return UNKNOWN
         return value
 
@@ -171,6 +197,7 @@ class DryRuntime:
             called = _called(function, args, kwargs)
             is_wrapped = called is not None and called[0] is not function
             if called is not None and is_wrapped and self._note_partial(*called, sys._getframe(1)):
+                self.is_complete = False
                 return UNKNOWN
         return function(*args, **kwargs)
 
@@ -188,7 +215,7 @@ class DryRuntime:
         values: dict[str, object] = dict(zip(parameters, args, strict=False))
         values |= {key: value for key, value in kwargs.items() if key in parameters}
         file = frame.f_code.co_filename
-        call = captured.call_of(values, self._tainted, file, frame.f_lineno)
+        call = captured.call_of(values, self.tainted, file, frame.f_lineno)
         if call is not None:
             self._add(name, call, number)
         return True
@@ -203,25 +230,10 @@ class DryRuntime:
         entry = self._entries.get(number)
         if self._outer is not None and entry is not None:
             frame = sys._getframe(2)
-            self.note(entry.name, entry.entry.parameters, values, frame, number)
-
-    def note(
-        self,
-        name: str,
-        parameters: tuple[str, ...],
-        values: tuple[object, ...],
-        frame: FrameType | None,
-        number: int | None = None,
-    ) -> None:
-        """Note a call of a function of the file."""
-        if len(self.calls.get(name, ())) >= 2 * _CALLS:
-            return
-        by_name = dict(zip(parameters, values, strict=True))
-        if name.endswith(".__init__"):  # the object is what it makes
-            del by_name[parameters[0]]
-        call = captured.call_of(by_name, self._tainted, *_caller(frame))
-        if call is not None:
-            self._add(name, call, number)
+            parameters = entry.entry.parameters
+            call = self.calls.note(entry.name, parameters, values, frame, self.tainted)
+            if call is not None:
+                self._add(entry.name, call, number)
 
     def _add(self, name: str, call: NotedCall, number: int | None) -> None:
         if number is not None:
@@ -229,11 +241,7 @@ class DryRuntime:
             call.decorated = self._decorated.get(number)
             if "<locals>" in name and not self._keeps_function(call):
                 return
-        calls = self.calls.setdefault(name, [])
-        if all(call.types != other.types for other in calls):
-            calls.append(call)
-            calls.sort(key=lambda each: (len(each.unknown), -each.elements))
-            del calls[_CALLS:]
+        self.calls.add(name, call)
 
     def _keeps_function(self, call: NotedCall) -> bool:
         """Return whether a nested function can be traced after the dry run."""
@@ -308,6 +316,7 @@ class DryRuntime:
         except Exception:  # an array has no value here
             if not self.is_active:
                 raise
+            self.is_complete = False
             return True
 
     def turned(self, loop: int, names: dict[str, object], of: tuple[str, ...]) -> None:
@@ -323,6 +332,7 @@ class DryRuntime:
         if place not in self._cut:
             return False
         self._cut.discard(place)
+        self.is_complete = False
         notes = self._turned.pop(place, [])
         last = notes[-1] if notes else {}
         before = notes[0] if len(notes) > 1 else {}
@@ -398,12 +408,3 @@ def _called(
             break
         function = inner
     return (function, args, kwargs) if isinstance(function, FunctionType) else None
-
-
-def _caller(frame: FrameType | None) -> tuple[str, int]:
-    """Return where the nearest code of the project calls, from a frame outwards."""
-    for each in code_origins.outwards(frame):
-        file = each.f_code.co_filename
-        if code_origins.of_file(file.partition("§")[0]) == code_origins.USER:
-            return file, each.f_lineno
-    return "", 0

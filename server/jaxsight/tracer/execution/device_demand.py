@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from jaxsight.lru import Recent
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import device_errors
+from jaxsight.tracer.failures import OwnNote
 from jaxsight.wire.device_mentions import mentions_devices, names_devices
 from jaxsight.wire.messages.requests import Trace
 
@@ -105,7 +106,7 @@ def wanted(error: BaseException, texts: Sequence[str], target: int = 0) -> Deman
     if target:
         if present == target and any(need.is_about(present) for need in needs):
             many = "1 device" if target == 1 else f"{target} devices"
-            error.add_note(f"the target has {many}")
+            error.add_note(OwnNote(f"the target has {many}"))
         return None
     demands = (Demand(need.count(present, _MOST_ROWS), need.is_guess) for need in needs)
     return next((demand for demand in demands if present < demand.count <= MOST), None)

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from jaxsight.files.texts import Version
+from jaxsight.tracer.dry_runs.noted_calls import NotedCalls
 from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.isolation.process_effects import Effects
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk
-from jaxsight.wire.observations import Warned
+from jaxsight.wire.observations import ProgramError, Warned
 
 VARIANTS = 2
 """Unused executions kept per chunk, so that undoing an edit runs nothing."""
@@ -52,6 +53,12 @@ class Execution:
     """Whether `uses` is known."""
     failed: bool = False
     """Whether it raised an error, which chunks that need its names raise too."""
+    error: ProgramError | None = None
+    """That error, if it is the program's own."""
+    is_absent: bool = False
+    """Whether placeholders stand for its names, as something is missing."""
+    stopped: bool = False
+    """Whether it was skipped, as it takes too long; chunks that need its names run it."""
     caveat: str = ""
     """Why it did not complete; empty if it did, or if another caveat explains it."""
     acted_before: int = 0
@@ -62,6 +69,8 @@ class Execution:
     """Modules and files that were missing; once one exists, the chunk runs again."""
     absences: tuple[str, ...] = ()
     """What it needed and is missing, in clauses, if it caught the error."""
+    calls: NotedCalls | None = None
+    """Those of the file's functions, if it called any."""
     uses: set[Identity] = field(default_factory=set)
     """The executions that bound those names.
 

@@ -9,10 +9,12 @@ A file's changes of the process never affect another file.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import contextlib
 import functools
 import os
+import traceback
 import weakref
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -24,16 +26,18 @@ from types import CodeType, FunctionType, ModuleType
 from jaxsight.files.texts import Version
 from jaxsight.tracer import user_warnings
 from jaxsight.tracer.compat import devices
-from jaxsight.tracer.execution import chunk_code, device_demand
+from jaxsight.tracer.dry_runs.program_errors import program_error
+from jaxsight.tracer.execution import chunk_code, device_demand, statement_calls
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
 from jaxsight.tracer.failures import one_line
-from jaxsight.tracer.importing import placeholders
+from jaxsight.tracer.importing import frame_syntax, placeholders
 from jaxsight.tracer.importing.import_folders import package_of
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
-from jaxsight.tracer.isolation import code_origins, process_effects
+from jaxsight.tracer.isolation import code_origins, process_effects, refusals
 from jaxsight.tracer.isolation.code_origins import SliceLoader
+from jaxsight.tracer.isolation.irreversible_effects import end_children
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
 from jaxsight.tracer.observation import call_entries, instrumentation
@@ -42,6 +46,7 @@ from jaxsight.wire.chunks import Chunk, chunk_file
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import Caveat, Warned
 
+_ABSENT = object()
 _DEFINITIONS = ("def ", "class ", "async def ")
 
 
@@ -86,6 +91,7 @@ class FileNamespace:
 
         Errors of user code are raised.
         """
+        self._stopped.update(request.slow)
         if self._must_start_over(request):
             self._start_over()
         self._before_trace = None
@@ -155,6 +161,9 @@ class FileNamespace:
             for execution in self._executions
         ):
             return True
+        stopped = {identity[0] for identity, each in self._executions.items() if each.stopped}
+        if any(chunk.needed and chunk.key in stopped for chunk in request.chunks):
+            return True
         executed = {identity[0] for identity, _ in self._executions.items()}
         acted = {
             identity[0] for identity, execution in self._executions.items() if execution.chunk.acts
@@ -204,6 +213,11 @@ class FileNamespace:
             for execution in self.slice
             if execution.caveat
         )
+        refused = (
+            Caveat(execution.chunk.id, clause)
+            for execution in self.slice
+            for clause in self._imports.modules.refused(execution.imports)
+        )
         caught = (
             Caveat(execution.chunk.id, absence)
             for execution, is_needed in zip(self.slice, self._needed, strict=False)
@@ -213,7 +227,7 @@ class FileNamespace:
         for absence in placeholders.uses if self.slice else ():
             binding = (e for e in self.slice if placeholders.stand_in(e.bindings, absence))
             needed.append(Caveat(next(binding, self.slice[-1]).chunk.id, absence))
-        return (*missing, *stopped, *caught, *needed)
+        return tuple(dict.fromkeys((*missing, *stopped, *refused, *caught, *needed)))
 
     @property
     def warnings(self) -> tuple[Warned, ...]:
@@ -326,8 +340,7 @@ class FileNamespace:
         # A plain definition only binds its name.
         only_binds = not (chunk.executes or chunk.acts or chunk.unlimited)
         before = self._state if only_binds or self._state is not None else process_effects.capture()
-        names = dict(self.names)
-        applied = set(self._imports.applied)
+        names, applied = dict(self.names), set(self._imports.applied)
         jax, self._imports.jax = self._imports.jax, False
         self._imports.missing = set()
         placeholders.uses.clear()
@@ -339,21 +352,22 @@ class FileNamespace:
         code = chunk_code.compiled(chunk, self.file, file, request.future_flags, instrument)
         execution.names = frozenset(code_origins.names_in(code))
         warned: list[Warned] = []
-        if chunk.id in self._stopped:
+        execution.stopped = chunk.id in self._stopped and not chunk.needed
+        if execution.stopped:
             execution.caveat = f"was stopped after {request.patience:g} s and skipped"
         else:
             with (
-                self.recorder.executing(chunk.id, chunk.key),
+                statement_calls.observing(self.recorder, execution),
                 user_warnings.collected_from_chunk(warned),
             ):
                 self._exec(code, execution, request)
         if before is not None and not only_binds:
+            end_children()  # nothing outlives its statement
             process_effects.heed_variables(before, jax)
             if not devices.hold() and not execution.caveat:
                 execution.caveat = "sets another number of devices than the target has"
             changes, self._state = process_effects.since(before)
             execution.effects = self._executions.with_equal(changes)
-        missing = object()
         execution.missing |= self._imports.missing
         execution.absences = tuple(placeholders.uses)
         placeholders.uses.clear()
@@ -361,7 +375,7 @@ class FileNamespace:
         execution.bindings = {
             name: value
             for name, value in self.names.items()
-            if (names.get(name, missing) is not value or name in chunk.binds)
+            if (names.get(name, _ABSENT) is not value or name in chunk.binds)
             and name != "__warningregistry__"
         }
         execution.unbound = tuple(names.keys() - self.names.keys())
@@ -397,6 +411,7 @@ class FileNamespace:
         """
         chunk = execution.chunk
         key = chunk.key.partition("/")[0]
+        refusals.forget()
         if chunk.needed:
             try:
                 exec(code, self.names)  # noqa: S102 - runs user code
@@ -428,6 +443,7 @@ class FileNamespace:
                 )
             ):
                 execution.caveat = f"raised {one_line(error)}"
+                execution.error = program_error(error, [each.chunk.text for each in self.slice])
 
     def _stands_in(self, error: BaseException, execution: Execution) -> bool:
         """Bind a chunk's names to placeholders if it failed because something is missing.
@@ -435,11 +451,16 @@ class FileNamespace:
         Whoever needs one of them gets the error. Other effects of the chunk are a caveat.
         """
         chunk = execution.chunk
+        if what := refusals.cause(error, self.names):
+            self.names.update(dict.fromkeys(chunk.binds, placeholders.refused(what)))
+            if not _only_makes_folder(what, error, chunk.text):
+                execution.caveat = f"did not run: it would {what}"
+            return True
         absence = placeholders.absence_of(error)
         if absence is None or "*" in chunk.binds:
             return False
         placeholders.uses.clear()
-        execution.missing = _missing(error)
+        execution.is_absent, execution.missing = True, _missing(error)
         for name in chunk.binds:
             self.names[name] = placeholders.MissingObject(absence, is_module=False)
         if chunk.acts and placeholders.may_change(chunk.text, self.names):
@@ -449,6 +470,19 @@ class FileNamespace:
 
 class _Again(Exception):
     """The file must start again, without a chunk that took too long."""
+
+
+def _only_makes_folder(effect: str, error: BaseException, text: str) -> bool:
+    """Return whether a statement is a call of a library alone that was refused to make a folder.
+
+    Nothing else of it is left undone, and whoever needs the folder fails.
+    """
+    files = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
+    users = sum(code_origins.of_file(file) == code_origins.USER for file in files)
+    match frame_syntax.tree(text).body:
+        case [ast.Expr(value=ast.Call())]:
+            return effect.startswith("make ") and users == 1
+    return False
 
 
 def _missing(error: BaseException) -> set[str]:

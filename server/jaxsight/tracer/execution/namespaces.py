@@ -100,10 +100,10 @@ class Namespaces:
         namespace.guesses_devices = wanted is not None and wanted.is_guess
         if wanted is None or wanted == self._given:
             return
-        self._given = wanted
         is_usual = wanted.count == devices.count_at_start() and not wanted.is_targets
         if devices.reset(None if is_usual else wanted.count, target=wanted.is_targets):
             self._forget_all()
+        self._given = wanted
 
     def _forget_all(self) -> None:
         """Drop all that was executed: it was for another backend, or another platform."""

@@ -16,6 +16,7 @@ from jaxsight.tracer.states import linen
 from jaxsight.wire.chunks import chunk_of, line_in_chunk
 from jaxsight.wire.messages.replies import CallSeen, DryCalls
 from jaxsight.wire.messages.requests import DryRun
+from jaxsight.wire.observations import DRY_RUN, ProgramError
 
 if TYPE_CHECKING:
     from jaxsight.tracer.dry_runs.captured import NotedCall
@@ -25,24 +26,27 @@ _LEAVES = 8
 
 
 def dry_run(job: Job[DryRun]) -> DryCalls:
-    """Run the programs of a request; the caller sets `files` and `caveats`."""
+    """Run the programs of a request; the caller sets `files`, `caveats` and `reused`."""
     request = job.request
     deadline = time.monotonic() + request.patience
     seen: list[CallSeen] = []
     functions: dict[str, int] = {}
     fed: dict[str, None] = {}
+    errors: list[ProgramError] = []
     for index, entry in enumerate(request.entries):
         left = deadline - time.monotonic()
         if left <= 0:
             break
-        job.begin("dry run", entry.function or entry.file)
+        job.begin(DRY_RUN, entry.title)
         ran = job.module.dry_run(entry, left)
         fed |= dict.fromkeys(ran.fed)
+        errors += ran.errors
         functions = {**dict.fromkeys(ran.ran, index), **functions}
         for name, calls in ran.calls.items():
             for number, call in enumerate(calls):
                 seen.append(_seen(job, name, index, number, call))
-    return DryCalls(request.id, tuple(seen), tuple(functions.items()), tuple(fed))
+    ran_themselves = tuple(functions.items())
+    return DryCalls(request.id, tuple(seen), ran_themselves, tuple(fed), errors=tuple(errors))
 
 
 def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: NotedCall) -> CallSeen:
@@ -54,7 +58,8 @@ def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: NotedCall)
     text = ""
     if not call.unknown and _is_called_directly(job, name):
         text = "\n".join(_written(values, job.module.namespace))
-    return CallSeen(name, entry, number, file, line, inputs, call.unknown, text, chunk)
+    unknown, definition = call.unknown, call.definition
+    return CallSeen(name, entry, number, file, line, inputs, unknown, text, chunk, definition)
 
 
 def _is_called_directly(job: Job[DryRun], name: str) -> bool:

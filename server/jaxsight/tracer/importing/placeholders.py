@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any, NoReturn, cast
 
 from jaxsight.tracer.importing import frame_syntax
-from jaxsight.tracer.isolation import code_origins
+from jaxsight.tracer.isolation import code_origins, refusals
 
+on_call: Callable[[tuple[object, ...], dict[str, object]], None] | None = None
+"""If set, called with the arguments of what is missing."""
 uses: dict[str, None] = {}
 """What was needed and is missing, in clauses; whoever reads it clears it first."""
 
@@ -78,7 +80,13 @@ def absence_of(error: BaseException) -> Absence | None:
 
 
 _LONGEST = 100  # characters of a caveat, as of a message
-_NETWORK_ERRORS = frozenset({"RefusedError", "URLError", "gaierror", "ConnectionError"})
+_NETWORK_ERRORS = frozenset({"URLError", "gaierror", "ConnectionError"})
+
+
+def refused(effect: str) -> MissingObject:
+    """Return the placeholder of what a statement would have made that was refused an effect."""
+    absence = Absence("", f"{refusals.PREFIX}{effect}", refusals.RefusedError)
+    return MissingObject(absence, is_module=False)
 
 
 def _not_installed(name: str) -> Absence:
@@ -143,6 +151,8 @@ class MissingObject:
     def __call__(self, *args: object, **kwargs: object) -> MissingObject:
         """Return a placeholder where a decorator is called; any other call needs the object."""
         if not frame_syntax.decorates(sys._getframe(1)):
+            if on_call is not None:
+                on_call(args, kwargs)
             raise self._absence.error()
         function = args[0] if len(args) == 1 and not kwargs else None
         decorated = function if callable(function) else None

@@ -12,13 +12,13 @@ import importlib
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from types import ModuleType
 
-from jaxsight.files.texts import Texts, Version
-from jaxsight.tracer.importing import import_order
+from jaxsight.files.texts import MISSING, Texts, Version
+from jaxsight.tracer.importing import import_order, refused_statements
 from jaxsight.tracer.importing.overlay_finder import Finder, Loader
 from jaxsight.tracer.isolation import code_origins, file_reads
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
@@ -53,6 +53,8 @@ class LoadedModule:
     """Why an empty package stands in for it."""
     missing: set[str] = field(default_factory=set)
     """Modules that placeholders stand in for; once one exists, the module is outdated."""
+    refused: dict[int, str] = field(default_factory=dict)
+    """What statements would have done outside that were not run for it, by their lines."""
 
 
 @dataclass(slots=True)
@@ -88,6 +90,8 @@ class ProjectModules:
         self.effects: dict[str, Effects] = {}
         """The effects of importing a module, by its name."""
         self.running: RunningFile | None = None
+        self.announce: Callable[[str, Version], None] = lambda path, version: None
+        """Called before a file is executed, with its version."""
         self._roots: tuple[str, ...] = ()
         self._touching: dict[str, tuple[Version, bool]] = {}
         """Which files touch others on import, by their versions."""
@@ -96,6 +100,7 @@ class ProjectModules:
         self._serials = itertools.count(1)
         self.functions = ImportedFunctions()
         self.functions.install()
+        refused_statements.install(self._note_refused)
         self.compiled = self.functions.compiled
         self._finder = Finder(self)
         sys.meta_path.insert(0, self._finder)
@@ -128,6 +133,8 @@ class ProjectModules:
             importlib.invalidate_caches()
         for name in stale:
             self._unload(name)
+        for name in stale:
+            self._leave_folders(name)
         self._unload_importers(running.name)
         return running
 
@@ -149,6 +156,13 @@ class ProjectModules:
 
     def files_of(self, modules: Iterable[str]) -> dict[str, Version]:
         """Return the files of these modules and of all their imports, as they were executed."""
+        files: dict[str, Version] = {}
+        for loaded in map(self.loaded.__getitem__, self._with_imports(modules)):
+            files |= loaded.reads.unwritten()
+            files |= loaded.versions
+        return files
+
+    def _with_imports(self, modules: Iterable[str]) -> set[str]:
         reached: set[str] = set()
         todo = list(modules)
         while todo:
@@ -157,11 +171,7 @@ class ProjectModules:
             if name not in reached and loaded is not None:
                 reached.add(name)
                 todo += loaded.imports
-        files: dict[str, Version] = {}
-        for loaded in map(self.loaded.__getitem__, reached):
-            files |= loaded.reads.unwritten()
-            files |= loaded.versions
-        return files
+        return reached
 
     def failed(self) -> dict[str, Version]:
         """Return the files whose import was attempted since the request began, and failed.
@@ -178,6 +188,16 @@ class ProjectModules:
     def namespaces(self) -> list[dict[str, object]]:
         """Return the namespaces of the project's modules."""
         return [vars(sys.modules[name]) for name in self.loaded if name in sys.modules]
+
+    def refused(self, edges: Edges) -> Iterator[str]:
+        """Yield the statements that were not run of modules that are imported, as clauses."""
+        for name in sorted(self._with_imports(edges)):
+            for line, what in self.loaded[name].refused.items():
+                yield f"imports `{name}`, whose line {line} did not run: it would {what}"
+
+    def _note_refused(self, module: str, line: int, effect: str) -> None:
+        if module in self.loaded:
+            self.loaded[module].refused[line] = effect
 
     def can_find(self, missing: str) -> bool:
         """Return whether a module or file that was missing exists now."""
@@ -294,6 +314,22 @@ class ProjectModules:
         if module is not None and names.get(last) is module:
             del names[last]
 
+    def _leave_folders(self, name: str) -> None:
+        """Unload folders around a module that were imported as packages, and are not found now."""
+        folders = None
+        for part in prefixes(name)[:-1]:
+            module = sys.modules.get(part)
+            if module is None:
+                return
+            if part not in self.loaded and vars(module).get("__file__") is None:
+                spec = self._finder.find_spec(part, folders)
+                if spec is None or spec.origin is not None:
+                    del sys.modules[part]
+                    for below in [each for each in self.loaded if each.startswith(f"{part}.")]:
+                        self._unload(below)
+                    return
+            folders = getattr(module, "__path__", None)
+
     def _is_elsewhere(self, name: str, path: str) -> bool:
         """Return whether the name of a module now leads to another file.
 
@@ -321,7 +357,11 @@ class ProjectModules:
         name, path = module.__name__, loader.path
         loaded = LoadedModule(path, next(self._serials), {})
         self.attempted[path] = self.texts.version(path)
+        self.announce(path, self.attempted[path])
         self.loaded[name] = loaded
+        absent = [file for file in self._before(name, path) if self.texts.is_current(file, MISSING)]
+        for file in absent:
+            loaded.reads.note(file, MISSING)
         for child in [child for child in self.loaded if child.rpartition(".")[0] == name]:
             # Modules of the package that stay loaded when it is reloaded.
             if child in sys.modules:
@@ -334,6 +374,7 @@ class ProjectModules:
         except BaseException:
             if self.loaded.get(name) is loaded:
                 del self.loaded[name]
+            file_reads.missing(absent)
             self._failed_one_touches |= self._touches_others(path, module)
             raise
         finally:
@@ -341,6 +382,19 @@ class ProjectModules:
                 self.importing.remove(name)
         loaded.snapshot = ObjectSnapshot([vars(module)], {name})
         loaded.touches_others = self._touches_others(path, module)
+
+    def _before(self, name: str, path: str) -> Iterator[str]:
+        """Yield where the project may get a module that is found before the one of this path."""
+        parent, _, last = name.rpartition(".")
+        around = sys.modules.get(parent)
+        if around is not None and vars(around).get("__file__") is None:
+            yield from self._before(parent, "")  # a folder without `__init__.py` comes last
+        for folder in sys.path if around is None else getattr(around, "__path__", ()):
+            base = str(PurePath(folder, last))
+            for file in (init_file(base), f"{base}.py") if self.is_project(base) else ():
+                if file == path:
+                    return
+                yield file
 
     def _touches_others(self, path: str, module: ModuleType) -> bool:
         version = self.attempted[path]

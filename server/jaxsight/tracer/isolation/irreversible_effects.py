@@ -8,7 +8,9 @@ Such a request ends in `Spoilt`, and the server replaces the process and repeats
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
+import signal
 import sys
 import threading
 import time
@@ -29,15 +31,13 @@ _REGISTERED_TWICE = (
 In a fresh process there may be no such error.
 """
 
-GRACE = 0.2
-"""Seconds for child processes to exit before a request for another file.
+_GRACE = 0.2
+"""Seconds for killed child processes to exit.
 
 A fresh process, which is the alternative, takes longer to import JAX.
 """
 
 _POOL = "concurrent/futures/thread.py"
-
-_TASKS = Path("/proc/self/task")
 
 
 class Spoilt(Exception):
@@ -56,8 +56,6 @@ class IrreversibleEffects:
         self._fresh = True
         """Whether the file that began last was the first one to run."""
         self._registered: list[str] = []
-        self._waits_for_children = False
-        """Whether the reason ends when the child processes exit."""
         registrations.watch(self._entered)
         self._register_codec = codecs.register
         codecs.register = self._codec_registered
@@ -68,9 +66,6 @@ class IrreversibleEffects:
         Raises:
             Spoilt: another file has left something.
         """
-        if self._waits_for_children and file != self.owner and _end_soon():
-            self._waits_for_children = False
-            self.reason = ""
         if self.reason and file != self.owner:
             raise Spoilt(self.reason)
         self._file = file
@@ -97,13 +92,11 @@ class IrreversibleEffects:
         thread = ("left a thread running",) if left else ()
         for reason in (*lost, *self._registered, *thread):
             self._note(reason)
-            self._waits_for_children = False
-        if not self.reason and _children():
+        if not end_children():
             self._note("left a child process running")
-            self._waits_for_children = True
 
     def _note(self, reason: str) -> None:
-        if not self.reason or self._waits_for_children:
+        if not self.reason:
             self.owner = self._file
             self.reason = f"{PurePath(self._file).name} {reason}"
 
@@ -158,28 +151,38 @@ def _is_of_user(frame: FrameType) -> bool:
     return code_origins.LIBRARY not in whose and not is_ours
 
 
-def _end_soon() -> bool:
-    """Return whether the child processes exit within `GRACE`."""
-    end = time.monotonic() + GRACE
-    while _children():
+def end_children() -> bool:
+    """End the processes below this one, but helpers of `multiprocessing`; return whether they did.
+
+    They stay to be waited for by the objects that started them. Before Landlock 6, a confined
+    process may not end them.
+    """
+    end = time.monotonic() + _GRACE
+    while children := _children():
+        for child in children:
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGKILL)
         if time.monotonic() > end:
             return False
-        time.sleep(GRACE / 20)
+        time.sleep(_GRACE / 100)
     return True
 
 
 def _children() -> set[int]:
     """Return the running processes below this one, except helpers of `multiprocessing`."""
-    children: set[int] = set()
-    try:
-        for task in os.listdir(_TASKS):  # noqa: PTH208
-            children.update(map(int, (_TASKS / task / "children").read_text().split()))
-    except OSError:  # not Linux, or a thread that has just ended
-        return set()
+    below, todo = set[int](), [os.getpid()]
+    while todo:
+        tasks = f"/proc/{todo.pop()}/task"
+        with contextlib.suppress(OSError):  # not Linux, or a process that has just ended
+            for task in os.listdir(tasks):  # noqa: PTH208
+                with contextlib.suppress(OSError):
+                    found = Path(tasks, task, "children").read_text().split()
+                    todo += map(int, found)
+                    below.update(map(int, found))
     for name, holder, pid in _HELPERS:
         if (module := sys.modules.get(name)) is not None:
-            children.discard(getattr(getattr(module, holder, None), pid, None) or 0)
-    return {child for child in children if _runs(child)}
+            below.discard(getattr(getattr(module, holder, None), pid, None) or 0)
+    return {each for each in below if _runs(each)}
 
 
 def _runs(process: int) -> bool:

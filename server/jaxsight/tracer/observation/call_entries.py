@@ -43,7 +43,7 @@ def entry_of(node: ast.FunctionDef, classes: tuple[str, ...]) -> Entry | None:
     decorators = map(ast.unparse, node.decorator_list if classes else ())
     if any(each.rpartition(".")[2] == "classmethod" for each in decorators):
         parameters = parameters[1:]
-    if not parameters or (special and node.name not in ("__call__", "__init__")):
+    if special and node.name not in ("__call__", "__init__"):
         return None
     return Entry(".".join((*classes, node.name)), tuple(parameters))
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
 
+from jaxsight.tracer.importing import refused_statements
 from jaxsight.tracer.observation import call_entries
 from jaxsight.tracer.observation.call_entries import Entry
 
@@ -58,16 +59,17 @@ class ImportedFunctions:
         known = self._modules.get(path)
         if known is not None and known.text == text:
             return known.code
-        if known is not None:
-            for number in self._numbers(known):
-                del self._functions[number]
         try:
             tree: ast.Module = ast.parse(text, path)
             entries = tuple(call_entries.add_entries(tree, self._next))
+            refused_statements.protect(tree)
             code: CodeType = compile(tree, path, "exec", dont_inherit=True)
         except RecursionError:
             # Python can compile deeper nesting from text than from a tree.
             code, entries = compile(text, path, "exec", dont_inherit=True), ()
+        if known is not None:  # not before, as a text may be none that compiles
+            for number in self._numbers(known):
+                del self._functions[number]
         compiled = self._modules[path] = _Compiled(text, code, self._next, entries)
         self._next += len(entries)
         self._functions |= {

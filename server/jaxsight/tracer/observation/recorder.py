@@ -237,10 +237,13 @@ class Recorder:
             arguments: the values of its parameters.
             namespace: the names of its module, by default those of the code that calls this.
         """
-        if self.capture is not None:
-            self.capture(site, arguments)
+        if self._describing:
             return
-        if self._describing or (context := self._entered()) is None:
+        if self.capture is not None:
+            with self._inspecting(arguments):
+                self.capture(site, arguments)
+            return
+        if (context := self._entered()) is None:
             return
         values = context.values.get(site)
         if values is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Literal
 
 from jaxsight.wire.meshes import Spec
@@ -91,6 +92,11 @@ class EntryPoint:
     """Statements that are run instead of the module's: those of a doctest, a notebook, a README."""
     line: int = 0
     """The line (from 0) of `file` at which `text` begins."""
+
+    @property
+    def title(self) -> str:
+        """Its function, or the name of its file."""
+        return self.function or PurePath(self.file).name
 
 
 RUN = -1

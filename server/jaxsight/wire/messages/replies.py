@@ -11,6 +11,7 @@ from jaxsight.wire.observations import (
     Caveat,
     Failure,
     Observation,
+    ProgramError,
     Reused,
     Seen,
     Tree,
@@ -19,7 +20,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 23
+VERSION = 25
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -47,12 +48,15 @@ class Stage:
     """The current stage of request `id`: `execute`, `inputs`, `trace` or `sourcerize`.
 
     `detail` is for users. While statements are executed, `chunk` is the id of the current one.
+    With `file`, the stage goes on: that file of the project is imported, as it was in `version`.
     """
 
     id: int
     stage: str
     detail: str = ""
     chunk: str = ""
+    file: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,8 @@ class CallSeen:
     """The lines of an example set, if all arguments can be written so."""
     chunk: str = ""
     """The chunk of the call, if `file` is the request's: `line` is that in the chunk then."""
+    definition: str = ""
+    """The chunk that defines the function; empty for a nested one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +169,10 @@ class DryCalls:
     """The files that the answer was made of, with their versions, as in `Traced`."""
     caveats: tuple[Caveat, ...] = ()
     """Statements of the slice that did not complete."""
+    errors: tuple[ProgramError, ...] = ()
+    """Exceptions that ended statements of the file's own program."""
+    reused: tuple[Reused, ...] = ()
+    """As in `Traced`, for the places of the errors."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,6 +161,8 @@ class Trace(Request[Traced]):
     """
     patience: float = 5.0
     """Seconds until a chunk neither `needed` nor `unlimited` is skipped (`timeouts.statement`)."""
+    slow: tuple[str, ...] = ()
+    """The ids of chunks that are known to take longer."""
     whole: bool = False
     """The chunks include all names of the module that other modules might import."""
     mesh: Mesh | None = None

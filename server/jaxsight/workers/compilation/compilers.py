@@ -419,18 +419,20 @@ class Compilers:
         if worker.process is not None and worker.process.alive:
             return worker.process
         log.info("starting a compiler for %s", worker.target.name)
-        environment, first = dict(os.environ), b""
+        environment, first, confined_for = dict(os.environ), b"", ""
         if worker.target.host:
             first = remote.modules()
         else:
             own, added = compiler_python(worker.environment), compiler_variables(worker.environment)
             environment = tracer_environment(worker.environment.python, own.environment, added)
+            confined_for = worker.environment.python  # which a workspace may have made
         loop = asyncio.get_running_loop()
         begin = loop.time()
         process = worker.process = CompilerProcess.start(
             worker.command,
             environment=environment,
             first=first,
+            confined_for=confined_for,
             folder=ROOT,
             limits=self._limits,
             locate=lambda path, chunk: None,

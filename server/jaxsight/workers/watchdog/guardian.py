@@ -1,11 +1,12 @@
 """Start a tracer, and ensure that none of its processes outlives the server or the tracer itself.
 
-The server's own Python runs this as a script: `guardian.py CONTROL COMMAND…`, with the tracer's
-stdin, stdout and stderr as its own (it passes them on and keeps none) and a socket to the server as
-the descriptor CONTROL.
+The server's own Python runs this as a script: `guardian.py CONTROL confined|free COMMAND…`, with
+the tracer's stdin, stdout and stderr as its own (it passes them on and keeps none) and a socket to
+the server as the descriptor CONTROL.
 It is the tracer's parent and adopts all orphans below it (Linux), so that a fork bomb, a daemon and
 a grandchild in a session of its own are found and killed: when the tracer exits, when the server
 requests it, and when the server exits, which closes the socket even on SIGKILL.
+What it watches has a folder for temporary files of its own (`TMPDIR`), which ends with it.
 It runs no user code, has no threads, and imports almost nothing, so that it starts within
 milliseconds.
 
@@ -25,6 +26,12 @@ import signal
 import sys
 import time
 
+with contextlib.suppress(ImportError):  # Windows, where no guardian runs but this is imported
+    import fcntl
+
+_ENDINGS = ("SIGTERM", "SIGHUP", "SIGINT")
+"""Names of signals, of which Windows lacks one."""
+
 WATCH_BUSY = 0.1
 WATCH_IDLE = 2.0
 """Seconds between checks of the memory, during a request and between requests (threads may continue
@@ -36,6 +43,14 @@ SWEEP_LIMIT = 10.0
 """Seconds after which the guardian gives up on processes that are stuck in the kernel (state D),
 which no signal ends; others are gone after some `SWEEP_PAUSE`s."""
 
+_FOLDERS = "jaxsight-of-guardian-"
+_NEW = 60.0
+"""Seconds in which a folder may not be held yet, a choice: it is held at once."""
+
+WRITABLE = "JAXSIGHT_WRITABLE"  # of `files/own_folders.py`, whose package is not imported here
+
+_OWN_PACKAGES = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))  # noqa: PTH100, PTH118, PTH120
+
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
@@ -46,12 +61,14 @@ class Gone(Exception):
 class Guardian:
     """The tracer's parent; `run` returns when no process is left to guard."""
 
-    def __init__(self, control: int, command: list[str]) -> None:
+    def __init__(self, control: int, command: list[str], *, confined: bool) -> None:
         os.set_inheritable(control, False)  # the tracer must not have it
         self._control = control
         self._command = command
+        self._confined = confined
         self._server = os.getppid()
         self._tracer = 0
+        self._folder = ""
         self._lines = b""
         self._memory = 0
         self._processes = 0
@@ -62,8 +79,8 @@ class Guardian:
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(ending, self._end_on_signal)
+        for ending in _ENDINGS:
+            signal.signal(getattr(signal, ending), self._end_on_signal)
         try:
             self._start()
             _adopt_orphans()
@@ -84,7 +101,13 @@ class Guardian:
         except Gone:
             pass
         finally:
+            for ending in _ENDINGS:  # or a second one would leave the rest
+                signal.signal(getattr(signal, ending), signal.SIG_IGN)
             self._end_everything()
+            if self._folder:
+                import shutil  # only now: this import takes as long as all the rest
+
+                shutil.rmtree(self._folder, ignore_errors=True)
 
     def _end_on_signal(self, *_: object) -> None:
         raise Gone
@@ -95,6 +118,7 @@ class Guardian:
         This process has a single thread, so forking is safe.
         """
         problem_read, problem_write = os.pipe()
+        self._folder = _temporary_folder()
         self._tracer = os.fork()
         if self._tracer == 0:
             try:
@@ -103,6 +127,15 @@ class Guardian:
                     signal.signal(signal_number, signal.SIG_DFL)
                 signal.set_wakeup_fd(-1)
                 be_the_first_to_go()
+                if self._folder:
+                    os.environ["TMPDIR"] = self._folder
+                if self._confined:
+                    writable = f"{self._folder}{os.pathsep}{os.environ.get(WRITABLE, '')}"
+                    os.environ[WRITABLE] = writable.strip(os.pathsep)
+                    sys.path.append(_OWN_PACKAGES)
+                    from jaxsight.workers.confinement import launch
+
+                    self._command[:0] = launch.confine(launch.NEWEST)
                 os.execvp(self._command[0], self._command)
             except OSError as error:
                 os.write(problem_write, str(error).encode()[:1000])
@@ -205,6 +238,46 @@ class Guardian:
             time.sleep(SWEEP_PAUSE)
 
 
+def _temporary_folder() -> str:
+    """Make a folder that only its user may enter; return "" where no file can be written."""
+    # As `tempfile` does, which takes longer to import than all the rest.
+    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    for above in (*named, "/tmp", "/var/tmp"):
+        if above and os.path.isabs(above):  # noqa: PTH117
+            _delete_abandoned(above)
+            folder = f"{above}/{_FOLDERS}{os.urandom(8).hex()}"
+            with contextlib.suppress(OSError):
+                os.mkdir(folder, 0o700)  # noqa: PTH102
+                # Held until this process ends, however it does. A number in the name would say
+                # nothing to processes of other containers that share the folder.
+                fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return folder
+    return ""
+
+
+def _delete_abandoned(above: str) -> None:
+    """Delete the folders of guardians that were killed."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(above):  # noqa: PTH208
+            if name.startswith(_FOLDERS):
+                _delete_unless_held(f"{above}/{name}")
+
+
+def _delete_unless_held(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        about = os.lstat(folder)
+        if about.st_uid != os.getuid() or time.time() - about.st_mtime < _NEW:
+            return
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            import shutil  # only now: see `run`
+
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(descriptor)
+
+
 def descendants(root: int) -> list[int]:
     """Return the processes below `root`, without `root` itself."""
     if not sys.platform.startswith("linux"):
@@ -305,4 +378,4 @@ def be_the_first_to_go() -> None:
 
 
 if __name__ == "__main__":
-    Guardian(int(sys.argv[1]), sys.argv[2:]).run()
+    Guardian(int(sys.argv[1]), sys.argv[3:], confined=sys.argv[2] == "confined").run()

@@ -169,7 +169,6 @@ ORIGINS = {
     "doctest": "doctest",
     "annotations": "annotations",
     "recorded": "recorded",
-    "module": "called in the module",
     "program": "called in programs",
     "caller": "called by others",
     "assumed": "assumed",

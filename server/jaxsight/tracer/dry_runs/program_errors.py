@@ -1,0 +1,74 @@
+"""Which exceptions of a program are its own: a run without jaxsight ends with them, too."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from collections.abc import Sequence
+from types import FrameType, ModuleType
+
+import jax
+
+from jaxsight.tracer import failures
+from jaxsight.tracer.execution import device_errors
+from jaxsight.tracer.importing import placeholders
+from jaxsight.tracer.isolation import code_origins
+from jaxsight.wire.observations import ProgramError
+
+_OF_MACHINES = (
+    OSError,  # files and the network
+    ImportError,
+    MemoryError,
+    RecursionError,  # its limit is another one here
+    EOFError,  # there is no standard input
+    NotImplementedError,  # JAX: no rule to lower a primitive for the platform
+    jax.errors.JaxRuntimeError,  # XLA: what a device lacks
+)
+"""Errors that tell of this machine as often as of the program."""
+_PLATFORM = re.compile(r"\b(?:backend|platform|GPU|TPU|CUDA|cuDNN|interpret mode)\b", re.IGNORECASE)
+"""Messages about a device that the program may have where it is meant to run."""
+_ASKS = re.compile(r"\bargv\b|\benviron\b|\bgetenv\b|\binput\(|^\s*(?:raise|assert)\b")
+"""Lines that fail by what is outside of the program, or by its own decision about that."""
+
+
+def program_error(error: BaseException, texts: Sequence[str]) -> ProgramError | None:
+    """Return an exception as an error of the program; `None` if it tells of this machine.
+
+    Args:
+        error: what a statement raised.
+        texts: the file's statements.
+    """
+    if not isinstance(error, Exception) or isinstance(error, _OF_MACHINES):
+        return None
+    if placeholders.absence_of(error) is not None or device_errors.needs(error, texts):
+        return None
+    if _PLATFORM.search(failures.message(error)):
+        return None
+    return ProgramError(failures.failure(error, "execute"), _is_certain(error))
+
+
+def _is_certain(error: Exception) -> bool:
+    """Return whether the user's code, or a library for JAX, raised an error by what it was given.
+
+    Other libraries may miss a login or a screen.
+    """
+    frames = [*traceback.walk_tb(error.__traceback__)]
+    own = [
+        (frame, line)
+        for frame, line in frames
+        if code_origins.of_file(frame.f_code.co_filename) == code_origins.USER
+    ]
+    if not own:
+        return False
+    frame, line = own[-1]
+    if _ASKS.search(linecache.getline(frame.f_code.co_filename, line)):
+        return False
+    return frames[-1][0] is frame or _is_about_arrays(frames[-1][0])
+
+
+def _is_about_arrays(frame: FrameType) -> bool:
+    """Return whether a frame is of JAX, of NumPy or of a library that imports JAX."""
+    modules = (value for value in frame.f_globals.values() if isinstance(value, ModuleType))
+    names = {frame.f_globals.get("__name__", ""), *(module.__name__ for module in modules)}
+    return any(str(name).partition(".")[0] in ("jax", "jaxlib", "numpy") for name in names)

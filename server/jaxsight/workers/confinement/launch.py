@@ -1,0 +1,88 @@
+"""Confine this process, and become another program: `launch.py ABI COMMAND…`.
+
+The server's own Python runs this as a script (`-I -S`); the program then writes only what
+`JAXSIGHT_WRITABLE` names, as `PATH` names folders. With a smaller ABI than the kernel's version of
+Landlock, what an older kernel lacks is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_DEVICES = ("null", "zero", "full", "random", "urandom", "kfd", "nvidia", "accel", "dri", "vfio")
+"""Beginnings of names in `/dev`: what has no effect outside of a process, GPUs and TPUs."""
+
+_PROFILE = """(version 1)
+(allow default)
+(deny file-write*)
+(allow file-write* {} (regex #"^/dev/(null|zero|random|urandom|dtracehelper)$"))
+(deny network*)
+(deny signal)
+(allow signal (target same-sandbox))
+"""
+"""Of macOS (`man sandbox-exec`), whose rules win over those before them."""
+
+WRITABLE = "JAXSIGHT_WRITABLE"  # of `files/own_folders.py`
+NEWEST = 1 << 16
+"""More than any version of Landlock."""
+_CANNOT_RUN = 127  # as shells report it
+
+
+def confine(most: int) -> list[str]:
+    """Confine this process, for good.
+
+    Args:
+        most: Landlock's newest version that is made use of.
+
+    Returns:
+        The beginning of a command that confines it: macOS has no call for that.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    writable = [path for path in os.environ.get(WRITABLE, "").split(os.pathsep) if path]
+    if sys.platform == "linux":
+        _confine_on_linux(most, writable)
+    return ["/usr/bin/sandbox-exec", "-p", _profile(writable)] if sys.platform == "darwin" else []
+
+
+def main(arguments: list[str]) -> int:
+    """Become the program; return an exit status if that is not possible."""
+    most, *command = arguments
+    try:
+        command = [*confine(int(most)), *command]
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.stderr.write(f"{command[0]}: {error}\n")
+        return _CANNOT_RUN
+
+
+def _confine_on_linux(most: int, writable: list[str]) -> None:
+    from jaxsight.workers.confinement import landlock, seccomp, shared_memory
+
+    abi = landlock.version(most)
+    shared_memory.separate()
+    devices = [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(_DEVICES)]  # noqa: PTH208
+    if abi:
+        landlock.confine(abi, [*writable, shared_memory.FOLDER], devices)
+    if seccomp.is_available():
+        seccomp.confine(
+            signals=abi < landlock.NEEDS_SCOPES,
+            truncating=abi < landlock.NEEDS_TRUNCATE,
+            terminals=abi < landlock.NEEDS_IOCTL,
+        )
+
+
+def _profile(writable: list[str]) -> str:
+    folders = " ".join(
+        '(subpath "{}")'.format(os.path.realpath(path).replace("\\", "\\\\").replace('"', '\\"'))
+        for path in writable
+    )
+    return _PROFILE.format(folders)
+
+
+if __name__ == "__main__":
+    # Last, so that nothing but the package itself is found there.
+    sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))  # noqa: PTH100, PTH118, PTH120
+    sys.exit(main(sys.argv[1:]))
