@@ -26,7 +26,8 @@ def without_targets(markdown: str) -> str:
 async def shown(session: Session, path: str, text: str) -> dict[str, object]:
     """All that an editor may ask, but for stale hints: those tell of another text."""
     hints = await session.hints(path, wait=True)
-    answers: dict[str, object] = {
+    answers: dict[str, object] = {STALE: True} if any(h.stale for h in hints) else {}
+    answers |= {
         f"hint {h.range}": (h.label, h.tooltip) for h in hints if not h.stale
     }
     for finding in await session.findings(path):
@@ -47,13 +48,14 @@ async def shown(session: Session, path: str, text: str) -> dict[str, object]:
 def differences(actual: dict[str, object], expected: dict[str, object]) -> dict[str, object]:
     """What the two sessions say differently.
 
-    Something stale may be shown where the other knows nothing.
+    Something stale may be shown where the other knows nothing, or says only why.
     """
     return {
         place: (actual.get(place), expected.get(place))
-        for place in actual.keys() | expected.keys()
+        for place in (actual.keys() | expected.keys()) - {STALE}
         if actual.get(place) != expected.get(place)
         and not (_says(actual.get(place), STALE) and _knows_nothing(expected.get(place)))
+        and not (STALE in actual and place not in actual and _says_why(expected[place]))
     }
 
 
@@ -79,6 +81,10 @@ def _call(answer: object) -> str:
 
 def _says(answer: object, words: str) -> bool:
     return isinstance(answer, tuple) and words in str(answer[1])
+
+
+def _says_why(answer: object) -> bool:
+    return isinstance(answer, tuple) and str(answer[0]).startswith("not shown: ")
 
 
 def _knows_nothing(answer: object) -> bool:

@@ -91,11 +91,19 @@ def test_few_runs_have_the_extreme_ratios() -> None:
     assert (found.ratio, found.low, found.high) == (1.0, 1.0, 2.0)
 
 
-def test_runs_end_when_the_median_is_known() -> None:
-    def steady(_: object) -> None:
-        sum(range(20_000))
+@pytest.mark.parametrize(("noise", "ends"), [(0.0, True), (0.02, True), (0.5, False)])
+def test_runs_end_when_the_median_is_known(
+    monkeypatch: pytest.MonkeyPatch, noise: float, ends: bool
+) -> None:
+    numbers, now = random.Random(4), 0.0
 
-    [samples] = timed([TimedRun(steady)], MeasuringLimits(seconds=20.0))
+    def run(_: object) -> None:
+        nonlocal now
+        now += 0.01 * numbers.uniform(1 - noise, 1 + noise)
+
+    monkeypatch.setattr("jaxsight.measuring.timing.time.perf_counter", lambda: now)
+    [samples] = timed([TimedRun(run)], MeasuringLimits(seconds=3.0))
     found = spread(samples)
-    assert len(samples) == 20_000 or found.high - found.low <= 2 * PRECISION * found.median
+    assert (found.high - found.low <= 2 * PRECISION * found.median) is ends
+    assert (now < 3.0) is ends
     assert statistics.median(samples) == found.median

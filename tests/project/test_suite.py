@@ -16,6 +16,7 @@ from tools.suite.digests import Tree, files, folders, touched
 from tools.suite.environments import Installation
 from tools.suite.ownership import EVERYTHING, owners
 from tools.suite.parts import NEWEST, PARTS, ROOT
+from tools.suite.reruns import MOST, rerun
 from tools.suite.results import Case, by_folder, line, of_pytest
 from tools.suite.running import Job, Outcome, Run, chunks
 from tools.suite.selection import Gate, Near, Traits
@@ -266,6 +267,40 @@ def test_the_last_test_that_ends_its_process_has_failed_once(tmp_path: Path) -> 
 )
 def test_a_process_that_ends_early_without_an_error_is_bad(tmp_path: Path, text: str) -> None:
     assert outcome_of(tmp_path, text).is_bad
+
+
+def rerun_of(folder: Path, text: str) -> Outcome:
+    outcome = outcome_of(folder, text)
+    installed = Installation((), folder / "install.log")
+    rerun([outcome], lambda jobs: Run(jobs, installed, {}, folder, workers=1).finish())
+    return outcome
+
+
+def test_what_passes_by_itself_has_not_failed(tmp_path: Path) -> None:
+    text = f"""\
+from pathlib import Path
+
+def test_passes(): pass
+
+def test_fails_once():
+    before = Path({str(tmp_path)!r}, "before")
+    if not before.exists():
+        before.touch()
+        assert False
+
+def test_fails(): assert False
+"""
+    outcome = rerun_of(tmp_path, text)
+    assert [case.outcome for case in outcome.cases] == ["passed", "rerun", "failed"]
+    assert outcome.is_bad
+    assert line(outcome.cases, 1.0) == "1 failed, 1 passed, 1 rerun in 1.00s"
+
+
+def test_what_many_tests_fail_of_is_no_busy_machine(tmp_path: Path) -> None:
+    text = "import pytest\n@pytest.mark.parametrize('n', range({n}))\ndef test(n): assert False\n"
+    outcome = outcome_of(tmp_path, text.format(n=MOST + 1))
+    rerun([outcome], lambda jobs: pytest.fail(f"{jobs} were run again"))
+    assert outcome.is_bad
 
 
 def test_a_job_that_cannot_be_started_has_a_fault(tmp_path: Path) -> None:

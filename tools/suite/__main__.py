@@ -27,7 +27,18 @@ from tools.suite.parts import (
     named,
     tested,
 )
-from tools.suite.results import ERROR, FAILED, MOST, PASSED, Case, by_folder, line, of_pytest
+from tools.suite.reruns import rerun
+from tools.suite.results import (
+    ERROR,
+    FAILED,
+    MOST,
+    PASSED,
+    RERUN,
+    Case,
+    by_folder,
+    line,
+    of_pytest,
+)
 from tools.suite.running import REPORTS, Job, Outcome, Run, chunks
 
 CACHE = "JAXSIGHT_TEST_CACHE"
@@ -222,8 +233,12 @@ def _run(name: str, jobs: list[Job], extra: dict[str, str]) -> list[Outcome]:
     installation = Installation(wanted, reports / "install.log")
     installation.start()
     variables = {CACHE: os.environ.get(CACHE) or str(cache_folder()), **extra}
-    run = Run(jobs, installation, variables, reports, int(os.environ.get("WORKERS", "2")))
-    outcomes = run.finish()
+
+    def finish(jobs: list[Job], workers: int) -> list[Outcome]:
+        return Run(jobs, installation, variables, reports, workers).finish()
+
+    outcomes = finish(jobs, int(os.environ.get("WORKERS", "2")))
+    rerun(outcomes, lambda again: finish(again, 1))
     if any(installation.has_failed(name) for name in wanted):
         print((reports / "install.log").read_text(encoding="utf-8", errors="replace"))
     return outcomes
@@ -242,6 +257,9 @@ def _conclude(outcomes: list[Outcome], started: float, complaints: Iterable[str]
     complaints = [*complaints]
     for complaint in complaints:
         print(complaint)
+    for case in cases:
+        if case.outcome == RERUN:
+            print(f"rerun: {case.name}: failed beside others, and passed by itself")
     bad = [outcome for outcome in outcomes if outcome.is_bad]
     for outcome in bad:
         for case in outcome.cases:

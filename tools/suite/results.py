@@ -13,6 +13,8 @@ MOST = 25
 """Cases that are named as slow and not marked: more are one cause, such as a busy machine."""
 
 PASSED, FAILED, SKIPPED, ERROR = "passed", "failed", "skipped", "error"
+RERUN = "rerun"
+"""Failed beside others, and passed by itself."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,12 @@ def by_folder(cases: Iterable[Case]) -> Iterator[str]:
 def line(cases: Iterable[Case], seconds: float) -> str:
     """`12 passed, 1 skipped in 3.45s`, as pytest writes it."""
     outcomes = [case.outcome for case in cases]
-    words = {FAILED: "failed", PASSED: "passed", SKIPPED: "skipped", ERROR: "errors"}
+    words = {
+        FAILED: "failed",
+        PASSED: "passed",
+        SKIPPED: "skipped",
+        ERROR: "errors",
+        RERUN: "rerun",
+    }
     said = [f"{n} {word}" for outcome, word in words.items() if (n := outcomes.count(outcome))]
     return f"{', '.join(said) or 'no tests ran'} in {seconds:.2f}s"

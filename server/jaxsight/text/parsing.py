@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _lock = threading.RLock()
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -87,18 +88,19 @@ def literal_in(text: str) -> object:
     raise ValueError(f"not a literal: {text}")
 
 
-def nodes_around(tree: ast.AST, at: tuple[int, int]) -> list[ast.AST]:
+def nodes_around(tree: ast.AST, at: tuple[int, int], *, whole: bool = False) -> list[ast.AST]:
     """Return the nodes around a place, from the innermost function on, outermost first.
 
     Args:
         tree: a syntax tree.
         at: a line (from 1) and a column in bytes, as nodes have them.
+        whole: whether to return those around the innermost function, too.
     """
     around: list[ast.AST] = []
     node: ast.AST | None = tree
     while node is not None:
         node = next((each for each in ast.iter_child_nodes(node) if _holds(each, at)), None)
-        if isinstance(node, FUNCTIONS):
+        if isinstance(node, FUNCTIONS) and not whole:
             around.clear()
         if node is not None:
             around.append(node)

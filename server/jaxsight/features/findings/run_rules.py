@@ -207,6 +207,7 @@ def _judged(
         quote=places.text,
         around=places.around,
         syntax=places.syntax,
+        functions=places.functions,
         calls=outlined.calls,
         assigned=functools.partial(_assigned, view.module),
         is_staged=lambda name: traced_module(_statements_of(view.module)).is_staged(name),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
-from jaxsight.text.parsing import nodes_around
+from jaxsight.text.parsing import FUNCTIONS, FunctionNode, nodes_around
 from jaxsight.wire.spans import Span
 
 
@@ -53,10 +53,15 @@ class Places:
         """Return the syntax nodes around a traced place, as `around`."""
         return self._syntax(self._view.range_of(span))
 
-    def _syntax(self, place: Range | None) -> Sequence[ast.AST]:
+    def functions(self, path: str) -> Sequence[FunctionNode]:
+        """Return the functions and lambdas around an equation, innermost first."""
+        nodes = self._syntax(self.of(path), whole=True)
+        return [node for node in nodes if isinstance(node, FUNCTIONS)]
+
+    def _syntax(self, place: Range | None, *, whole: bool = False) -> Sequence[ast.AST]:
         chunk = self._view.module.chunk_at(place.start) if place is not None else None
         if place is None or chunk is None or chunk.broken is not None:
             return ()
         line = place.start.line - chunk.first_line + 1
         column = len(self._view.module.line(place.start.line)[: place.start.column].encode())
-        return nodes_around(tree_of(chunk.text), (line, column))[::-1]
+        return nodes_around(tree_of(chunk.text), (line, column), whole=whole)[::-1]

@@ -10,7 +10,7 @@ from jaxsight.rules.program.constants import LARGE, CapturedArray
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import FunctionNode, parsed
+from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.primitives import FUSED
@@ -68,13 +68,14 @@ def _selects(flow: Flow, number: int) -> bool:
 
 
 def _is_written(view: ProgramView, path: str) -> bool:
-    """Whether the user's expression names the array, with a name that is not an argument."""
-    around = (node for node in view.around(path) if isinstance(node, FunctionNode | ast.Lambda))
-    function = next(around, None)
+    """Whether the user's expression names the array, with a name that is not an argument.
+
+    Arguments of all functions around it count: `batch` in `lambda w: batch @ w`.
+    """
     expression = parsed(view.quote(path))
     if not isinstance(expression, ast.expr):
         return True  # a statement, such as `x *= TABLE`
-    arguments = ast.walk(function.args) if function is not None else ()
-    own = {node.arg for node in arguments if isinstance(node, ast.arg)}
+    nodes = (node for function in view.functions(path) for node in ast.walk(function.args))
+    own = {node.arg for node in nodes if isinstance(node, ast.arg)}
     names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
     return bool(names - own - {"jnp", "jax", "lax"})

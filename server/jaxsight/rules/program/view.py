@@ -18,6 +18,7 @@ from jaxsight.wire.program import Program, Step
 if TYPE_CHECKING:
     # `jaxsight explain` imports a rule without what compilers and targets need (0.1 s).
     from jaxsight.targets.target import Target
+    from jaxsight.text.parsing import FunctionNode
     from jaxsight.wire.meshes import Chosen, Mesh
     from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
     from jaxsight.wire.messages.replies import Call
@@ -59,6 +60,8 @@ class ProgramView:
     """The module's names of functions that compute derivatives: `g` of `g = jax.grad(f)`."""
     syntax: Callable[[Span], Sequence[ast.AST]] = lambda span: ()
     """The syntax around a place, the innermost first."""
+    functions: Callable[[str], Sequence[FunctionNode]] = lambda path: ()
+    """The functions and lambdas around an equation's place, the innermost first."""
     calls: Sequence[Call] = ()
     """The calls of the user's functions that equations were created in (`Step.call`)."""
     assigned: Callable[[str], ast.expr | None] = lambda name: None
