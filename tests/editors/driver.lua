@@ -85,6 +85,15 @@ function T.hints()
   return drawn
 end
 
+-- The hints but those that say why a function is not shown, which come once a session is at rest.
+function T.shapes()
+  local shapes = {}
+  for after, label in pairs(T.hints()) do
+    if not label:match('^ not shown: ') then shapes[after] = label end
+  end
+  return shapes
+end
+
 -- One change of the buffer's text, as typing makes it.
 function T.replace(old, new)
   local line, column = position(old, 0)

@@ -103,15 +103,12 @@ class Neovim:
         return shown
 
     def hints(self, *shown: str) -> dict[str, str]:
-        """The labels of inlay hints by the text that they follow, once all of `shown` are among
-        them.
-        """
+        """The labels of `T.shapes` by the text that they follow, once all of `shown` are drawn."""
         code = """
-        local hints = T.hints()
-        local labels = {}
-        for _, label in pairs(hints) do labels[label] = true end
+        local labels, shapes = {}, T.shapes()
+        for _, label in pairs(T.hints()) do labels[label] = true end
         for _, wanted in ipairs(A) do if not labels[wanted] then return nil end end
-        return next(hints) and hints
+        return next(shapes) and shapes
         """
         hints: dict[str, str] = self.until(code, *shown)
         return hints
@@ -127,12 +124,12 @@ class Neovim:
         )
 
     def draws(self, hints: Mapping[str, str]) -> None:
-        """Wait until these are the hints that are drawn, and no others: what an edit changes may
+        """Wait until these are the hints of `T.shapes`, and no others: what an edit changes may
         come in several steps.
         """
         with suppress(AssertionError):
-            self.until("return vim.deep_equal(T.hints(), A[1])", hints)
-        drawn = self.lua("return T.hints()")
+            self.until("return vim.deep_equal(T.shapes(), A[1])", hints)
+        drawn = self.lua("return T.shapes()")
         assert drawn == hints, drawn
 
     def replace(self, old: str, new: str) -> None:
