@@ -27,9 +27,7 @@ async def shown(session: Session, path: str, text: str) -> dict[str, object]:
     """All that an editor may ask, but for stale hints: those tell of another text."""
     hints = await session.hints(path, wait=True)
     answers: dict[str, object] = {STALE: True} if any(h.stale for h in hints) else {}
-    answers |= {
-        f"hint {h.range}": (h.label, h.tooltip) for h in hints if not h.stale
-    }
+    answers |= {f"hint {h.range}": (h.label, h.tooltip) for h in hints if not h.stale}
     for finding in await session.findings(path):
         if not finding.stale:
             message = finding.message.replace(path, "FILE")
