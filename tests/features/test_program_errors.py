@@ -58,7 +58,28 @@ RAISED = {
     ),
 }
 
+UNKNOWN = "import argparse\nparser = argparse.ArgumentParser()\n"
+UNKNOWN += "parser.add_argument('path')\nparser.add_argument('n', type=int)\n"
+UNKNOWN += "def main():\n    args = parser.parse_args()\n    size = args.n\n    {}\n\n\nmain()"
+USES = (
+    "print(open(args.path))",
+    "print(int(args.n))",
+    "print(os.path.join(args.path, 'weights'))",
+    "print(np.zeros((size, 3)))",
+    "print(jnp.zeros((size, 3)))",
+    "print([*range(size)])",
+    "print(', '.join([args.path]))",
+    "print({'small': 3}[args.path])",
+    "print(jnp.ones(6).reshape(size, 2))",
+    "print([1, 2, 3][size])",
+    "print(jax.jit(lambda x: x * size)(jnp.ones(3)))",
+    "print(getattr(jnp, args.path)(jnp.ones(3)))",
+    "w = jnp.ones(4 if size == 4 else 5)\n    print(w @ jnp.ones(4))",
+)
+"""What a program does with required arguments, which nobody gave."""
+
 QUIET_PROGRAMS = {
+    **{f"unknown: {use}": UNKNOWN.format(use) for use in USES},
     # Nothing that plain Python raises where the program is meant to run.
     "a missing file": 'data = np.load("there_is_none.npy")\nprint(jnp.sum(data @ data))',
     "after a missing file": (

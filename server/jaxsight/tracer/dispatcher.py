@@ -239,7 +239,7 @@ class Tracer:
                         module = self._prepared(slice, namespace)
                         seconds = time.perf_counter() - begin
                         mark("executed")
-                        reply = handler.answer(Job(request, self._traces, announce, module))
+                        reply = Job(request, self._traces, announce, module).answer(handler.answer)
                     for path, version in module.files.items():
                         read.note(path, version)
                     namespace.note_imports()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import jax
@@ -16,13 +17,14 @@ from jaxsight.tracer.calls.inputs import Evaluator, Inputs
 from jaxsight.tracer.calls.leaves import is_number
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
+from jaxsight.tracer.dry_runs.command_lines import default_flags
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.tracer.states import linen
+from jaxsight.tracer.states import haiku, linen
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint
 from jaxsight.wire.messages.requests import Trace
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from jaxsight.tracer.dry_runs.programs import DryRunResult, DryRuns
 
 Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class ExecutedModule:
             function, known = find(self.namespace, self.trace.function), None
         else:
             function, known = self._called_dry(self.trace.dry_call)
-        with self._inputs(function, known) as inputs:
+        with default_flags(), self._inputs(function, known) as inputs:
             first = inputs.args[0] if inputs.args and function.owner is not None else None
             if linen.is_module(first):
                 # A method of a Linen module is a function of the module's variables.
@@ -94,8 +97,22 @@ class ExecutedModule:
                     applied,
                     Inputs(arguments, kwargs, named(applied, arguments, kwargs), inputs.warnings),
                 )
+            elif self._is_inside:
+                try:
+                    applied, arguments, kwargs = haiku.applied(function, inputs.args, inputs.kwargs)
+                except Exception as error:
+                    raise UserError(failure(error, "trace")) from error
+                yield (
+                    applied,
+                    Inputs(arguments, kwargs, named(applied, arguments, kwargs), inputs.warnings),
+                )
             else:
                 yield function, inputs
+
+    @property
+    def _is_inside(self) -> bool:
+        """Whether the function runs inside of Haiku's `transform`."""
+        return (self.trace.file, self.trace.function) in haiku.inside
 
     def values(self, function: UserFunction) -> dict[str, object]:
         """Return the values that example inputs have, by JAX's names of them (`params['w']`).
@@ -145,9 +162,10 @@ class ExecutedModule:
         with guard, meshes.entered(mesh):
             try:
                 with self.recorder.tracing():
-                    inputs = self.evaluator.inputs(
-                        self.trace, function, self.namespace, mesh, known
+                    make = partial(
+                        self.evaluator.inputs, self.trace, function, self.namespace, mesh, known
                     )
+                    inputs = haiku.made_inside(make) if self._is_inside else make()
             except UserError as error:
                 device_demand.demand(error, self.trace)
                 raise
@@ -167,6 +185,20 @@ class Job(Generic[Asked]):
     def begin(self, stage: str, detail: str = "") -> None:
         """Announce that a stage of the request begins."""
         self.announce(stage, detail)
+
+    def answer(self, by: Callable[..., Answer]) -> Answer:
+        """Return a handler's answer, with the function inside of `hk.transform` if it runs there.
+
+        Raises:
+            UserError: that of the handler.
+        """
+        try:
+            return by(self)
+        except UserError as error:
+            trace = self.module.trace
+            if not haiku.runs_inside((trace.file, trace.function), error.failure.message):
+                raise
+            return by(self)
 
     @property
     def module(self) -> ExecutedModule:

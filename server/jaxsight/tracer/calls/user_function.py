@@ -25,6 +25,13 @@ _OPENED = {
 }
 """Package and class of wrappers around `jax.jit`; each has the user's function as `__wrapped__`."""
 
+_TRANSFORMED = {("haiku", name) for name in ("Transformed", "TransformedWithState")}
+"""Package and class of what `hk.transform` makes of the user's function.
+
+That is the attribute `_original_fn` of its functions: `tie_in_original_fn` of
+haiku/_src/transform.py, 0.0.5 to 0.0.17.
+"""
+
 _PURE = {("equinox", "_JitWrapper")}
 """Wrappers that return only the function's results, and pass numbers on unchanged."""
 
@@ -91,6 +98,8 @@ def opened(value: object, owner: type | None = None) -> UserFunction:
     while _kind(call) in _OPENED and (inside := getattr(call, "__wrapped__", None)) is not None:
         call = inside
     wrapper = value if call is not value else None
+    if _kind(call) in _TRANSFORMED:
+        call = getattr(call.apply, "_original_fn", call)
     return UserFunction(call, _is_jitted(call), owner, wrapper, _kind(wrapper) in _PURE)
 
 

@@ -119,6 +119,20 @@ class CommandLine:
             self._restore.append(lambda flag=flag: setattr(flag, "value", None))  # type: ignore[misc]
 
 
+@contextlib.contextmanager
+def default_flags() -> Iterator[None]:
+    """Let absl's flags have their defaults in the block, if nothing has parsed a command line."""
+    values = getattr(sys.modules.get("absl.flags"), "FLAGS", None)
+    if values is None or values.is_parsed():
+        yield
+        return
+    values.mark_as_parsed()
+    try:
+        yield
+    finally:
+        values.unparse_flags()
+
+
 def default_config(file: str, read: Callable[[str], str]) -> object:
     """Return what `get_config()` of the default configuration next to a program returns."""
     folder = Path(file).parent

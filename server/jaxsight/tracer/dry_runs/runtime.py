@@ -10,6 +10,7 @@ import logging
 import re
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
 from typing import Any, TypeVar
@@ -53,13 +54,15 @@ _OURS = (
     RefusedError,
 )
 """Errors that a program has because its arrays have no values, or its effects are refused."""
-_ABOUT_US = re.compile(r"Tracer|'?Unknown'? object|<unknown>")
+_ABOUT_US = re.compile(r"Tracer|\bUnknown\b|<unknown>")
 """Messages about a tracer, or about something unknown."""
 _TRACED = re.compile(r"while tracing the function (?!program at )")
 """What JAX says of an error in a function that the program itself has traced, by `jit` and others.
 
 The dry run traces `program` (`programs.py`).
 """
+_FRAMES = 100
+"""Frames of an error whose variables are looked at: deep recursion has thousands."""
 _FED = 8
 """Types of arrays that models are called with: the first ones tell what the data is."""
 _WRAPPERS = 16
@@ -71,6 +74,13 @@ _MAPS = re.compile(r"pmap|vmap|Pmap|shard_map|scan", re.IGNORECASE)
 def _is_ours(error: BaseException) -> bool:
     is_ours = isinstance(error, _OURS) or hasattr(error, "absence")
     return is_ours or _ABOUT_US.search(message(error)) is not None
+
+
+def _met_unknown(error: BaseException) -> bool:
+    """Return whether something unknown took part in an error: a variable of its functions is so."""
+    frames = (f for f, _ in itertools.islice(traceback.walk_tb(error.__traceback__), _FRAMES))
+    functions = (frame for frame in frames if frame.f_locals is not frame.f_globals)
+    return any(has_unknown(value) for each in functions for value in each.f_locals.values())
 
 
 class WithoutValuesError(BaseException):
@@ -154,7 +164,8 @@ class DryRuntime:
         logger.debug("a statement failed: %r", error)
         if self.is_complete:
             self.is_complete = False
-            if not (_is_ours(error) and not _TRACED.search(message(error))):
+            is_ours = _is_ours(error) and not _TRACED.search(message(error))
+            if not is_ours and not _met_unknown(error):
                 found = program_error(error, self.texts)
                 self.errors += [found] if found is not None and found.is_certain else []
         error.__traceback__ = None

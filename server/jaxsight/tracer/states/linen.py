@@ -56,10 +56,10 @@ def applied(
         )
 
     variables = _with_streams(
-        lambda keys: _shapes(made, {"params": key, **keys}, args, kwargs), streams, key
+        lambda keys: shapes(made, {"params": key, **keys}, args, kwargs), streams, key
     )
     streams.clear()
-    _with_streams(lambda keys: _shapes(run, variables, args, kwargs, keys), streams, key)
+    _with_streams(lambda keys: shapes(run, variables, args, kwargs, keys), streams, key)
 
     own = getattr(type(module), method)
 
@@ -80,7 +80,7 @@ def applied(
     return call, (variables, *args), kwargs
 
 
-def _shapes(function: Callable[..., object], *arguments: object) -> object:
+def shapes(function: Callable[..., object], *arguments: object) -> object:
     """Return the shapes of a result; arguments other than arrays are passed as they are."""
     structure: jax.tree_util.PyTreeDef
     leaves, structure = jax.tree_util.tree_flatten(arguments)

@@ -1,0 +1,227 @@
+"""Functions that run inside of Haiku's transforms are shown as they run there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from jaxsight.session import Session
+from jaxsight.source.text import Position
+from tests.quiet import QUIET
+from tests.sessions import session_without_spare
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+HEAD = "import haiku as hk\nimport jax\nimport jax.numpy as jnp\n\nkey = jax.random.PRNGKey(0)\n"
+DENSE = """
+class Dense(hk.Module):
+    def __init__(self, size, name=None):
+        super().__init__(name=name)
+        self.size = size
+
+    def __call__(self, x):
+        w = hk.get_parameter("w", [x.shape[-1], self.size], init=jnp.ones)
+        return jnp.tanh(x @ w)
+
+    def twice(self, x):
+        return self(x) * 2
+"""
+
+PROGRAMS = {
+    # The name whose hover says something.
+    "transform": (
+        (
+            "def f(x):\n    return hk.Linear(5)(x)\n\n\nnet = hk.transform(f)\n"
+            "params = net.init(key, jnp.ones((2, 3)))\n"
+        ),
+        "def f",
+        "-> f32[2,5]",
+    ),
+    "parameters are inputs": (
+        (
+            "def f(x):\n    return hk.Linear(5)(x)\n\n\nnet = hk.transform(f)\n"
+            "params = net.init(key, jnp.ones((2, 3)))\n"
+        ),
+        "def f",
+        "'w': f32[3,5]",
+    ),
+    "without a key": (
+        (
+            "def f(x):\n    return hk.nets.MLP([4, 6])(x)\n\n\n"
+            "net = hk.without_apply_rng(hk.transform(f))\n"
+            "@jax.jit\ndef loss(params, x):\n    return jnp.mean(net.apply(params, x) ** 2)\n\n\n"
+            "print(loss(net.init(key, jnp.ones((2, 3))), jnp.ones((2, 3))))\n"
+        ),
+        "def f",
+        "-> f32[2,6]",
+    ),
+    "a key": (
+        (
+            "def f(x):\n    return hk.dropout(hk.next_rng_key(), 0.5, hk.Linear(4)(x))\n\n\n"
+            "net = hk.transform(f)\nparams = net.init(key, jnp.ones((2, 3)))\n"
+            "y = net.apply(params, key, jnp.ones((2, 3)))\n"
+        ),
+        "def f",
+        "rng: u32[2]",
+    ),
+    "state": (
+        (
+            "def f(x):\n    n = hk.get_state('n', [], init=jnp.zeros)\n"
+            "    hk.set_state('n', n + 1)\n    return x * n\n\n\n"
+            "net = hk.transform_with_state(f)\nparams, state = net.init(key, jnp.ones(3))\n"
+        ),
+        "def f",
+        "-> (f32[3], {'~': {'n': f32[]}})",
+    ),
+    "a method": (
+        (
+            f"{DENSE}\n\ndef f(x):\n    return Dense(4)(x)\n\n\n"
+            "params = hk.transform(f).init(key, jnp.ones((2, 3)))\n"
+        ),
+        "def __call__",
+        "-> f32[2,4]",
+    ),
+    "another method": (
+        (
+            f"{DENSE}\n\ndef f(x):\n    return Dense(4).twice(x)\n\n\n"
+            "params = hk.transform(f).init(key, jnp.ones((2, 3)))\n"
+        ),
+        "def twice",
+        "-> f32[2,4]",
+    ),
+    "a decorator": (
+        (
+            "@hk.transform\ndef f(x):\n    return hk.Linear(5)(x)\n\n\n"
+            "params = f.init(key, jnp.ones((2, 3)))\n"
+        ),
+        "def f",
+        "-> f32[2,5]",
+    ),
+    "a batch": (
+        (
+            "def f(x, is_training):\n"
+            "    return hk.BatchNorm(True, True, 0.9)(x, is_training)\n\n\n"
+            "net = hk.transform_with_state(f)\n"
+            "params, state = net.init(key, jnp.ones((2, 3)), is_training=True)\n"
+        ),
+        "def f",
+        "'counter': i32[],",
+    ),
+    "a recurrent core": (
+        (
+            "def f(xs):\n    core = hk.LSTM(4)\n"
+            "    return hk.dynamic_unroll(core, xs, core.initial_state(2))[0]\n\n\n"
+            "params = hk.transform(f).init(key, jnp.ones((5, 2, 3)))\n"
+        ),
+        "def f",
+        "-> f32[5,2,4]",
+    ),
+    "scan": (
+        (
+            "def step(c, x):\n    return hk.Linear(3)(c) + x, jnp.sum(x)\n\n\n"
+            "def f(xs):\n    if hk.running_init():\n        return step(jnp.zeros(3), xs[0])\n"
+            "    return hk.scan(step, jnp.zeros(3), xs)\n\n\n"
+            "params = hk.transform(f).init(key, jnp.ones((5, 3)))\n"
+        ),
+        "def step",
+        "-> (f32[3], f32[])",
+    ),
+    "several functions": (
+        (
+            "def encode(x):\n    return hk.Linear(2)(x)\n\n\n"
+            "def f():\n    return encode, (encode,)\n\n\n"
+            "net = hk.multi_transform(f)\nparams = net.init(key, jnp.ones((4, 3)))\n"
+        ),
+        "def encode",
+        "-> f32[4,2]",
+    ),
+    "a program": (
+        (
+            "def f(x):\n    return hk.Linear(5)(x)\n\n\n"
+            "def main():\n    net = hk.transform(f)\n    params = net.init(key, jnp.ones((2, 3)))\n\n\n"
+            'if __name__ == "__main__":\n    main()\n'
+        ),
+        "def f",
+        "-> f32[2,5]",
+    ),
+    "written inputs": (
+        (
+            'def f(x):\n    """\n    Example inputs:\n        x: f32[7, 3]\n    """\n'
+            "    return hk.Linear(5)(x)\n"
+        ),
+        "def f",
+        "-> f32[7,5]",
+    ),
+    "a written module": (
+        DENSE.replace(
+            "        w = hk",
+            '        """\n        Example inputs:\n            self = Dense(4)\n'
+            '            x: f32[7, 3]\n        """\n        w = hk',
+        ),
+        "def __call__",
+        "-> f32[7,4]",
+    ),
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Session, Path]]:
+    root = tmp_path_factory.mktemp("project")
+    session = session_without_spare()
+    settings = {**QUIET, "python": sys.executable, "timeouts": {"statement": 60}}
+    session.configure([str(root)], settings)
+    yield session, root
+    await session.aclose()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+async def test_a_function_is_shown_as_it_runs_inside(
+    name: str, session: tuple[Session, Path]
+) -> None:
+    own, root = session
+    program, place, said = PROGRAMS[name]
+    text = f"{HEAD}\n\n{program}"
+    path = str(root / f"program_{list(PROGRAMS).index(name)}.py")
+    own.open(path, text)
+    await own.settle_inputs(path, patience=240)
+    lines = text.split("\n")
+    line = next(number for number, content in enumerate(lines) if place in content)
+    column = lines[line].index(place) + 4
+    hover = await own.hover(path, Position(line, column))
+    findings = await own.findings(path)
+    own.close(path)
+    assert hover is not None
+    assert said in hover.markdown, hover.markdown
+    assert findings == []
+
+
+FLAGS = '''\
+from absl import flags
+import jax.numpy as jnp
+
+SIZE = flags.DEFINE_integer("size", 5, "Its size.")
+flags.DEFINE_integer("more", 2, "More of it.")
+FLAGS = flags.FLAGS
+
+
+def f(x):
+    """
+    Example inputs:
+        x: f32[3]
+    """
+    return jnp.outer(x, jnp.ones(SIZE.value + FLAGS.more))
+'''
+
+
+async def test_flags_have_their_defaults(session: tuple[Session, Path]) -> None:
+    own, root = session
+    path = str(root / "flags.py")
+    own.open(path, FLAGS)
+    hover = await own.hover(path, Position(8, 4))
+    own.close(path)
+    assert hover is not None
+    assert "-> f32[3,7]" in hover.markdown
