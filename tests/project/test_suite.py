@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -272,7 +273,13 @@ def test_a_process_that_ends_early_without_an_error_is_bad(tmp_path: Path, text:
 def rerun_of(folder: Path, text: str) -> Outcome:
     outcome = outcome_of(folder, text)
     installed = Installation((), folder / "install.log")
-    rerun([outcome], lambda jobs: Run(jobs, installed, {}, folder, workers=1).finish())
+
+    def finish(jobs: list[Job]) -> list[Outcome]:
+        # Names of cases are relative to the root of their project, which is not this one here.
+        inside = [replace(j, files=tuple(f"{folder}/{name}" for name in j.files)) for j in jobs]
+        return Run(inside, installed, {}, folder, workers=1).finish()
+
+    rerun([outcome], finish)
     return outcome
 
 
