@@ -24,7 +24,7 @@ from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.tracer.states import haiku, linen
+from jaxsight.tracer.states import inside, linen
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint
 from jaxsight.wire.messages.requests import Trace
 
@@ -97,9 +97,11 @@ class ExecutedModule:
                     applied,
                     Inputs(arguments, kwargs, named(applied, arguments, kwargs), inputs.warnings),
                 )
-            elif self._is_inside:
+            elif inside.runs(self._unit):
                 try:
-                    applied, arguments, kwargs = haiku.applied(function, inputs.args, inputs.kwargs)
+                    applied, arguments, kwargs = inside.applied(
+                        self._unit, function, inputs.args, inputs.kwargs
+                    )
                 except Exception as error:
                     raise UserError(failure(error, "trace")) from error
                 yield (
@@ -110,9 +112,8 @@ class ExecutedModule:
                 yield function, inputs
 
     @property
-    def _is_inside(self) -> bool:
-        """Whether the function runs inside of Haiku's `transform`."""
-        return (self.trace.file, self.trace.function) in haiku.inside
+    def _unit(self) -> inside.Unit:
+        return self.trace.file, self.trace.function
 
     def values(self, function: UserFunction) -> dict[str, object]:
         """Return the values that example inputs have, by JAX's names of them (`params['w']`).
@@ -165,7 +166,7 @@ class ExecutedModule:
                     make = partial(
                         self.evaluator.inputs, self.trace, function, self.namespace, mesh, known
                     )
-                    inputs = haiku.made_inside(make) if self._is_inside else make()
+                    inputs = inside.made(self._unit, make)
             except UserError as error:
                 device_demand.demand(error, self.trace)
                 raise
@@ -187,7 +188,7 @@ class Job(Generic[Asked]):
         self.announce(stage, detail)
 
     def answer(self, by: Callable[..., Answer]) -> Answer:
-        """Return a handler's answer, with the function inside of `hk.transform` if it runs there.
+        """Return a handler's answer, with the function inside of the context that it needs.
 
         Raises:
             UserError: that of the handler.
@@ -196,7 +197,7 @@ class Job(Generic[Asked]):
             return by(self)
         except UserError as error:
             trace = self.module.trace
-            if not haiku.runs_inside((trace.file, trace.function), error.failure.message):
+            if not inside.newly((trace.file, trace.function), error.failure):
                 raise
             return by(self)
 

@@ -418,11 +418,11 @@ class ProgramCalls:
                 is_better=call.function in failing,
             )
         for name, entry in self._ran(document, found):
-            if (document.path, name) not in sets:
-                run = OutsideSet(
+            known = sets.setdefault((document.path, name), {})
+            if all((name, call.label) in found.failed for call in known.values()):
+                known[RUN] = OutsideSet(
                     "program", run_label(document, entry), "", True, dry_call=DryCall(entry, RUN)
                 )
-                sets[document.path, name] = {RUN: run}
         shown = {name for (_, name), calls in sets.items() if RUN not in calls}
         for chunk, function in document.module.functions:
             if shown & {*_around(function.qualname)} and _is_used_around(chunk, function):

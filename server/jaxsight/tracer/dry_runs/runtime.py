@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import jax
 
 from jaxsight.tracer.compat import traces
-from jaxsight.tracer.dry_runs import captured
+from jaxsight.tracer.dry_runs import captured, datasets
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls
 from jaxsight.tracer.dry_runs.program_errors import program_error
@@ -33,6 +33,7 @@ from jaxsight.tracer.dry_runs.unknown import (
 from jaxsight.tracer.failures import message
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
 from jaxsight.tracer.isolation.refusals import RefusedError
+from jaxsight.tracer.states import haiku
 from jaxsight.wire.observations import ProgramError
 
 logger = logging.getLogger(__name__)
@@ -210,6 +211,9 @@ class DryRuntime:
             if called is not None and is_wrapped and self._note_partial(*called, sys._getframe(1)):
                 self.is_complete = False
                 return UNKNOWN
+        if self.is_active and (load := datasets.loader(function)) is not None:
+            self.is_complete = False
+            return load(*args, **kwargs)
         return function(*args, **kwargs)
 
     def _note_partial(
@@ -232,8 +236,8 @@ class DryRuntime:
         return True
 
     def began(self, name: str) -> None:
-        """Note that a function of the program runs outside of JAX's transformations."""
-        if self.is_active:
+        """Note that a function of the program runs outside of transformations."""
+        if self.is_active and not haiku.is_running():
             self.ran[name] = None
 
     def entered(self, number: int, values: tuple[object, ...]) -> None:

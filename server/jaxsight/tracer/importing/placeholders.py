@@ -104,10 +104,17 @@ def _clause(error: BaseException) -> str:
 class MissingObject:
     """An object of which only its absence is known."""
 
-    __slots__ = ("_absence", "_decorated", "_is_module")
+    __slots__ = ("_absence", "_decorated", "_is_module", "_path")
 
-    def __init__(self, absence: Absence, decorated: object = None, is_module: bool = True) -> None:
+    def __init__(
+        self,
+        absence: Absence,
+        decorated: object = None,
+        is_module: bool = True,
+        path: tuple[str, ...] = (),
+    ) -> None:
         object.__setattr__(self, "_absence", absence)
+        object.__setattr__(self, "_path", path)
         object.__setattr__(self, "_decorated", decorated)
         object.__setattr__(self, "_is_module", is_module)
 
@@ -121,7 +128,7 @@ class MissingObject:
             raise AttributeError(name)
         if name in _OF_ARRAYS and not self._is_module:
             raise self._absence.error()
-        return self._part()
+        return MissingObject(self._absence, is_module=False, path=(*self._path, name))
 
     def _part(self) -> MissingObject:
         return MissingObject(self._absence, is_module=False)
@@ -180,6 +187,13 @@ class _MissingClass(type):
         if name.startswith("_"):
             raise AttributeError(name)
         raise cls._missing.error()
+
+
+def name_of(value: object) -> tuple[str, ...]:
+    """Return the module and the attributes that lead to something missing; empty for others."""
+    if not isinstance(value, MissingObject) or not value._path:
+        return ()
+    return (value._absence.name, *value._path)
 
 
 def stand_in(bindings: Mapping[str, object], reason: str) -> bool:

@@ -1,8 +1,9 @@
-"""Functions that run inside of Haiku's transforms are shown as they run there."""
+"""Functions that run inside of Haiku's transforms or NumPyro's handlers are shown as they run there."""
 
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -168,6 +169,50 @@ PROGRAMS = {
 }
 
 
+NUMPYRO = {
+    "a model": (
+        (
+            "def model(x, y=None):\n    w = numpyro.sample('w', dist.Normal(jnp.zeros(3), 1).to_event(1))\n"
+            "    with numpyro.plate('data', x.shape[0]):\n"
+            "        return numpyro.sample('y', dist.Normal(x @ w, 0.1), obs=y)\n\n\n"
+            "mcmc = MCMC(NUTS(model), num_warmup=2, num_samples=2, progress_bar=False)\n"
+            "mcmc.run(key, jnp.ones((5, 3)), jnp.ones(5))\n"
+        ),
+        "def model",
+        "rng_key: u32[2]",
+    ),
+    "a guide": (
+        (
+            "def guide(x):\n    loc = numpyro.param('loc', jnp.zeros(4))\n"
+            "    return numpyro.sample('z', dist.Normal(loc, 1).to_event(1))\n\n\n"
+            "numpyro.handlers.seed(guide, key)(jnp.ones(2))\n"
+        ),
+        "def guide",
+        "-> f32[4]",
+    ),
+    "written inputs": (
+        (
+            'def model(x):\n    """\n    Example inputs:\n        x: f32[7, 3]\n    """\n'
+            "    return numpyro.sample('y', dist.Normal(x, 0.1))\n"
+        ),
+        "def model",
+        "-> f32[7,3]",
+    ),
+    "a driver": (
+        (
+            "def model(x):\n    return numpyro.sample('y', dist.Normal(x, 0.1))\n\n\n"
+            "def infer(x):\n    mcmc = MCMC(NUTS(model), num_warmup=2, num_samples=2)\n"
+            "    mcmc.run(key, x)\n    return mcmc.get_samples()\n\n\n"
+            'def main():\n    infer(jnp.ones(3))\n\n\nif __name__ == "__main__":\n    main()\n'
+        ),
+        "def model",
+        "-> f32[3]",
+    ),
+}
+PYRO = "import jax\nimport jax.numpy as jnp\nimport numpyro\nimport numpyro.distributions as dist\n"
+PYRO += "from numpyro.infer import MCMC, NUTS\n\nkey = jax.random.PRNGKey(0)\n"
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Session, Path]]:
     root = tmp_path_factory.mktemp("project")
@@ -178,14 +223,19 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
     await session.aclose()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        pytest.param(f"{head}\n\n{program}", place, said, id=name)
+        for head, programs in ((HEAD, PROGRAMS), (PYRO, NUMPYRO))
+        for name, (program, place, said) in programs.items()
+    ],
+)
 async def test_a_function_is_shown_as_it_runs_inside(
-    name: str, session: tuple[Session, Path]
+    text: str, place: str, said: str, session: tuple[Session, Path]
 ) -> None:
     own, root = session
-    program, place, said = PROGRAMS[name]
-    text = f"{HEAD}\n\n{program}"
-    path = str(root / f"program_{list(PROGRAMS).index(name)}.py")
+    path = str(root / f"program_{zlib.crc32(text.encode())}.py")
     own.open(path, text)
     await own.settle_inputs(path, patience=240)
     lines = text.split("\n")
@@ -205,6 +255,41 @@ import jax.numpy as jnp
 
 SIZE = flags.DEFINE_integer("size", 5, "Its size.")
 flags.DEFINE_integer("more", 2, "More of it.")
+NUMPYRO = {
+    "a model": (
+        "def model(x, y=None):\n    w = numpyro.sample('w', dist.Normal(jnp.zeros(3), 1).to_event(1))\n"
+        "    with numpyro.plate('data', x.shape[0]):\n"
+        "        return numpyro.sample('y', dist.Normal(x @ w, 0.1), obs=y)\n\n\n"
+        "mcmc = MCMC(NUTS(model), num_warmup=2, num_samples=2, progress_bar=False)\n"
+        "mcmc.run(key, jnp.ones((5, 3)), jnp.ones(5))\n",
+        "def model",
+        "rng_key: u32[2]",
+    ),
+    "a guide": (
+        "def guide(x):\n    loc = numpyro.param('loc', jnp.zeros(4))\n"
+        "    return numpyro.sample('z', dist.Normal(loc, 1).to_event(1))\n\n\n"
+        "numpyro.handlers.seed(guide, key)(jnp.ones(2))\n",
+        "def guide",
+        "-> f32[4]",
+    ),
+    "written inputs": (
+        'def model(x):\n    """\n    Example inputs:\n        x: f32[7, 3]\n    """\n'
+        "    return numpyro.sample('y', dist.Normal(x, 0.1))\n",
+        "def model",
+        "-> f32[7,3]",
+    ),
+    "a driver": (
+        "def model(x):\n    return numpyro.sample('y', dist.Normal(x, 0.1))\n\n\n"
+        "def infer(x):\n    mcmc = MCMC(NUTS(model), num_warmup=2, num_samples=2)\n"
+        "    mcmc.run(key, x)\n    return mcmc.get_samples()\n\n\n"
+        'def main():\n    infer(jnp.ones(3))\n\n\nif __name__ == "__main__":\n    main()\n',
+        "def model",
+        "-> f32[3]",
+    ),
+}
+PYRO = "import jax\nimport jax.numpy as jnp\nimport numpyro\nimport numpyro.distributions as dist\n"
+PYRO += "from numpyro.infer import MCMC, NUTS\n\nkey = jax.random.PRNGKey(0)\n"
+
 FLAGS = flags.FLAGS
 
 
@@ -221,6 +306,7 @@ async def test_flags_have_their_defaults(session: tuple[Session, Path]) -> None:
     own, root = session
     path = str(root / "flags.py")
     own.open(path, FLAGS)
+    await own.settle_inputs(path, patience=240)
     hover = await own.hover(path, Position(8, 4))
     own.close(path)
     assert hover is not None

@@ -1,0 +1,222 @@
+"""Data sets that everybody knows, as programs load them: their elements without values.
+
+A data set is rarely there when a program is looked at, and its loader often is not installed. The
+elements of some have fixed shapes, which are facts of the data set: the feature tables of
+https://www.tensorflow.org/datasets/catalog and `torchvision.datasets`. What a program does between
+loading and using them is its own code, which runs; anything else is unknown.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.dry_runs.unknown import UNKNOWN, UnknownValueError
+from jaxsight.tracer.importing import placeholders
+
+Tree = Any
+"""Arrays or their types in tuples and dictionaries."""
+
+_ITEMS = 2
+"""Elements that a data set yields: all are alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A data set: pictures of `shape`, a label unless it has none, and the sizes of its splits."""
+
+    shape: tuple[int, int, int]
+    splits: tuple[tuple[str, int], ...]
+    has_label: bool = True
+
+
+_SPLITS = (("train", 60_000), ("test", 10_000))
+_OF_CIFAR = (("train", 50_000), ("test", 10_000))
+_OF_BINARIZED = (("train", 50_000), ("validation", 10_000), ("test", 10_000))
+_BY_NAME = {
+    "mnist": _Known((28, 28, 1), _SPLITS),
+    "fashion_mnist": _Known((28, 28, 1), _SPLITS),
+    "kmnist": _Known((28, 28, 1), _SPLITS),
+    "binarized_mnist": _Known((28, 28, 1), _OF_BINARIZED, has_label=False),
+    "cifar10": _Known((32, 32, 3), _OF_CIFAR),
+    "svhn_cropped": _Known((32, 32, 3), (("train", 73_257), ("test", 26_032), ("extra", 531_131))),
+}
+
+
+def loader(function: object) -> Callable[..., object] | None:
+    """Return what takes the place of a loader of data sets, installed or missing; else `None`."""
+    missing = placeholders.name_of(function)
+    if missing:
+        *modules, name = missing
+    elif isinstance(function, FunctionType):
+        modules, name = str(function.__module__).split("."), function.__name__
+    else:
+        return None
+    if name == "load_data" and "keras" in modules:
+        return functools.partial(_arrays, modules[-1])
+    return _OF_TENSORFLOW.get(name) if modules[0] == "tensorflow_datasets" else None
+
+
+class Dataset:
+    """A data set, or an iterator of one, with elements that are alike."""
+
+    def __init__(self, element: Tree, size: int | None) -> None:
+        self._element, self._size = element, size
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        result = self if name in _KEEPING else UNKNOWN
+        return lambda *args, **kwargs: result
+
+    def batch(self, batch_size: object, drop_remainder: bool = False) -> object:
+        """Return the data set of batches."""
+        if not isinstance(batch_size, int):
+            return UNKNOWN
+        size = self._size // batch_size if self._size is not None else None
+        return Dataset(_batched(self._element, batch_size), size)
+
+    def map(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
+        """Return the data set of results; unknown if the function cannot run here."""
+        try:
+            result = function(*self._item()) if self._is_tuple else function(self._item())
+            return Dataset(jax.eval_shape(lambda: result), self._size)
+        except Exception:  # noqa: BLE001 - user code
+            return UNKNOWN
+
+    def take(self, count: object) -> object:
+        """Return the first elements."""
+        return Dataset(self._element, count if isinstance(count, int) else None)
+
+    @property
+    def _is_tuple(self) -> bool:
+        return type(self._element) is tuple
+
+    def _item(self) -> Tree:
+        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self._element)
+
+    def __iter__(self) -> Iterator[object]:
+        for _ in range(_ITEMS):
+            yield self._item()
+        yield UNKNOWN  # so that a loop counts as left early
+
+    def __next__(self) -> object:
+        return self._item()
+
+    def __len__(self) -> int:
+        if self._size is None:
+            raise UnknownValueError("its length is unknown")
+        return self._size
+
+
+_KEEPING = frozenset(
+    ["as_numpy_iterator", "cache", "prefetch", "repeat", "shuffle", "with_options", "apply_options"]
+)
+"""Methods of `tf.data.Dataset` that leave the elements as they are."""
+
+
+def _batched(element: Tree, count: int) -> Tree:
+    return jax.tree.map(lambda leaf: leaf.update(shape=(count, *leaf.shape)), element)
+
+
+class _Builder:
+    """A builder of TensorFlow Datasets."""
+
+    info = UNKNOWN
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def download_and_prepare(self, *args: object, **kwargs: object) -> None:
+        """Download nothing."""
+
+    def as_dataset(
+        self,
+        split: object = None,
+        *,
+        batch_size: object = None,
+        as_supervised: bool = False,
+        **_: object,
+    ) -> object:
+        """Return a split, as `load` does."""
+        return _load(self._name, split, batch_size=batch_size, as_supervised=as_supervised)
+
+    as_data_source = as_dataset
+
+
+def _load(
+    name: object,
+    split: object = None,
+    *args: object,
+    batch_size: object = None,
+    as_supervised: bool = False,
+    with_info: bool = False,
+    **kwargs: object,
+) -> object:
+    """Return what `tfds.load` does for a data set of a known name."""
+    known = _of(name)
+    if known is None:
+        return UNKNOWN
+    sizes = dict(known.splits)
+
+    def of(part: object) -> object:
+        if not isinstance(part, str) or part.partition("[")[0] not in sizes:
+            return UNKNOWN
+        size = sizes.get(part)  # unknown of a part, such as `train[:80%]`
+        image = avals.struct(known.shape, jnp.uint8)
+        fields = {"image": image}
+        if known.has_label:
+            fields["label"] = avals.struct((), jnp.int32)  # int64, that JAX truncates
+        element = tuple(fields.values()) if as_supervised else fields
+        if batch_size is None:
+            return Dataset(element, size)
+        if batch_size == -1:
+            return Dataset(_batched(element, size), None)._item() if size else UNKNOWN
+        return Dataset(element, size).batch(batch_size)
+
+    match split:
+        case None:
+            result: object = {part: of(part) for part in sizes}
+        case list() | tuple():
+            result = type(split)(map(of, split))
+        case _:
+            result = of(split)
+    return (result, UNKNOWN) if with_info else result
+
+
+def _of(name: object) -> _Known | None:
+    first = name.partition(":")[0].partition("/")[0] if isinstance(name, str) else ""
+    return _BY_NAME.get(first)
+
+
+def _arrays(name: str, *args: object, **kwargs: object) -> object:
+    """Return Keras' `load_data` of a data set: pictures without their only channel, and labels."""
+    known = _BY_NAME.get(name)
+    if known is None:
+        return UNKNOWN
+    shape = known.shape[:2] if known.shape[2] == 1 else known.shape
+    label = (1,) if name.startswith("cifar") else ()
+    return tuple(
+        (jnp.zeros((size, *shape), jnp.uint8), jnp.zeros((size, *label), jnp.uint8))
+        for _, size in known.splits
+    )
+
+
+def _as_numpy(data: object) -> object:
+    return data if isinstance(data, Dataset | jax.Array | dict | tuple) else UNKNOWN
+
+
+_OF_TENSORFLOW: dict[str, Callable[..., object]] = {
+    "load": _load,
+    "builder": lambda name, **_: _Builder(name) if _of(name) is not None else UNKNOWN,
+    "data_source": _load,
+    "as_numpy": _as_numpy,
+}
+"""Functions of TensorFlow Datasets."""
