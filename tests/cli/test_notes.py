@@ -142,3 +142,35 @@ def test_check_compares_with_the_imported_module_on_request(project: Path) -> No
     assert "verified 1 function in 1 file\n" in done.stdout
     done = jaxsight("check", "--verify-import", "--verify-timeout", "0.1", cwd=project)
     assert "information[JX913]: importing the module took longer than 0.1 s" in done.stdout
+
+
+RAISING = """\
+import jax.numpy as jnp
+from helping import product
+print(product(jnp.ones((2, 3)), jnp.ones((2, 3))))
+"""
+HELPER = """\
+import jax.numpy as jnp
+
+
+def product(x, y):
+    '''Half of a product.
+
+    Its error is on the line of `train()` in the other file.
+    '''
+    half = x / 2
+
+    return half @ y
+"""
+
+
+@pytest.mark.slow
+def test_an_error_that_another_file_raises_does_not_hide_a_note(project: Path) -> None:
+    text = RAISING + MODEL
+    line = text.splitlines().index("train()  # jaxsight: never")
+    assert HELPER.splitlines().index("    return half @ y") == line
+    (project / "helping.py").write_text(HELPER)
+    (project / "raising.py").write_text(text)
+    done = terminal.jaxsight("check", "raising.py", cwd=project)
+    assert "error[JX330]" in done.stdout
+    assert f"note: raising.py:{line + 1}: {REASON}" in done.stdout

@@ -180,7 +180,7 @@ async def _checked(
         incomplete=tuple(
             IncompleteFunction(path, replace(function, caveats=caveats), cells)
             for function in answers
-            if (caveats := _untold(function.caveats, findings))
+            if (caveats := _untold(path, function.caveats, findings))
         ),
         refused=tuple(RefusedFunction(path, function, cells) for function in not_compiled),
         examined=(ExaminedFile(path, tuple(functions), cells),) if functions else (),
@@ -200,13 +200,14 @@ async def _settle(run: CommandRun, path: str, options: CheckOptions) -> bool:
     return not budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))
 
 
-def _untold(caveats: Sequence[SliceCaveat], findings: Sequence[Finding]) -> tuple[SliceCaveat, ...]:
-    """Return the caveats of statements whose error is not a finding."""
+def _untold(
+    path: str, caveats: Sequence[SliceCaveat], findings: Sequence[Finding]
+) -> tuple[SliceCaveat, ...]:
+    """Return the caveats of a file's statements whose error is not a finding."""
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     told = {
-        line
-        for finding in findings
-        if finding.severity is Severity.ERROR
-        for line in (finding.range.start.line, *(p.range.start.line for p in finding.related))
+        *(finding.range.start.line for finding in errors),
+        *(p.range.start.line for each in errors for p in each.related if p.path == path),
     }
     return tuple(caveat for caveat in caveats if caveat.range.start.line not in told)
 
