@@ -255,41 +255,6 @@ import jax.numpy as jnp
 
 SIZE = flags.DEFINE_integer("size", 5, "Its size.")
 flags.DEFINE_integer("more", 2, "More of it.")
-NUMPYRO = {
-    "a model": (
-        "def model(x, y=None):\n    w = numpyro.sample('w', dist.Normal(jnp.zeros(3), 1).to_event(1))\n"
-        "    with numpyro.plate('data', x.shape[0]):\n"
-        "        return numpyro.sample('y', dist.Normal(x @ w, 0.1), obs=y)\n\n\n"
-        "mcmc = MCMC(NUTS(model), num_warmup=2, num_samples=2, progress_bar=False)\n"
-        "mcmc.run(key, jnp.ones((5, 3)), jnp.ones(5))\n",
-        "def model",
-        "rng_key: u32[2]",
-    ),
-    "a guide": (
-        "def guide(x):\n    loc = numpyro.param('loc', jnp.zeros(4))\n"
-        "    return numpyro.sample('z', dist.Normal(loc, 1).to_event(1))\n\n\n"
-        "numpyro.handlers.seed(guide, key)(jnp.ones(2))\n",
-        "def guide",
-        "-> f32[4]",
-    ),
-    "written inputs": (
-        'def model(x):\n    """\n    Example inputs:\n        x: f32[7, 3]\n    """\n'
-        "    return numpyro.sample('y', dist.Normal(x, 0.1))\n",
-        "def model",
-        "-> f32[7,3]",
-    ),
-    "a driver": (
-        "def model(x):\n    return numpyro.sample('y', dist.Normal(x, 0.1))\n\n\n"
-        "def infer(x):\n    mcmc = MCMC(NUTS(model), num_warmup=2, num_samples=2)\n"
-        "    mcmc.run(key, x)\n    return mcmc.get_samples()\n\n\n"
-        'def main():\n    infer(jnp.ones(3))\n\n\nif __name__ == "__main__":\n    main()\n',
-        "def model",
-        "-> f32[3]",
-    ),
-}
-PYRO = "import jax\nimport jax.numpy as jnp\nimport numpyro\nimport numpyro.distributions as dist\n"
-PYRO += "from numpyro.infer import MCMC, NUTS\n\nkey = jax.random.PRNGKey(0)\n"
-
 FLAGS = flags.FLAGS
 
 

@@ -32,6 +32,8 @@ EDITS = 125
 SEEDS = [0] if os.environ.get(VARIABLE) == "sentinels" else [*range(4)]
 """The gate holds one of them, as each compares 41 texts."""
 COMPARED_EVERY = 3
+REST = 120.0
+"""Seconds in which a session comes to rest on any machine."""
 ANEW_EVERY = 100
 """After so many edits even the other session starts its processes anew."""
 
@@ -274,12 +276,15 @@ async def test_what_is_shown_does_not_depend_on_what_was_edited_before(
         fresh = str(root / f"fresh_{number}.py")
         other.open(fresh, typist.text)
         expected = await shown(other, fresh, typist.text)
-        other.close(fresh)
         actual = await shown(lasting, path, typist.text)
         if differences(actual, expected):
-            # Programs may have run, and answers been replaced, while a busy machine was asked.
-            await lasting.settle_inputs(path)
+            # Programs may have run, and answers been replaced, while a busy machine was asked:
+            # neither session is at rest.
+            for session, file in ((other, fresh), (lasting, path)):
+                await session.settle_inputs(file, patience=REST)
+            expected = await shown(other, fresh, typist.text)
             actual = await shown(lasting, path, typist.text)
+        other.close(fresh)
         where = f"seed {seed}, edit {number}, after {history}:\n{typist.text}"
         assert differences(actual, expected) == {}, where
         history.clear()

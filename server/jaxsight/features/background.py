@@ -173,6 +173,7 @@ class Background:
         changed = await self._settle(document)
         if not changed and dry_runs.are_shown(document):
             changed = await self._trace_all(document)
+        await self._engine.traces.program(document, wait=True)
         if outdated:  # calls were shown as stale until the last program had run
             self._engine.waiting.refresh(path)
         if changed:

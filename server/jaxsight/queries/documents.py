@@ -57,6 +57,11 @@ class Subject:
         return self.examples.source == "proposed"
 
     @property
+    def is_program(self) -> bool:
+        """Whether it is no function but the file's own program: its top-level statements."""
+        return not self.function.qualname
+
+    @property
     def is_called(self) -> bool:
         """Whether its example inputs are those of calls that may change with another text."""
         return self.examples.source in ("caller", "program")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements
     from jaxsight.tracer.dry_runs.programs import DryRunResult, DryRuns
 
+_DEFINES = re.compile(r"\s*(?:async\s+def|def|class)\b|\s*@")
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
@@ -134,9 +136,13 @@ class ExecutedModule:
         }
 
     def observed_dry(self, wanted: DryCall) -> Observed:
-        """Return what was observed of the function, and of those in it, in a dry run."""
+        """Return what was observed of the function, and of those in it, in a dry run.
+
+        Without a function, it is that of statements which define none.
+        """
         observed = self.dry_run(wanted.entry, self.trace.patience * 2).observed
-        own = {chunk.id for chunk in self.trace.chunks if self.trace.function in chunk.binds}
+        name, chunks = self.trace.function, self.trace.chunks
+        own = {c.id for c in chunks if (name in c.binds if name else not _DEFINES.match(c.text))}
         inside = tuple(each for each in observed.observations if each.span.chunk in own)
         return replace(observed, observations=inside)
 

@@ -17,6 +17,7 @@ from jaxsight.source.statements import tree_of
 from jaxsight.text.names import read_in, with_defaults
 
 _CONFIGURES = ("jax.config", "config", "logging", "warnings", "sys.path", "os.environ")
+_OF_JAX = ("jax.", "jnp.", "lax.")
 _MAINS = frozenset({"main", "run", "cli", "run_main", "_main"})
 _GIVEN = frozenset({"self", "argv", "args", "_", "_argv", "unused_argv", "cfg", "config", "flags"})
 """Parameters of `main` that whoever starts a program passes."""
@@ -88,7 +89,8 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
         ):
             others.append(name)
     return Entries(
-        any(_acts(statement, own | wanted) for statement in body) or (is_own and not own),
+        any(_acts(s, own | wanted) or (is_own and _computes(s)) for s in body)
+        or (is_own and not own),
         any(isinstance(s, ast.If) and is_main_guard(s.test) for s in body),
         tuple(mains),
         (*_varied(tests), *_varied(of_lists)),
@@ -153,6 +155,13 @@ def _acts(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:
         case ast.Assign() | ast.AnnAssign():
             return _calls(statement, wanted)
     return False
+
+
+def _computes(statement: ast.stmt) -> bool:
+    """Return whether a statement assigns what a function of JAX returns, which is shown then."""
+    calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
+    is_assigned = isinstance(statement, ast.Assign | ast.AnnAssign | ast.If | ast.Try)
+    return is_assigned and any(dotted_name(call.func).startswith(_OF_JAX) for call in calls)
 
 
 def _calls(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:

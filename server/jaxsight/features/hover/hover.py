@@ -156,7 +156,9 @@ async def _first_hover(
             if hover is not None and not hover.stale:
                 return hover
             stale = stale or hover
-    return stale
+    program = await engine.traces.program(document)
+    own = hover_of(program) if program is not None else None
+    return own if own is not None and not own.stale else stale or own
 
 
 async def _views(engine: Engine, document: Document, subject: Subject) -> list[View] | Waits:

@@ -128,7 +128,7 @@ def expression_hover(
         inputs = " with assumed inputs"
     if calls := called.words(view):
         inputs = f" {calls}"
-    notes.append(f"in {span(subject.name)}{inputs}")
+    notes.append(f"in {span(subject.name)}{inputs}" if subject.name else inputs.strip())
     notes += caveats.marks(view.caveats)
     lines.append(" · ".join(notes))
     if layouts:

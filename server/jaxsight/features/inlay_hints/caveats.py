@@ -20,7 +20,8 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the mark of each function whose kernels are not shown after its signature."""
     programs, has_kernels = shown.engine.programs, shown.wanted.kernels
     newest: dict[str, View] = {}
-    for view in called.without_repeats(shown.views):
+    functions = [view for view in shown.views if not view.subject.is_program]
+    for view in called.without_repeats(functions):
         newest.setdefault(view.subject.id, view)
     counted = {
         view.subject.id

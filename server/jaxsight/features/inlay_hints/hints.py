@@ -69,6 +69,8 @@ async def hints(
     last_traced = [engine.traces.last_traced(view) for view in views]
     views += [view for view in last_traced if view is not None]
     views.sort(key=lambda view: bool(view.assumed))  # others describe helpers better
+    program = await engine.traces.program(document, wait=wait)
+    views += [program] if program is not None else []
     shown = ShownDocument(engine, document, views, settings, range)
     return sorted(
         (hint for kind in kinds for hint in kind.hints(shown) if shown.holds(hint.range)),

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from jaxsight.examples.jax_use import JaxUse, may_be_traced
-from jaxsight.examples.programs.entries import entries_in
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.files.texts import Version
 from jaxsight.projects.project import Project
@@ -26,6 +25,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.dry_runs.labels import label, run_label
+from jaxsight.queries.dry_runs.own_program import acts, program_of
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.dry_runs.program_errors import LocatedError, located, unreached
 from jaxsight.queries.dry_runs.project_files import ProgramFiles
@@ -187,6 +187,11 @@ class ProgramCalls:
             for error in located(document.path, reply, found.module, document.module)
         ]
 
+    def program(self, document: Document) -> Subject | None:
+        """Return the file's own program, once it has been run dry."""
+        found = self._found.get(document.path)
+        return program_of(document, found.replies) if found is not None else None
+
     def unreached(self, document: Document) -> frozenset[str]:
         """Return the names in statements that the file's own program does not run to their end."""
         return unreached(self.errors(document), document.module)
@@ -252,10 +257,10 @@ class ProgramCalls:
         path, module = document.path, document.module
         project = self._projects.of(path)
         lacking = self._lacking(document)
-        acts = await self._aside.judge(module, functools.partial(_acts, module))
-        if (any(lacking.values()) or acts) and project.held_back:
+        is_program = await self._aside.judge(module, functools.partial(acts, module))
+        if (any(lacking.values()) or is_program) and project.held_back:
             project.ask_consent()
-        is_wanted = (lacking or acts) and project.settings.examples_from_programs
+        is_wanted = (lacking or is_program) and project.settings.examples_from_programs
         if not is_wanted or project.held_back:
             self._found.pop(path, None)
             return self._publish(path, {})
@@ -372,8 +377,9 @@ class ProgramCalls:
         """
         complete = {call.function for call, _ in found.calls if not call.unknown}
         for (_, function), calls in sets.items():
-            can_fail = all((function, call.label) in found.failed for call in calls)
-            if can_fail and len(calls) < _SETS:
+            known = [call for call in calls if call.dry_call is None or not call.dry_call.is_run]
+            can_fail = all((function, call.label) in found.failed for call in known)
+            if can_fail and len(known) < _SETS:
                 complete.discard(function)
         return all(name in complete for name, is_wanted in lacking.items() if is_wanted)
 
@@ -455,11 +461,6 @@ class ProgramCalls:
 def _functions(module: Module) -> Iterator[tuple[tuple[ModuleChunk, Function], str]]:
     """Yield the functions of a module with their ids."""
     return zip(module.functions, module.ids, strict=True)
-
-
-def _acts(module: Module) -> bool:
-    """Return whether a module's statements do something with JAX."""
-    return JaxUse.of(module).uses is not None and entries_in(module.text).acts
 
 
 def _has_loop(chunk: ModuleChunk, function: Function) -> bool:

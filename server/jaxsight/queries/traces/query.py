@@ -87,8 +87,7 @@ def ask(
     mesh_names = _mesh_names(module) if chosen.needs_mesh else ()
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions, *mesh_names]
     whole = document.looked_into or chosen.dry_call is not None
-    in_cells = document.path.endswith(".ipynb")
-    needed = slice_for(module, names, subject.chunk, keep_all=whole, in_cells=in_cells)
+    needed = _needed(document, subject, module, names, whole=whole)
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
         return Unasked("it depends on code that is too large to be analyzed")
     if needed.broken:
@@ -117,6 +116,16 @@ def ask(
     )
     key = _key(environment, needed, trace, module)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
+
+
+def _needed(
+    document: Document, subject: Subject, module: Module, names: list[str], *, whole: bool
+) -> Slice:
+    """Return the slice of a subject: all of the module if it is the program, as `run_of` has it."""
+    if subject.is_program:
+        return slice_for(module, (), keep_all=True)
+    in_cells = document.path.endswith(".ipynb")
+    return slice_for(module, names, subject.chunk, keep_all=whole, in_cells=in_cells)
 
 
 def _untraceable(subject: Subject, chosen: ExampleSet) -> str:

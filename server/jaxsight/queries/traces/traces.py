@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import time
@@ -265,6 +266,26 @@ class DocumentTraces:
             if answer is not None:
                 views.append(await self.placed(self.located(answer, module, current, subject)))
         return views
+
+    async def program(self, document: Document, *, wait: bool = False) -> View | None:
+        """Return what the top level of a document computes, as far as it is known.
+
+        Args:
+            document: an open document.
+            wait: whether to ask for it, unless its text has not been run yet.
+        """
+        module, subject = document.module, self._dry_runs.program(document)
+        question = await self.question(document, subject) if subject is not None else None
+        if subject is None or not isinstance(question, Question):
+            return None
+        answer = self.cache.known(question)
+        if answer is None and wait and self._dry_runs.is_current(document):
+            with contextlib.suppress(Superseded):
+                answer = await self.answer(question, Priority.BACKGROUND)
+        answer = answer or self.latest(document, subject)
+        if answer is None:
+            return None
+        return await self.placed(self.located(answer, module, question, subject))
 
     def _outdated_calls(
         self, document: Document, questions: Sequence[tuple[Subject, Question | Unasked]]
