@@ -249,6 +249,27 @@ async def test_a_function_is_shown_as_it_runs_inside(
     assert findings == []
 
 
+WITHOUT_KEY = (
+    'import numpyro\n\n\ndef f(x):\n    """\n    Example inputs:\n        x: f32[3]\n    """\n'
+)
+WITHOUT_KEY += "    return x + jax.random.normal({}, (3,))\n"
+
+
+async def test_a_key_is_an_input_only_while_it_is_needed(session: tuple[Session, Path]) -> None:
+    own, root = session
+    path = str(root / "key.py")
+    shown = []
+    for key in ("numpyro.prng_key()", "jax.random.key(0)"):
+        text = f"import jax\n{WITHOUT_KEY.format(key)}"
+        own.change(path, text) if shown else own.open(path, text)
+        await own.settle_inputs(path, patience=240)
+        hover = await own.hover(path, Position(text.split("\n").index("def f(x):"), 4))
+        assert hover is not None
+        shown.append("rng_key" in hover.markdown)
+    own.close(path)
+    assert shown == [True, False]
+
+
 FLAGS = '''\
 from absl import flags
 import jax.numpy as jnp

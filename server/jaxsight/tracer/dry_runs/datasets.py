@@ -2,8 +2,8 @@
 
 A data set is rarely there when a program is looked at, and its loader often is not installed. The
 elements of some have fixed shapes, which are facts of the data set: the feature tables of
-https://www.tensorflow.org/datasets/catalog and `torchvision.datasets`. What a program does between
-loading and using them is its own code, which runs; anything else is unknown.
+https://www.tensorflow.org/datasets/catalog. What a program does between loading and using them is
+its own code, which runs; anything else is unknown.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class Dataset:
         """Return the data set of batches."""
         if not isinstance(batch_size, int):
             return UNKNOWN
-        size = self._size // batch_size if self._size is not None else None
+        rest = 0 if drop_remainder else batch_size - 1
+        size = (self._size + rest) // batch_size if self._size is not None else None
         return Dataset(_batched(self._element, batch_size), size)
 
     def map(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
@@ -92,8 +93,12 @@ class Dataset:
             return UNKNOWN
 
     def take(self, count: object) -> object:
-        """Return the first elements."""
-        return Dataset(self._element, count if isinstance(count, int) else None)
+        """Return the first elements, of which there may be fewer."""
+        return Dataset(self._element, None)
+
+    def repeat(self, count: object = None) -> object:
+        """Return the elements several times, or for ever."""
+        return Dataset(self._element, None)
 
     @property
     def _is_tuple(self) -> bool:
@@ -117,7 +122,7 @@ class Dataset:
 
 
 _KEEPING = frozenset(
-    ["as_numpy_iterator", "cache", "prefetch", "repeat", "shuffle", "with_options", "apply_options"]
+    ["as_numpy_iterator", "cache", "prefetch", "shuffle", "with_options", "apply_options"]
 )
 """Methods of `tf.data.Dataset` that leave the elements as they are."""
 

@@ -13,6 +13,7 @@ from pathlib import PurePath
 
 import jax
 
+from jaxsight.tracer.states.linen import shapes
 from jaxsight.wire.observations import Failure
 
 _WITHOUT_KEY = "unexpected PRNG key type <class 'NoneType'>"
@@ -31,12 +32,21 @@ def is_outside(failure: Failure) -> bool:
 def applied(
     function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> tuple[dict[str, object], Callable[..., object]]:
-    """Return the key that a model takes by name, and the model inside of `seed`."""
+    """Return the key that a model takes by name, and the model inside of `seed`.
+
+    There is none if the model runs without, as it may once it was edited.
+    """
     seed = sys.modules["numpyro.handlers"].seed
+    key = jax.eval_shape(lambda: jax.random.PRNGKey(0))
 
     def run(
         given: dict[str, object], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> object:
-        return seed(function, given["rng_key"])(*args, **kwargs)
+        call = seed(function, given["rng_key"]) if given else function
+        return call(*args, **kwargs)
 
-    return {"rng_key": jax.eval_shape(lambda: jax.random.PRNGKey(0))}, run
+    try:
+        shapes(run, {}, args, kwargs)
+    except Exception:  # noqa: BLE001 - user code, or it needs the key
+        return {"rng_key": key}, run
+    return {}, run
