@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from jaxsight.session import Session
@@ -21,4 +22,15 @@ async def session() -> AsyncIterator[Session]:
     session = session_without_spare()
     session.configure([str(ROOT)], {**QUIET, "python": sys.executable})
     yield session
+    await session.aclose()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def project(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Session, Path]]:
+    """A session on an empty folder, and the folder; statements may take a minute."""
+    root = tmp_path_factory.mktemp("project")
+    session = session_without_spare()
+    settings = {**QUIET, "python": sys.executable, "timeouts": {"statement": 60}}
+    session.configure([str(root)], settings)
+    yield session, root
     await session.aclose()

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from jaxsight.session import Session
 from jaxsight.source.text import Position
-from tests.quiet import QUIET
-from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -107,16 +102,6 @@ UNKNOWN = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Session, Path]]:
-    root = tmp_path_factory.mktemp("project")
-    session = session_without_spare()
-    settings = {**QUIET, "python": sys.executable, "timeouts": {"statement": 60}}
-    session.configure([str(root)], settings)
-    yield session, root
-    await session.aclose()
-
-
 async def shown(session: Session, path: str, program: str) -> str:
     text = f"{HEAD}{program}\n"
     session.open(path, text)
@@ -131,15 +116,15 @@ async def shown(session: Session, path: str, program: str) -> str:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 async def test_elements_have_the_shapes_of_the_data_set(
-    name: str, session: tuple[Session, Path]
+    name: str, project: tuple[Session, Path]
 ) -> None:
-    own, root = session
+    own, root = project
     program, said = PROGRAMS[name]
     assert said in await shown(own, str(root / f"known_{len(program)}.py"), program)
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-async def test_what_is_not_known_stays_unknown(name: str, session: tuple[Session, Path]) -> None:
-    own, root = session
+async def test_what_is_not_known_stays_unknown(name: str, project: tuple[Session, Path]) -> None:
+    own, root = project
     markdown = await shown(own, str(root / f"unknown_{len(name)}.py"), UNKNOWN[name])
     assert "x: " not in markdown

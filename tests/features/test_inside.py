@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from jaxsight.session import Session
 from jaxsight.source.text import Position
-from tests.quiet import QUIET
-from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -213,16 +208,6 @@ PYRO = "import jax\nimport jax.numpy as jnp\nimport numpyro\nimport numpyro.dist
 PYRO += "from numpyro.infer import MCMC, NUTS\n\nkey = jax.random.PRNGKey(0)\n"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Session, Path]]:
-    root = tmp_path_factory.mktemp("project")
-    session = session_without_spare()
-    settings = {**QUIET, "python": sys.executable, "timeouts": {"statement": 60}}
-    session.configure([str(root)], settings)
-    yield session, root
-    await session.aclose()
-
-
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
@@ -232,9 +217,9 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
     ],
 )
 async def test_a_function_is_shown_as_it_runs_inside(
-    text: str, place: str, said: str, session: tuple[Session, Path]
+    text: str, place: str, said: str, project: tuple[Session, Path]
 ) -> None:
-    own, root = session
+    own, root = project
     path = str(root / f"program_{zlib.crc32(text.encode())}.py")
     own.open(path, text)
     await own.settle_inputs(path, patience=240)
@@ -255,8 +240,8 @@ WITHOUT_KEY = (
 WITHOUT_KEY += "    return x + jax.random.normal({}, (3,))\n"
 
 
-async def test_a_key_is_an_input_only_while_it_is_needed(session: tuple[Session, Path]) -> None:
-    own, root = session
+async def test_a_key_is_an_input_only_while_it_is_needed(project: tuple[Session, Path]) -> None:
+    own, root = project
     path = str(root / "key.py")
     shown = []
     for key in ("numpyro.prng_key()", "jax.random.key(0)"):
@@ -288,8 +273,8 @@ def f(x):
 '''
 
 
-async def test_flags_have_their_defaults(session: tuple[Session, Path]) -> None:
-    own, root = session
+async def test_flags_have_their_defaults(project: tuple[Session, Path]) -> None:
+    own, root = project
     path = str(root / "flags.py")
     own.open(path, FLAGS)
     await own.settle_inputs(path, patience=240)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from jaxsight.rules.finding import Severity
 from jaxsight.session import Session
-from tests.quiet import QUIET
-from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -134,16 +129,6 @@ QUIET_PROGRAMS = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Session, Path]]:
-    root = tmp_path_factory.mktemp("project")
-    session = session_without_spare()
-    settings = {**QUIET, "python": sys.executable, "timeouts": {"statement": 60}}
-    session.configure([str(root)], settings)
-    yield session, root
-    await session.aclose()
-
-
 async def found(session: Session, path: Path, text: str) -> list[tuple[int, str, Severity]]:
     """Return the lines, the codes and the severities of the findings about errors."""
     session.open(str(path), text)
@@ -155,9 +140,9 @@ async def found(session: Session, path: Path, text: str) -> list[tuple[int, str,
 
 @pytest.mark.parametrize("name", RAISED)
 async def test_an_error_of_the_program_is_a_finding_where_it_is_raised(
-    name: str, session: tuple[Session, Path]
+    name: str, project: tuple[Session, Path]
 ) -> None:
-    own, root = session
+    own, root = project
     program, code = RAISED[name]
     text = f"{HEAD}{program}\n"
     (line,) = (n for n, content in enumerate(text.split("\n")) if "HERE" in content)
@@ -167,9 +152,9 @@ async def test_an_error_of_the_program_is_a_finding_where_it_is_raised(
 
 @pytest.mark.parametrize("name", QUIET_PROGRAMS)
 async def test_what_plain_python_does_not_raise_is_no_error(
-    name: str, session: tuple[Session, Path]
+    name: str, project: tuple[Session, Path]
 ) -> None:
-    own, root = session
+    own, root = project
     path = root / f"quiet_{list(QUIET_PROGRAMS).index(name)}.py"
     actual = await found(own, path, f"{HEAD}{QUIET_PROGRAMS[name]}\n")
     assert [each for each in actual if each[2] is Severity.ERROR] == []

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from jaxsight.session import Session
 from jaxsight.source.text import Position
-from tests.quiet import QUIET
-from tests.sessions import session_without_spare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -32,19 +27,18 @@ PROGRAMS = {
     "NumPy": ("n = jnp.asarray(np.arange(6))", "i32[6]"),
     "an attribute": ("a = jnp.ones((3, 4)).T", "f32[4,3]"),
     "an annotation": ("b: jax.Array = jnp.ones(11)", "f32[11]"),
+    "a loop that compiles": (
+        "@jax.jit\ndef g(q):\n    return q * 2\n\n\nr = jnp.ones(5)\nfor i in range(9):\n    r = g(r)",
+        "f32[5]",
+    ),
+    "the guard": ('if __name__ == "__main__":\n    g = jnp.ones((6, 2))', "f32[6,2]"),
+    "a loop in the guard": (
+        'if __name__ == "__main__":\n    h = jnp.ones(3)\n    for i in range(9):\n        h = h * i',
+        "f32[3]",
+    ),
     "data that is not there": ("c = jnp.asarray(np.load('not_there.npy'))", ""),
 }
 FUNCTION = "\n\ndef f(x):\n    return jnp.sin(x)\n"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Session, Path]]:
-    root = tmp_path_factory.mktemp("project")
-    session = session_without_spare()
-    settings = {**QUIET, "python": sys.executable, "timeouts": {"statement": 60}}
-    session.configure([str(root)], settings)
-    yield session, root
-    await session.aclose()
 
 
 async def labels(session: Session, path: str) -> dict[int, str]:
@@ -56,9 +50,9 @@ async def labels(session: Session, path: str) -> dict[int, str]:
 @pytest.mark.parametrize("more", ["", FUNCTION], ids=["alone", "beside a function"])
 @pytest.mark.parametrize("name", PROGRAMS)
 async def test_a_statement_shows_what_it_computes(
-    name: str, more: str, session: tuple[Session, Path]
+    name: str, more: str, project: tuple[Session, Path]
 ) -> None:
-    own, root = session
+    own, root = project
     statement, said = PROGRAMS[name]
     path = str(root / f"top_{list(PROGRAMS).index(name)}{bool(more)}.py")
     text = f"{HEAD}{statement}\n{more}"
@@ -73,8 +67,8 @@ async def test_a_statement_shows_what_it_computes(
     own.close(path)
 
 
-async def test_an_edit_is_followed(session: tuple[Session, Path]) -> None:
-    own, root = session
+async def test_an_edit_is_followed(project: tuple[Session, Path]) -> None:
+    own, root = project
     path = str(root / "edited.py")
     text = f"{HEAD}x = jnp.ones((3, 4))\ny = x.T\n"
     own.open(path, text)
@@ -91,8 +85,8 @@ async def test_an_edit_is_followed(session: tuple[Session, Path]) -> None:
     own.close(path)
 
 
-async def test_cells_show_what_they_compute(session: tuple[Session, Path]) -> None:
-    own, root = session
+async def test_cells_show_what_they_compute(project: tuple[Session, Path]) -> None:
+    own, root = project
     path = root / "cells.ipynb"
     sources = [HEAD, "x = jnp.ones((3, 4))", "y = x @ x.T"]
     cells = [{"cell_type": "code", "source": source, "metadata": {}} for source in sources]

@@ -175,7 +175,9 @@ class _Sources:
             return None
         names = tuple(argument.name for argument in made.arguments)
         if call.origin == "proposed":
-            assumed = names or ("",)
+            assumed = (*(names or ("",)), *call.assumed)
+        elif call.sizes:
+            assumed = call.assumed
         else:
             assumed = tuple(name for name in names if name in call.assumed)
         return replace(

@@ -39,6 +39,8 @@ class OutsideSet:
     """The call in a dry run that has the arguments which `text` does not have."""
     is_better: bool = False
     """Whether calls of other origins cannot be traced."""
+    sizes: tuple[tuple[str, str], ...] = ()
+    """The names of sizes that only missing data would tell, and the code that they are from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,13 +60,15 @@ def target_rows(
                 estimated = total(graph, result.target)
                 sign = "≥" if estimated is not None and estimated.is_lower_bound else "≈"
                 time = f"{sign} {units.time(estimated.seconds)}" if estimated else "–"
+                traffic, memory = _traffic(graph), f"{temporary_memory(compiled)}{scope}"
+                if view.has_unknown_sizes:  # its numbers only stand for them
+                    traffic, memory, time = ("–", "–"), "–", "–"
                 if times:
                     took = times.get(result.target.name)
                     time += f" | {escaped(took.figure) if took is not None else '–'}"
                 rows.append(
                     f"| {escaped(_name(compiled, result.target))} | {kernel_figure(graph)} | "
-                    f"{launch_figure(graph)} | {' | '.join(_traffic(graph))} | "
-                    f"{temporary_memory(compiled)}{scope} | "
+                    f"{launch_figure(graph)} | {' | '.join(traffic)} | {memory} | "
                     f"{time} | {how(compiled)}{f', {long}' if long else ''} |"
                 )
             case Trouble() as trouble:
@@ -82,7 +84,7 @@ def target_rows(
     for kernels in known[:1]:  # how the first one was made, and of what
         parts += map(prose, compile_time.notable_lines(kernels))
         by_module = [*map(escaped, modules.summary(kernels, view.subject.name, _MODULES))]
-        if by_module:
+        if by_module and not view.has_unknown_sizes:
             title = f"**{escaped(kernels.target.name)}** by module:"
             parts.append(_listed(title, by_module))
     for kernels in known:

@@ -10,6 +10,7 @@ from jaxsight.queries.sizes.explorer import inputs_of
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
+from jaxsight.source.slicing.caveat import quoted_line
 from jaxsight.text.inert import clause
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.inputs import ValueSpec
@@ -22,8 +23,8 @@ _LONGEST = 120  # characters of a sentence in a tooltip, a choice: about two of 
 
 
 def mark(view: View) -> str:
-    """Return the mark of a hint; empty if no input is assumed."""
-    return MARK if view.assumed else ""
+    """Return the mark of a hint; empty if no type is assumed: an unknown size has its own."""
+    return MARK if view.is_proposed else ""
 
 
 def notice(view: View) -> str:
@@ -33,6 +34,11 @@ def notice(view: View) -> str:
 
 def words(question: Question, names: SizeNames | None = None) -> str:
     """Return `assumed inputs: x: f32[B, D], n: N`, with names for sizes."""
+    outside = question.set.outside
+    sizes = outside.sizes if outside is not None else ()
+    unknown = ", ".join(f"{name} of {quoted_line(line)}" for name, line in sizes)
+    if outside is not None and outside.origin != "proposed" and unknown:
+        return clause(f"{question.set.name}; not known: {unknown}", _LONGEST)
     inputs = _inputs(question, names)
     others = f"; others {inputs.set.name}" if inputs.set.dry_call is not None else ""
     listed = ", ".join(_examples(inputs)) or "none"

@@ -211,7 +211,7 @@ class ProgramCalls:
             if call.unknown:
                 named = label(document, call, dry_call.entry)
                 partial = PartialCall(
-                    function, dry_call, named, call.inputs, call.unknown, found.fed
+                    function, dry_call, named, call.inputs, call.unknown, found.fed, call.sizes
                 )
                 calls.setdefault((call.inputs, call.unknown), partial)
         return tuple(calls.values())[:_SETS]
@@ -422,6 +422,8 @@ class ProgramCalls:
                 keeps_numbers=True,
                 dry_call=None if is_written else dry_call,
                 is_better=call.function in failing,
+                assumed=call.sized,
+                sizes=call.sizes,
             )
         for name, entry in self._ran(document, found):
             known = sets.setdefault((document.path, name), {})

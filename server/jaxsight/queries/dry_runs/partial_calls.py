@@ -22,3 +22,5 @@ class PartialCall:
     unknown: tuple[str, ...]
     fed: tuple[str, ...] = ()
     """Types of the arrays that the programs pass to models: unknown data may be like them."""
+    sizes: tuple[tuple[str, str], ...] = ()
+    """The names of unknown sizes of the known arguments, and the code that they are from."""

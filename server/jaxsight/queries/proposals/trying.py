@@ -83,7 +83,8 @@ def outside_set(proposal: Proposal, partial: PartialCall | None = None) -> Outsi
         return OutsideSet("proposed", LABEL, proposal.text)
     unknown = {name: g for name, g in proposal.examples.items() if name in partial.unknown}
     text = replace(proposal, examples=unknown).text
-    return OutsideSet("proposed", partial.label, text, dry_call=partial.dry_call)
+    dry_call, sizes = partial.dry_call, partial.sizes
+    return OutsideSet("proposed", partial.label, text, dry_call=dry_call, sizes=sizes)
 
 
 async def outcome_of(

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
@@ -25,6 +25,7 @@ from jaxsight.source.slicing.caveat import SliceCaveat, quoted, quoted_line
 from jaxsight.source.supported_lines import lost_lines, names_bound
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift, shift_between
+from jaxsight.text import unknown_sizes
 from jaxsight.text.units import count
 from jaxsight.wire.chunks import CHUNK_FILE, line_in_chunk
 from jaxsight.wire.messages.replies import Failed, Traced
@@ -117,7 +118,9 @@ class Answer:
     @property
     def texts(self) -> Mapping[str, tuple[str, str]]:
         """By the chunk ids in spans: the id of the requested chunk, and the executed text."""
-        chunks = {chunk.id: (chunk.id, chunk.text) for chunk in self.question.slice.chunks}
+        slice = self.question.slice
+        requested = (*slice.chunks, *(chunk for chunk, _ in slice.skipped))
+        chunks = {chunk.id: (chunk.id, chunk.text) for chunk in requested}
         if isinstance(self.reply, Traced | Failed):
             chunks |= {chunk.executed: (chunk.asked, chunk.text) for chunk in self.reply.reused}
         return chunks
@@ -162,12 +165,12 @@ class View:
             for old, member in zip(before, keyed, strict=True):
                 # Of chunks with the same text this is the first: its execution fails.
                 self._now.setdefault(old.id, member)
-            for member in now.slice.module_chunks:
+            for member in _all_chunks(now):
                 self._now.setdefault(member.id, member)
             if subject.chunk.id in self._now:
                 self._now[subject.chunk.id] = subject.chunk
         else:
-            self._before = {chunk.id: chunk for chunk in traced.slice.module_chunks}
+            self._before = {chunk.id: chunk for chunk in _all_chunks(traced)}
             self._shift = shift_between(traced.module.text, module.text)
             self._skipped = tuple(
                 replace(caveat, range=range)
@@ -354,15 +357,21 @@ class View:
     def named(self, observation: Observation) -> tuple[str, ...]:
         """Return the types of an observation's values, with names of sizes where known."""
         names = self.size_names.values.get(observation)
+        if names and self.has_unknown_sizes:
+            return tuple(map(unknown_sizes.named, names))
         return names or tuple(value.text for value in self.seen(observation))
 
     def seen(self, observation: Observation) -> tuple[Seen, ...]:
         """Return the values of an observation; types with assumed sizes have no numbers."""
         seen = tuple(self.answer.seen[i] for i in observation.values)
-        if not self.assumed:
+        if not self.assumed and not self.is_run:
             return seen
         names = self.size_names.values.get(observation)
-        texts = names or tuple(blanked(value.text) for value in seen)
+        texts = names or tuple(self._without_assumed(value.text) for value in seen)
+        if self.has_unknown_sizes:
+            texts = tuple(map(unknown_sizes.named, texts))
+        if not self.assumed and texts == tuple(value.text for value in seen):
+            return seen
         return tuple(
             replace(value, text=text, tree=None) for value, text in zip(seen, texts, strict=True)
         )
@@ -372,6 +381,21 @@ class View:
         """Whether it shows what a dry run computes in the function, which nothing has traced."""
         call = self.answer.question.set.dry_call
         return call is not None and call.is_run
+
+    @property
+    def has_unknown_sizes(self) -> bool:
+        """Whether numbers may stand for sizes that only missing data would tell."""
+        outside = self.answer.question.set.outside
+        return self.is_run or (outside is not None and bool(outside.sizes))
+
+    @property
+    def is_proposed(self) -> bool:
+        """Whether jaxsight assumed types of inputs, not only sizes."""
+        outside = self.answer.question.set.outside
+        return bool(self.assumed) and (outside is None or outside.origin == "proposed")
+
+    def _without_assumed(self, text: str) -> str:
+        return blanked(text) if self.is_proposed else text
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -384,16 +408,23 @@ class View:
         Of assumed inputs, it has no number that follows from them, and no figures of trees.
         """
         names = self.size_names
-        unknown = blanked if self.assumed else str
+        shown = unknown_sizes.named if self.has_unknown_sizes else str
         return replace(
             traced,
             parameters=tuple(
-                (p, names.parameters.get(p) or unknown(t)) for p, t in traced.parameters
+                (p, shown(names.parameters.get(p) or self._without_assumed(t)))
+                for p, t in traced.parameters
             ),
-            outputs=names.outputs or unknown(traced.outputs),
-            jaxpr=names.jaxpr if self.assumed else traced.jaxpr,
+            outputs=shown(names.outputs or self._without_assumed(traced.outputs)),
+            jaxpr=shown(names.jaxpr if self.assumed else traced.jaxpr),
             trees=() if self.assumed else traced.trees,
         )
+
+
+def _all_chunks(question: Question) -> Iterator[ModuleChunk]:
+    """Yield the chunks that observations may be in."""
+    yield from question.slice.module_chunks
+    yield from (chunk for _, chunk in question.slice.skipped)
 
 
 def _changed_arguments(before: Question, after: Question) -> set[str]:

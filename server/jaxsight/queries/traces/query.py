@@ -17,6 +17,7 @@ from jaxsight.rules.finding import Severity
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.slicing.slices import Slice, slice_for
+from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.device_mentions import may_depend_on_devices
 from jaxsight.wire.messages.requests import NEW, Trace
 from jaxsight.wire.seen_device import SeenDevice
@@ -104,6 +105,7 @@ def ask(
         future_flags=module.future_flags,
         call=chosen.call,
         dry_call=chosen.dry_call,
+        skipped=_skipped(needed) if chosen.dry_call is not None else (),
         patience=patience,
         whole=whole,
         mesh=chosen.mesh,
@@ -116,6 +118,10 @@ def ask(
     )
     key = _key(environment, needed, trace, module)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
+
+
+def _skipped(needed: Slice) -> tuple[Chunk, ...]:
+    return tuple(chunk for chunk, _ in needed.skipped)
 
 
 def _needed(
@@ -221,6 +227,7 @@ def run_of(
         function="",
         arguments=(),
         future_flags=module.future_flags,
+        skipped=_skipped(needed),
         patience=patience,
         whole=True,
         device=device,

@@ -49,6 +49,8 @@ class Slice:
     broken: tuple[ModuleChunk, ...] = ()
     unknown: tuple[str, ...] = ()
     caveats: tuple[SliceCaveat, ...] = ()
+    skipped: tuple[tuple[Chunk, ModuleChunk], ...] = ()
+    """Of a slice with all that can be kept, the others: programs run them dry."""
     harmless: frozenset[str] = frozenset()
     """Ids of chunks that the answer does not depend on: it may be stopped without a caveat."""
 
@@ -104,6 +106,7 @@ class SlicePlan:
         self._left_out = frozenset(gathered.left_out)
         self._harmless = frozenset(gathered.harmless)
         self._end = module.bindings.count if in_cells else gathered.end
+        self._keeps_all = gathered.keep_all
         self._sees_lines = gathered.sees_lines
         statements = {index: module.chunks[index].statement for index in self.indices}
         self._reads = tuple(statement.reads for statement in statements.values())
@@ -176,6 +179,11 @@ class SlicePlan:
             broken=tuple(module.chunks[index] for index in self.broken),
             unknown=self.unknown,
             caveats=tuple(caveats),
+            skipped=tuple(
+                (self._message(index, chunk, chunk.meaning), chunk)
+                for index, chunk in enumerate(module.chunks)
+                if self._keeps_all and index not in self.indices and chunk.broken is None
+            ),
             harmless=frozenset(module.chunks[index].id for index in self._harmless),
         )
 

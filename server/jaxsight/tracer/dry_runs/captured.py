@@ -15,6 +15,7 @@ import numpy as np
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.contents import cell_contents
 from jaxsight.recording.expressions import is_bound
+from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array, is_equinox
 from jaxsight.tracer.calls.user_function import UserFunction, opened
 from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
@@ -48,6 +49,15 @@ class Captured:
     def value(self) -> object:
         """Return the value, with abstract arrays."""
         return self.structure.unflatten(self.leaves)
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether arrays or numbers in it follow from sizes that are unknown."""
+        return any(
+            unknown_sizes.formula(number)
+            for leaf in self.leaves
+            for number in ([leaf] if isinstance(leaf, int) else getattr(leaf, "shape", ()))
+        )
 
 
 def captured(value: object) -> Captured:
@@ -128,6 +138,15 @@ class NotedCall:
     def values(self) -> dict[str, object]:
         """Return the known arguments by parameter, without stars, with abstract arrays."""
         return {name.lstrip("*"): kept.value() for name, kept in self.arguments.items()}
+
+    @property
+    def sized(self) -> tuple[str, ...]:
+        """The parameters with arrays or numbers that follow from unknown sizes."""
+        names = [name for name, kept in self.arguments.items() if kept.is_sized]
+        cells = self.closure.cells.values() if self.closure is not None else ()
+        if any(isinstance(kept, Captured) and kept.is_sized for kept in cells):
+            names.insert(0, _CAPTURED)
+        return tuple(names)
 
     @property
     def elements(self) -> int:

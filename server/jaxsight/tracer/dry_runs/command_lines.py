@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxsight.files import reading
-from jaxsight.tracer.dry_runs.unknown import UNKNOWN
+from jaxsight.tracer.dry_runs.unknown import Unknown
 
 _CONFIGURATIONS = 8
 """Configuration files that are tried, each of which runs; the default ones come first."""
@@ -61,7 +61,7 @@ class CommandLine:
                         if isinstance(default, str):
                             default = parser._get_value(action, default)
                         missing = action.required and default is None
-                        setattr(values, action.dest, UNKNOWN if missing else default)
+                        setattr(values, action.dest, Unknown() if missing else default)
                 return values
             finally:
                 del parser.error
@@ -114,7 +114,7 @@ class CommandLine:
             if flag.value is not None:
                 continue
             is_config = "config" in type(flag).__name__.lower()
-            given = default_config(self._file, self._read) if is_config else UNKNOWN
+            given = default_config(self._file, self._read) if is_config else Unknown()
             flag.value = given
             self._restore.append(lambda flag=flag: setattr(flag, "value", None))  # type: ignore[misc]
 
@@ -148,4 +148,4 @@ def default_config(file: str, read: Callable[[str], str]) -> object:
             return names["get_config"]()
         except Exception:  # noqa: BLE001, S112 - user code, or no file
             continue
-    return UNKNOWN
+    return Unknown()

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.tracer.dry_runs.unknown import UNKNOWN, UnknownValueError
+from jaxsight.tracer.dry_runs.unknown import Unknown, UnknownValueError
 from jaxsight.tracer.importing import placeholders
 
 Tree = Any
@@ -73,13 +73,13 @@ class Dataset:
     def __getattr__(self, name: str) -> Callable[..., object]:
         if name.startswith("_"):
             raise AttributeError(name)
-        result = self if name in _KEEPING else UNKNOWN
+        result = self if name in _KEEPING else Unknown()
         return lambda *args, **kwargs: result
 
     def batch(self, batch_size: object, drop_remainder: bool = False) -> object:
         """Return the data set of batches."""
         if not isinstance(batch_size, int):
-            return UNKNOWN
+            return Unknown()
         rest = 0 if drop_remainder else batch_size - 1
         size = (self._size + rest) // batch_size if self._size is not None else None
         return Dataset(_batched(self._element, batch_size), size)
@@ -90,7 +90,7 @@ class Dataset:
             result = function(*self._item()) if self._is_tuple else function(self._item())
             return Dataset(jax.eval_shape(lambda: result), self._size)
         except Exception:  # noqa: BLE001 - user code
-            return UNKNOWN
+            return Unknown()
 
     def take(self, count: object) -> object:
         """Return the first elements, of which there may be fewer."""
@@ -110,7 +110,7 @@ class Dataset:
     def __iter__(self) -> Iterator[object]:
         for _ in range(_ITEMS):
             yield self._item()
-        yield UNKNOWN  # so that a loop counts as left early
+        yield Unknown()  # so that a loop counts as left early
 
     def __next__(self) -> object:
         return self._item()
@@ -134,7 +134,7 @@ def _batched(element: Tree, count: int) -> Tree:
 class _Builder:
     """A builder of TensorFlow Datasets."""
 
-    info = UNKNOWN
+    info = Unknown()
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -168,12 +168,12 @@ def _load(
     """Return what `tfds.load` does for a data set of a known name."""
     known = _of(name)
     if known is None:
-        return UNKNOWN
+        return Unknown()
     sizes = dict(known.splits)
 
     def of(part: object) -> object:
         if not isinstance(part, str) or part.partition("[")[0] not in sizes:
-            return UNKNOWN
+            return Unknown()
         size = sizes.get(part)  # unknown of a part, such as `train[:80%]`
         image = avals.struct(known.shape, jnp.uint8)
         fields = {"image": image}
@@ -183,7 +183,7 @@ def _load(
         if batch_size is None:
             return Dataset(element, size)
         if batch_size == -1:
-            return Dataset(_batched(element, size), None)._item() if size else UNKNOWN
+            return Dataset(_batched(element, size), None)._item() if size else Unknown()
         return Dataset(element, size).batch(batch_size)
 
     match split:
@@ -193,7 +193,7 @@ def _load(
             result = type(split)(map(of, split))
         case _:
             result = of(split)
-    return (result, UNKNOWN) if with_info else result
+    return (result, Unknown()) if with_info else result
 
 
 def _of(name: object) -> _Known | None:
@@ -205,7 +205,7 @@ def _arrays(name: str, *args: object, **kwargs: object) -> object:
     """Return Keras' `load_data` of a data set: pictures without their only channel, and labels."""
     known = _BY_NAME.get(name)
     if known is None:
-        return UNKNOWN
+        return Unknown()
     shape = known.shape[:2] if known.shape[2] == 1 else known.shape
     label = (1,) if name.startswith("cifar") else ()
     return tuple(
@@ -215,12 +215,12 @@ def _arrays(name: str, *args: object, **kwargs: object) -> object:
 
 
 def _as_numpy(data: object) -> object:
-    return data if isinstance(data, Dataset | jax.Array | dict | tuple) else UNKNOWN
+    return data if isinstance(data, Dataset | jax.Array | dict | tuple) else Unknown()
 
 
 _OF_TENSORFLOW: dict[str, Callable[..., object]] = {
     "load": _load,
-    "builder": lambda name, **_: _Builder(name) if _of(name) is not None else UNKNOWN,
+    "builder": lambda name, **_: _Builder(name) if _of(name) is not None else Unknown(),
     "data_source": _load,
     "as_numpy": _as_numpy,
 }

@@ -70,7 +70,7 @@ class NotedCalls:
         by_name = dict(zip(parameters, values, strict=True))
         if name.endswith(".__init__") and parameters:  # the object is what it makes
             del by_name[parameters[0]]
-        file, line = caller(frame)
+        file, line = code_origins.caller(frame)
         if not parameters and not file:
             return None  # a program begins with it: nothing calls it
         return captured.call_of(by_name, tainted, file, line)
@@ -124,17 +124,4 @@ def call_traced(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
 
 def _is_of_project(function: Callable[..., object]) -> bool:
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return code is not None and _is_users(code.co_filename)
-
-
-def _is_users(file: str) -> bool:
-    return code_origins.of_file(file.partition("§")[0]) == code_origins.USER
-
-
-def caller(frame: FrameType | None) -> tuple[str, int]:
-    """Return where the nearest code of the project calls, from a frame outwards."""
-    for each in code_origins.outwards(frame):
-        file = each.f_code.co_filename
-        if _is_users(file):
-            return file, each.f_lineno
-    return "", 0
+    return code is not None and code_origins.is_users_file(code.co_filename)

@@ -18,12 +18,12 @@ import jax
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
 from jaxsight.tracer.compat import contexts
-from jaxsight.tracer.dry_runs import rewriting
+from jaxsight.tracer.dry_runs import rewriting, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
-from jaxsight.tracer.dry_runs.unknown import UNKNOWN
+from jaxsight.tracer.dry_runs.unknown import Unknown
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer, at_most
@@ -66,6 +66,8 @@ class DryRunResult:
     """The observations in the file."""
     errors: tuple[ProgramError, ...] = ()
     """What ended statements of the file's own program."""
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    """The lines of code that unknown sizes are from, by name."""
 
 
 @dataclass(slots=True)
@@ -116,7 +118,8 @@ class DryRuns:
         """
         self._runtime.install()  # names in `builtins` end with each request
         is_own = entry.file == request.file and not entry.function and not entry.text
-        key = request.file, entry, tuple(c.key for c in request.chunks) if is_own else ()
+        chunks = (*(c.key for c in request.chunks), *(c.id for c in request.skipped))
+        key = request.file, entry, chunks if is_own else ()
         known = self._ran.get(key)
         if known is not None and (
             self._modules.are_current(known.edges)
@@ -208,11 +211,20 @@ class _Run:
             if callable(value) and not name.startswith("__")
         }
         calls = {name: calls for name, calls in runtime.calls.by_function.items() if calls}
-        observed = self._recorder.collect(self._request.chunks, sites)
+        chunks = (*self._request.chunks, *self._request.skipped)
+        observed = self._recorder.collect(chunks, sites)
+        for chunk in self._request.skipped:
+            self._recorder.forget(chunk.id, chunk.key)
         own = {function for chunk in self._request.chunks for function in chunk.binds}
         ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
         fed, errors = tuple(runtime.fed), (*self._of_statements(), *runtime.errors)
-        return DryRunResult(calls, ran, fed, self._files, edges, stable, observed, errors)
+        sizes = {name: self._line(*place) for name, place in unknown.sizes.places.items()}
+        return DryRunResult(calls, ran, fed, self._files, edges, stable, observed, errors, sizes)
+
+    def _line(self, file: str, line: int) -> str:
+        """Return a line of code, without the blanks around it."""
+        lines = self._modules.texts.current(real_file(file)).splitlines()
+        return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
     def _read(self, path: str) -> str:
         self._files[path] = self._modules.texts.version(path)
@@ -227,8 +239,8 @@ class _Run:
             self._execute(entry.text, entry.file, names, own=False, above=entry.line)
         elif own and not entry.function:
             self._names["__name__"] = _MAIN
-            for chunk in self._skipped():
-                self._execute(chunk, entry.file, self._names, own=False)
+            for above, source in self._skipped():
+                self._execute(source, entry.file, self._names, own=False, above=above)
         elif own:
             self._call(self._names, entry.function)
         else:
@@ -242,11 +254,14 @@ class _Run:
                 self._command_line.fill_flags()
                 self._call(module.__dict__, entry.function)
 
-    def _skipped(self) -> Iterator[str]:
-        """Yield the statements that the slice does not execute: calls, and the main guard."""
+    def _skipped(self) -> Iterator[tuple[int, str]]:
+        """Yield the statements that the slice does not execute: calls, and the main guard.
+
+        Each has the number of lines above it.
+        """
         for line, source, is_skipped in self._statements():
             if is_skipped:
-                yield "\n" * (line - 1) + source
+                yield line - 1, source
 
     def _of_statements(self) -> Iterator[ProgramError]:
         """Yield the errors of statements that were executed.
@@ -318,13 +333,13 @@ class _Run:
                     made = fixture(**self._arguments(fixture, names, depth - 1))
                     given[name] = next(made) if inspect.isgenerator(made) else made
                 except Exception:  # noqa: BLE001 - user code
-                    given[name] = UNKNOWN
+                    given[name] = Unknown()
             elif name in _ARGUMENTS:
                 given[name] = [self._entry.file]
             elif name == "config":
                 given[name] = default_config(self._entry.file, self._read)
             else:
-                given[name] = UNKNOWN
+                given[name] = Unknown()
         return given
 
     def _execute(
@@ -335,6 +350,11 @@ class _Run:
             tree = ast.parse(text)
         except (SyntaxError, ValueError, RecursionError):
             return
+        chunks = (
+            (*self._request.chunks, *self._request.skipped) if file == self._request.file else ()
+        )
+        if (chunk := next((c for c in chunks if c.text.strip() == text.strip()), None)) is not None:
+            self._recorder.instrumented_again(tree, chunk.id, chunk.key)
         ast.increment_lineno(tree, above)
         self._register(rewriting.rewrite(tree, self._next), own=own)
         exec(compile(tree, file, "exec", dont_inherit=True), names)  # noqa: S102 - user code

@@ -28,7 +28,7 @@ _TRACED = re.compile(
 _PLAIN_BASES = re.compile(r"Test|object$|ABC$|Trainer|Protocol$")
 """Base classes of classes whose methods are rewritten; those of modules are not."""
 _NOT_CALLED = frozenset(
-    {"super", "locals", "globals", "vars", "dir", "eval", "exec", "isinstance", "hasattr", "len"}
+    {"super", "locals", "globals", "vars", "dir", "eval", "exec", "isinstance", "hasattr"}
 )
 """Builtins that look at their caller, or whose calls need no announcement."""
 _OURS = frozenset({NAME, instrumentation.NAME, call_entries.NAME})
@@ -67,7 +67,7 @@ def rewrite(tree: ast.Module, first: int, *, reports: bool = False) -> Rewritten
 
 
 class _Calls(ast.NodeTransformer):
-    """Announces calls."""
+    """Announces calls, and the items of comprehensions."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -77,6 +77,21 @@ class _Calls(ast.NodeTransformer):
         return ast.copy_location(call, node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return node
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        return self._with_items(node, 0)
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.DictComp) -> ast.AST:
+        number = node.lineno * 1000 + node.col_offset
+        return _call("listed", number, self._with_items(node, number), at=node)
+
+    visit_SetComp = visit_DictComp = visit_ListComp
+
+    def _with_items(self, node: Node, number: int) -> Node:
+        self.generic_visit(node)
+        for each in node.generators:  # type: ignore[attr-defined]
+            each.iter = _call("each", number, each.iter, at=each.iter)
         return node
 
 
@@ -225,9 +240,9 @@ class _Rewriting:
         """Yield a loop that asks for each iteration, and what is done after it."""
         number = node.lineno * 1000 + node.col_offset
         items = _thunk(_with_calls(node.iter))
-        node.iter = _call("turns", number, items, _template(node.target), at=node)
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         listed = ast.Constant(cast("Any", tuple(sorted(names))))
+        node.iter = _call("turns", number, items, _template(node.target), listed, at=node)
         values = ast.Call(_name("locals"), [], [])
         note = _statement("turned", node, number, values, listed)
         body = self.block(node.body, own)

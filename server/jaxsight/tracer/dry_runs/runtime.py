@@ -11,12 +11,14 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
 from typing import Any, TypeVar
 
 import jax
+import numpy as np
 
+from jaxsight.text import unknown_sizes
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs import captured, datasets
 from jaxsight.tracer.dry_runs.captured import NotedCall
@@ -24,11 +26,13 @@ from jaxsight.tracer.dry_runs.noted_calls import NotedCalls
 from jaxsight.tracer.dry_runs.program_errors import program_error
 from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
 from jaxsight.tracer.dry_runs.unknown import (
-    UNKNOWN,
+    SomeItems,
+    Unknown,
     UnknownValueError,
     has_unknown,
     is_unknown,
     shaped_like,
+    sizes,
 )
 from jaxsight.tracer.failures import message
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
@@ -47,6 +51,8 @@ _TURNS = 64
 _LOOP_SECONDS = 1.0
 """Seconds after which a loop is left, so that one loop does not use up a program's time."""
 _END = object()
+_COUNTING = (len, int, enumerate, zip, list, tuple, set, frozenset, dict, sorted, map, filter)
+"""Builtins whose result has a size, or as many items as something else."""
 _OURS = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -81,7 +87,30 @@ def _met_unknown(error: BaseException) -> bool:
     """Return whether something unknown took part in an error: a variable of its functions is so."""
     frames = (f for f, _ in itertools.islice(traceback.walk_tb(error.__traceback__), _FRAMES))
     functions = (frame for frame in frames if frame.f_locals is not frame.f_globals)
-    return any(has_unknown(value) for each in functions for value in each.f_locals.values())
+    values = [value for frame in functions for value in frame.f_locals.values()]
+    arrays = (each for each in values if isinstance(each, jax.core.Tracer | jax.Array | np.ndarray))
+    numbers = itertools.chain(values, *(array.shape for array in arrays))
+    return any(map(has_unknown, values)) or any(map(_is_size, numbers))
+
+
+def _is_size(value: object) -> bool:
+    """Return whether a number follows from an unknown size."""
+    return isinstance(value, int) and unknown_sizes.formula(value) != ""
+
+
+def _has_size(value: object) -> bool:
+    return any(map(_is_size, value)) if isinstance(value, tuple | list) else _is_size(value)
+
+
+def _fills_memory(function: Any, args: _Args) -> bool:
+    """Return whether a call with unknown sizes would make an array of numpy, which has values."""
+    owner = getattr(function, "__self__", None)
+    module = getattr(function, "__module__", None) or type(owner).__module__
+    if not isinstance(module, str) or module.partition(".")[0] != "numpy":
+        return False
+    # `randint(0, len(data), 16)` only draws from a range.
+    ranged = 2 if getattr(function, "__name__", "") in ("randint", "integers") else 0
+    return any(map(_has_size, args[ranged:])) or not args
 
 
 class WithoutValuesError(BaseException):
@@ -90,8 +119,6 @@ class WithoutValuesError(BaseException):
 
 class DryRuntime:
     """The state of the dry runs of this process; outside of one, it changes nothing."""
-
-    unknown = UNKNOWN
 
     def __init__(self) -> None:
         self.calls = NotedCalls()
@@ -123,6 +150,8 @@ class DryRuntime:
         self._cut: set[tuple[int, int]] = set()
         """Loops that were left early."""
         self._changing: set[str] = set()
+        self._unlisted: set[int] = set()
+        """Comprehensions with an unknown number of items, by their place."""
 
     def install(self) -> None:
         """Make this object available to rewritten code."""
@@ -135,6 +164,7 @@ class DryRuntime:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Run a program dry under the current trace."""
+        sizes.clear()
         outer = self._outer, self.tainted, self._turned, self._cut
         self._outer, self.tainted, self._turned, self._cut = traces.current(), {}, {}, set()
         try:
@@ -155,6 +185,11 @@ class DryRuntime:
         return self._outer is not None and traces.current() is self._outer
 
     # Called by rewritten code, with short names.
+
+    @property
+    def unknown(self) -> Unknown:
+        """Something unknown, another one each time."""
+        return Unknown()
 
     def failed(self, error: BaseException) -> None:
         """Let the program survive an error, unless it is not ours to catch."""
@@ -182,7 +217,7 @@ class DryRuntime:
         keeps = not hasattr(value, "shape") and not isinstance(
             value, bool | int | float | complex | str
         )
-        return value if keeps else UNKNOWN
+        return value if keeps else Unknown()
 
     def updated(self, value: object, before: Callable[[], object]) -> object:
         """Return the new value of a variable; if it is unknown, what is left of the old one."""
@@ -197,24 +232,58 @@ class DryRuntime:
         """Return what a failed statement leaves of an object that it may have changed."""
         if isinstance(value, list | dict | set | bytearray):
             self.tainted[id(value)] = value
-            return UNKNOWN
+            return Unknown()
         return value
 
     def call(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
         """Call a function; one of the file that JAX would trace with something unknown is noted."""
         if self._outer is not None and len(self.fed) < _FED:
             self.fed |= dict.fromkeys(captured.fed_to(function, args))
+        has_size = self._outer is not None and any(map(_has_size, (*args, *kwargs.values())))
+        if has_size and (function is range or _fills_memory(function, args)):
+            raise UnknownValueError("its length is unknown")
         needs_unknown = any(map(has_unknown, (*args, *kwargs.values())))
         if self.is_active and needs_unknown and not is_unknown(function):
+            if any(map(is_unknown, args)) and any(function is each for each in _COUNTING):
+                return self._counted(function, *args, **kwargs)
+            args, kwargs = sizes.given(function, args, kwargs)
             called = _called(function, args, kwargs)
             is_wrapped = called is not None and called[0] is not function
             if called is not None and is_wrapped and self._note_partial(*called, sys._getframe(1)):
                 self.is_complete = False
-                return UNKNOWN
+                return Unknown()
         if self.is_active and (load := datasets.loader(function)) is not None:
             self.is_complete = False
             return load(*args, **kwargs)
         return function(*args, **kwargs)
+
+    def _counted(self, function: Any, *args: object, **kwargs: object) -> object:
+        """Return what a builtin makes of something unknown: a size, or unknown many items."""
+        if function in (enumerate, zip):
+            return SomeItems(function(*args, **kwargs))
+        if function not in (len, int):
+            return Unknown()
+        self.is_complete = False
+        return sizes.of(args[0])
+
+    def each(self, comprehension: int, items: object) -> object:
+        """Return the items of a comprehension; note if it is unknown how many there are.
+
+        Raises:
+            UnknownValueError: of a generator, whose number is 0.
+        """
+        if self.is_active and (is_unknown(items) or type(items) is SomeItems):
+            if not comprehension:
+                raise UnknownValueError("its length is unknown")
+            self._unlisted.add(comprehension)
+        return items
+
+    def listed(self, comprehension: int, value: object) -> object:
+        """Return the value of a comprehension, unknown if its length is."""
+        if comprehension not in self._unlisted:
+            return value
+        self._unlisted.discard(comprehension)
+        return Unknown()
 
     def _note_partial(
         self, function: FunctionType, args: _Args, kwargs: dict[str, object], frame: FrameType
@@ -290,19 +359,34 @@ class DryRuntime:
             self._decorated[number] = value
 
     def turns(
-        self, loop: int, items: Callable[[], Iterable[object]], template: object
+        self,
+        loop: int,
+        items: Callable[[], Iterable[object]],
+        template: object,
+        names: tuple[str, ...],
     ) -> Iterator[object]:
-        """Yield the items of a loop; in a dry run only the first ones."""
+        """Yield the items of a loop; in a dry run only the first ones.
+
+        Args:
+            loop: its number in the file.
+            items: returns what it iterates over.
+            template: the structure of its target.
+            names: the variables in it.
+        """
         if not self.is_active:
             yield from items()
             return
-        place = id(sys._getframe(1)), loop
-        self._turned[place] = []
+        frame = sys._getframe(1)
+        place = id(frame), loop
+        self._turned[place] = [_signatures(frame.f_locals, names)]
         self._cut.discard(place)
         begin = time.monotonic()
-        iterator: Iterator[object] = self._tried(lambda: iter(items()), iter([UNKNOWN]))
+        every: Iterable[object] = self._tried(items, [Unknown()])
+        iterator: Iterator[object] = self._tried(lambda: iter(every), iter([Unknown()]))
+        if type(every) is SomeItems:
+            self._cut.add(place)
         for number in itertools.count():
-            item = self._tried(lambda: next(iterator, _END), _END if number else UNKNOWN)
+            item = self._tried(lambda: next(iterator, _END), _END if number else Unknown())
             if item is _END:
                 return
             late = number > 1 and time.monotonic() - begin > _LOOP_SECONDS
@@ -338,7 +422,7 @@ class DryRuntime:
         """Note the variables after an iteration."""
         notes = self._turned.get((id(sys._getframe(1)), loop))
         if notes is not None and self.is_active:
-            notes.append({n: captured.signature(names[n]) for n in of if n in names})
+            notes.append(_signatures(names, of))
             del notes[:-2]
 
     def was_cut(self, loop: int) -> bool:
@@ -365,6 +449,10 @@ class DryRuntime:
     def context(self, manager: Callable[[], Manager], template: object) -> Manager:
         """Return a context manager; one that cannot be entered has an unknown value."""
         return _Context(self, manager, template) if self.is_active else manager()
+
+
+def _signatures(names: Mapping[str, object], of: tuple[str, ...]) -> dict[str, object]:
+    return {name: captured.signature(names[name]) for name in of if name in names}
 
 
 class _Context(contextlib.AbstractContextManager[object]):

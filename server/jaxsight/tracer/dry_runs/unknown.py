@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import sys
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from jaxsight.text import unknown_sizes
 from jaxsight.tracer.importing.placeholders import MissingObject
+from jaxsight.tracer.isolation import code_origins
 
 
 class UnknownValueError(TypeError):
@@ -15,16 +20,27 @@ class UnknownValueError(TypeError):
 class Unknown:
     """An object that nothing is known of: its attributes, items and results are unknown too.
 
-    Nobody can compute with it: arrays, numbers and conditions cannot be made of it.
+    Nobody can compute with it: arrays, numbers and conditions cannot be made of it. Its attributes
+    and items are the same objects each time, as one size may be taken from them twice.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "_parts")
     __array_ufunc__ = None
+    _parts: dict[object, Unknown]
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_parts", {})
 
     def __getattr__(self, name: str) -> Unknown:
-        if name.startswith("__") and name.endswith("__"):
+        if name == "_parts" or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
-        return self
+        return self._parts.setdefault(name, _UnknownShape() if name == "shape" else Unknown())
+
+    def __getitem__(self, key: object) -> Unknown:
+        try:
+            return self._parts.setdefault((key,), Unknown())
+        except TypeError:  # a slice, or what has no hash
+            return Unknown()
 
     def __setattr__(self, name: str, value: object) -> None:
         """Ignore the value."""
@@ -36,7 +52,7 @@ class Unknown:
         return (_UnknownBase,) if bases[0] is self else ()
 
     def __iter__(self) -> Iterator[Unknown]:
-        yield self
+        yield Unknown()
 
     def __exit__(self, *error: object) -> None:
         """Let errors pass."""
@@ -51,7 +67,7 @@ class Unknown:
         raise UnknownValueError("its value is unknown")
 
     def __eq__(self, other: object) -> Unknown:  # type: ignore[override]
-        return self
+        return Unknown()
 
     __hash__ = object.__hash__
 
@@ -59,9 +75,9 @@ class Unknown:
         raise UnknownValueError("its value is unknown")
 
     def _operated(self, *others: object, **named: object) -> Unknown:
-        return self
+        return Unknown()
 
-    __call__ = __getitem__ = __next__ = __enter__ = _operated
+    __call__ = __next__ = __enter__ = __copy__ = __deepcopy__ = _operated
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _operated
     __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = (
         _operated
@@ -71,19 +87,91 @@ class Unknown:
     __lt__ = __le__ = __gt__ = __ge__ = __ne__ = _operated  # type: ignore[assignment]
 
 
-UNKNOWN = Unknown()
+class _UnknownShape(Unknown):
+    """The shape of something unknown: its items are sizes."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: object) -> Any:
+        part = super().__getitem__(key)
+        return sizes.of(part) if isinstance(key, int) else part
+
+
+class UnknownSizes:
+    """The numbers that stand for unknown sizes in one dry run, by what they are sizes of."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[object, int]] = {}
+        """By the ids of objects, which stay alive."""
+        self.places: dict[str, tuple[str, int]] = {}
+        """By name, the file and the line of the project's code that needed it first."""
+
+    def clear(self) -> None:
+        """Begin another dry run."""
+        self._of.clear()
+        self.places.clear()
+
+    def of(self, value: object) -> object:
+        """Return the number of an unknown value or its length; the value if none is left."""
+        known = self._of.get(id(value))
+        if known is not None:
+            return known[1]
+        if len(self._of) == len(unknown_sizes.SIZES):
+            return value
+        number = unknown_sizes.SIZES[len(self._of)]
+        self._of[id(value)] = value, number
+        self.places[unknown_sizes.formula(number)] = code_origins.caller(sys._getframe(1))
+        return number
+
+    def given(
+        self, function: Any, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[tuple[object, ...], dict[str, object]]:
+        """Return arguments with numbers for the unknown ones that a parameter says are sizes.
+
+        Its annotation has to be `int` and its name that of a size: with five million layers nobody
+        builds a model. Of a `shape`, each unknown item is one.
+        """
+        is_class = isinstance(function, type)
+        try:  # a metaclass may take anything
+            signature = inspect.signature(function.__init__ if is_class else function)
+            bound = signature.bind(*((None, *args) if is_class else args), **kwargs)
+        except (TypeError, ValueError):
+            return args, kwargs
+        for name, value in bound.arguments.items():
+            annotation = signature.parameters[name].annotation
+            text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+            if name == "shape" and isinstance(value, tuple | list):
+                numbers = (self.of(each) if is_unknown(each) else each for each in value)
+                bound.arguments[name] = tuple(numbers)
+            elif is_unknown(value) and _INTEGER.fullmatch(text) and _SIZE.search(name):
+                bound.arguments[name] = self.of(value)
+        return bound.args[is_class:], bound.kwargs
+
+
+sizes = UnknownSizes()
+
+_INTEGER = re.compile(r"(?:typing\.)?(?:Optional\[)?int(?:\]| \| None)?|.*\bint\b.*'scalar'.*")
+"""Annotations of whole numbers; the last one is that of Equinox' layers."""
+_SIZE = re.compile(
+    r"(?:size|dim|features|classes|embeddings|vocab|width|channels|length|samples)s?$"
+)
+"""Names of parameters that are sizes of arrays, in contrast to layers, heads, steps and axes."""
 
 
 class _UnknownBase:
     """What a class inherits from something unknown."""
 
     def __getattr__(self, name: str) -> Unknown:
-        return getattr(UNKNOWN, name)  # type: ignore[no-any-return]
+        return getattr(Unknown(), name)  # type: ignore[no-any-return]
+
+
+class SomeItems(list[object]):
+    """What stands for unknown many items in a loop: one of them."""
 
 
 def is_unknown(value: object) -> bool:
     """Return whether a value is unknown, or stands for something that is missing."""
-    return type(value) in (Unknown, MissingObject)
+    return type(value) in (Unknown, _UnknownShape, MissingObject)
 
 
 def has_unknown(value: object, depth: int = 3) -> bool:
@@ -101,4 +189,4 @@ def has_unknown(value: object, depth: int = 3) -> bool:
 
 def shaped_like(template: object) -> object:
     """Return unknown values in the nested tuples that a loop's target unpacks."""
-    return tuple(map(shaped_like, template)) if isinstance(template, tuple) else UNKNOWN
+    return tuple(map(shaped_like, template)) if isinstance(template, tuple) else Unknown()

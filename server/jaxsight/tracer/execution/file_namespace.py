@@ -461,10 +461,10 @@ class FileNamespace:
             return False
         placeholders.uses.clear()
         execution.is_absent, execution.missing = True, _missing(error)
-        for name in chunk.binds:
-            self.names[name] = placeholders.MissingObject(absence, is_module=False)
         if chunk.acts and placeholders.may_change(chunk.text, self.names):
             execution.caveat = f"did not run: {absence.reason}"
+        for name in (*chunk.binds, *placeholders.containers_changed(chunk.text, self.names)):
+            self.names[name] = placeholders.MissingObject(absence, is_module=False)
         return True
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from jaxsight.recording.arguments import write_call
 from jaxsight.recording.notation import UnwritableError
+from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.user_function import as_called, find
 from jaxsight.tracer.failures import UserError, clean
 from jaxsight.tracer.job import Job
@@ -44,22 +45,48 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
         functions = {**dict.fromkeys(ran.ran, index), **functions}
         for name, calls in ran.calls.items():
             for number, call in enumerate(calls):
-                seen.append(_seen(job, name, index, number, call))
+                seen.append(_seen(job, name, index, number, call, ran.sizes))
     ran_themselves = tuple(functions.items())
     return DryCalls(request.id, tuple(seen), ran_themselves, tuple(fed), errors=tuple(errors))
 
 
-def _seen(job: Job[DryRun], name: str, entry: int, number: int, call: NotedCall) -> CallSeen:
+def _seen(
+    job: Job[DryRun],
+    name: str,
+    entry: int,
+    number: int,
+    call: NotedCall,
+    lines: Mapping[str, str],
+) -> CallSeen:
     values = {parameter: kept.value() for parameter, kept in call.arguments.items()}
+    sized = call.sized
     inputs = tuple((each, clean(display.text(value, _LEAVES))) for each, value in values.items())
+    if sized:
+        inputs = tuple((each, unknown_sizes.named(text)) for each, text in inputs)
+    shown = " ".join(text for _, text in inputs)
+    names = [name for name in lines if name in shown]  # none if only a closure has them
     file, line, chunk = call.file, call.line, ""
     if (place := chunk_of(call.file)) is not None:
         file, line, chunk = place["path"], line_in_chunk(place, call.line), place["chunk"]
     text = ""
-    if not call.unknown and _is_called_directly(job, name):
+    if not call.unknown and not sized and _is_called_directly(job, name):
         text = "\n".join(_written(values, job.module.namespace))
-    unknown, definition = call.unknown, call.definition
-    return CallSeen(name, entry, number, file, line, inputs, unknown, text, chunk, definition)
+    return CallSeen(
+        name,
+        entry,
+        number,
+        file,
+        line,
+        inputs,
+        call.unknown,
+        text,
+        chunk,
+        call.definition,
+        sized,
+        tuple((name, line) for name, line in lines.items() if name in shown or not names)
+        if sized
+        else (),
+    )
 
 
 def _is_called_directly(job: Job[DryRun], name: str) -> bool:

@@ -9,7 +9,9 @@ caught: `uses` has what raised.
 from __future__ import annotations
 
 import ast
+import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -72,11 +74,18 @@ def absence_of(error: BaseException) -> Absence | None:
             return Absence(name, f"`{name}` does not exist", FileNotFoundError)
         case FileNotFoundError():
             return Absence("", _clause(error), FileNotFoundError)
+        case KeyError() if _is_of_environment(error):
+            return Absence("", f"the environment has no {error}".replace("'", "`"), KeyError)
         case ConnectionError() | TimeoutError():
             return _not_loaded(error)
         case OSError() if type(error).__name__ in _NETWORK_ERRORS:
             return _not_loaded(error)
     return None
+
+
+def _is_of_environment(error: KeyError) -> bool:
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].f_code is type(os.environ).__getitem__.__code__
 
 
 _LONGEST = 100  # characters of a caveat, as of a message
@@ -222,6 +231,22 @@ def may_change(text: str, names: Mapping[str, object]) -> bool:
     names is not meant, nor are effects of what is missing itself.
     """
     return any(_changes_by_name(statement, names) for statement in frame_syntax.tree(text).body)
+
+
+def containers_changed(text: str, names: Mapping[str, object]) -> list[str]:
+    """Return the names of containers that a statement may add items to, or take them from."""
+    roots: list[ast.expr] = []
+    for node in ast.walk(frame_syntax.tree(text)):
+        match node:
+            case (
+                ast.Call(func=ast.Attribute(value=root))
+                | ast.Subscript(value=root, ctx=ast.Store() | ast.Del())
+            ):
+                roots.append(root)
+            case ast.AugAssign(target=root):
+                roots.append(root)
+    changed = [root.id for root in roots if isinstance(root, ast.Name)]
+    return [n for n in changed if isinstance(names.get(n), list | dict | set | bytearray)]
 
 
 def _changes_by_name(statement: ast.stmt, names: Mapping[str, object]) -> bool:

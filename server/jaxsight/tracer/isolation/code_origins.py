@@ -75,6 +75,19 @@ def outwards(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def is_users_file(file: str) -> bool:
+    """Return whether code of a file, or of a part of one, is the user's."""
+    return of_file(file.partition("§")[0]) == USER
+
+
+def caller(frame: FrameType | None) -> tuple[str, int]:
+    """Return the file and the line where the user's code is, from a frame outwards."""
+    for each in outwards(frame):
+        if is_users_file(each.f_code.co_filename):
+            return each.f_code.co_filename, each.f_lineno
+    return "", 0
+
+
 def of_frames(frame: FrameType | None) -> set[Origin]:
     """Return the origins of the code of a frame and its callers."""
     return {of_file(each.f_code.co_filename) for each in outwards(frame)}

@@ -104,10 +104,11 @@ class Recorder:
         return tree
 
     def instrumented_again(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
-        """Rewrite another tree of a chunk that was instrumented, for the same sites."""
+        """Rewrite another tree of a chunk, for the same sites if it was instrumented before."""
         instance = self._instances.get((chunk, key))
-        if instance is not None:
-            instrumentation.instrument(tree, instance.first)
+        if instance is None:
+            return self.instrument(tree, chunk, key)
+        instrumentation.instrument(tree, instance.first)
         return tree
 
     def forget(self, chunk: str, key: str) -> None:

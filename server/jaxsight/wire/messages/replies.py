@@ -151,6 +151,10 @@ class CallSeen:
     """The chunk of the call, if `file` is the request's: `line` is that in the chunk then."""
     definition: str = ""
     """The chunk that defines the function; empty for a nested one."""
+    sized: tuple[str, ...] = ()
+    """Parameters of `inputs` with sizes that only missing data would tell."""
+    sizes: tuple[tuple[str, str], ...] = ()
+    """The names of such sizes, and the lines of code that they are from."""
 
 
 @dataclass(frozen=True, slots=True)

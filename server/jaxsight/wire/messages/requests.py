@@ -159,6 +159,8 @@ class Trace(Request[Traced]):
 
     `function` may then be nested in others, e.g. `main.<locals>.step`.
     """
+    skipped: tuple[Chunk, ...] = ()
+    """The other chunks of the file, if the file's own program is run dry."""
     patience: float = 5.0
     """Seconds until a chunk neither `needed` nor `unlimited` is skipped (`timeouts.statement`)."""
     slow: tuple[str, ...] = ()
