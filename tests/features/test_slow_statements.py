@@ -89,3 +89,25 @@ async def test_a_function_gets_what_was_skipped_for_another_one(
     await asyncio.sleep(1)
     go.touch()
     assert "second(x: f32[3]) -> f32[3]" in await waiting
+
+
+@pytest.mark.slow
+async def test_a_registration_before_slow_statements_is_not_made_twice(
+    opened: tuple[Session, str, Path],
+) -> None:
+    session, path, _ = opened
+    flatten = "lambda v: (tuple(vars(v).values()), tuple(vars(v)))"
+    register = f"register_pytree_node(SimpleNamespace, {flatten}, lambda k, v: None)"
+    head_of_it = f"from types import SimpleNamespace\nimport jax\njax.tree_util.{register}\n"
+    again = path.replace("train", "registering")
+    waits = "\nN = slow(4)\nM = slow(5)\nLOG.append(N)\n"
+    text = f"{head_of_it}{TEXT.replace(chr(10) + 'N = slow(3)' + chr(10), waits)}"
+    session.open(again, text)
+    line = text.split("\n").index("def first(x):")
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            hover = await session.hover(again, Position(line, 4))
+            if hover is not None and "is not traced yet" not in hover.markdown:
+                break
+    assert "first(x: f32[3]) -> f32[3]" in hover.markdown
+    assert "Duplicate" not in hover.markdown

@@ -170,7 +170,7 @@ async def test_functions_without_inputs_are_counted(session: Session, tmp_path: 
     line = SOME[: SOME.index("def step")].count("\n")
     hover = await session.hover(str(path), Position(line, 9))
     assert hover is not None
-    assert "it is nested in `factory`, whose example inputs would show it, too" in hover.markdown
+    assert "`factory` was run here, but nothing called it" in hover.markdown
 
 
 async def test_errors_are_the_reason_where_all_have_inputs(
@@ -258,3 +258,41 @@ async def test_a_function_of_unknown_data_says_so(session: Session, tmp_path: Pa
     assert [(hint.range.start.line, hint.label) for hint in hints] == [
         (4, "not shown: called only with unknown `data`: data were not loaded")
     ]
+
+
+NESTED = """import jax
+import jax.numpy as jnp
+import tensorflow_datasets as tfds
+
+
+def main():
+    data = tfds.load("nobody_has_it")
+    scale = jnp.ones(3)
+
+    @jax.jit
+    def step(w, batch):
+        return jnp.mean(batch["x"] @ w * scale)
+
+    def unused(w):
+        return jnp.sin(w)
+
+    for batch in data:
+        step(jnp.zeros((4, 3)), batch)
+
+
+main()
+"""
+
+
+async def test_nested_functions_are_shown_or_say_why(session: Session, tmp_path: Path) -> None:
+    path = str(tmp_path / "nested.py")
+    session.open(path, NESTED)
+    await session.settle_inputs(path, patience=240)
+    hints = [h for h in await session.hints(path, wait=True) if h.label.startswith("not shown")]
+    hover = await session.hover(path, Position(10, 9))
+    session.close(path)
+    assert [(hint.range.start.line, hint.label) for hint in hints] == [
+        (13, "not shown: `main` was run here, but nothing called it")
+    ]
+    assert hover is not None
+    assert "w: f32[4,3], batch: {'x': f32[N,4]}" in hover.markdown

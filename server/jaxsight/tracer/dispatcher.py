@@ -239,6 +239,8 @@ class Tracer:
                         module = self._prepared(slice, namespace)
                         seconds = time.perf_counter() - begin
                         mark("executed")
+                        for caveat in namespace.caveats:
+                            self._irreversible.doubt(caveat.reason)
                         reply = Job(request, self._traces, announce, module).answer(handler.answer)
                     for path, version in module.files.items():
                         read.note(path, version)
@@ -411,7 +413,7 @@ class Tracer:
         problem: Failure,
         observed: Observed | None,
     ) -> Failed:
-        self._irreversible.doubt(problem)
+        self._irreversible.doubt(problem.message)
         if namespace is None:
             return Failed(request.id, problem)
         if namespace.guesses_devices and (note := unknown_devices.note(slice.chunks)):

@@ -64,6 +64,8 @@ R = TypeVar("R")
 Answer = Reply | Failed | Cancelled | Spoiled
 _ANSWERS = (*get_args(Reply), Failed, Cancelled, Spoiled)
 SHUT_DOWN = "the tracers are shut down"
+_SPOILED = 3
+"""Processes that a request may spoil, a choice: each learns of one statement that is too slow."""
 
 
 class Tracers:
@@ -275,7 +277,7 @@ class Tracers:
         message = entry.message
         if (expected := self._crash_backoff.repeated_death(message, entry.texts)) is not None:
             return expected
-        spoiled = False
+        spoiled = 0
         while True:
             tracer = await self._pool.ready()
             if tracer is None:
@@ -291,9 +293,9 @@ class Tracers:
             if isinstance(outcome, Spoiled):
                 death = Death(Reason.SPOILED, last_words=outcome.reason)
                 tracer.process.kill(death)
-                if spoiled:
+                if spoiled == _SPOILED:
                     return Died(message.id, entry.stage, death)
-                spoiled = True
+                spoiled += 1
                 entry.begin_again()
                 title = f"{message.title} in a new process: {outcome.reason}"
                 self._report_status(TracerStatus(State.BUSY, title, tracer.hello))
@@ -341,6 +343,7 @@ class Tracers:
                                 end = asyncio.get_running_loop().time() + limit
                                 entry.timer.reschedule(end)
                                 self._limit_cancelled()
+                            self._slow.note(entry)
                             entry.reach(reached)
                             self._give_way()
                             if entry.on_stage is not None and not entry.answer.done():

@@ -107,6 +107,8 @@ def why_untraced(
         unknown = some([f"`{each}`" for each in partial[0].unknown], _NAMED, " and ")
         return f"called only with unknown {unknown}: data were not loaded"
     around = name.rpartition(".<locals>.")[0]
+    if around in engine.dry_runs.ran(document.path):
+        return f"`{around}` was run here, but nothing called it"
     if around:
         return f"it is nested in `{around}`, whose example inputs would show it, too"
     return WITHOUT

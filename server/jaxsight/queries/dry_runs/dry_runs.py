@@ -25,6 +25,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.dry_runs.labels import label, run_label
+from jaxsight.queries.dry_runs.nesting import around, has_loop, is_used_around
 from jaxsight.queries.dry_runs.own_program import acts, program_of
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.dry_runs.program_errors import LocatedError, located, unreached
@@ -58,7 +59,6 @@ _WEAKER = frozenset({"program", "caller", "proposed", "none"})
 """Origins of example inputs that calls in programs take precedence over."""
 _ARRAY = re.compile(r"[\w>]\[")
 """An array's type in a text, in contrast to a list."""
-_LOOP = re.compile(r"^[ \t]*(?:async )?(?:for|while)\b", re.MULTILINE)
 _MAKES = frozenset({"setup", "__post_init__"})
 """Methods that are not looked for: they are called with what is no array."""
 
@@ -191,6 +191,12 @@ class ProgramCalls:
         """Return the file's own program, once it has been run dry."""
         found = self._found.get(document.path)
         return program_of(document, found.replies) if found is not None else None
+
+    def ran(self, path: str) -> frozenset[str]:
+        """Return the functions of a file that ran themselves in programs, as `main` does."""
+        found = self._found.get(path)
+        replies = found.replies.values() if found is not None else ()
+        return frozenset(name for each in replies if each is not None for name, _ in each.ran)
 
     def unreached(self, document: Document) -> frozenset[str]:
         """Return the names in statements that the file's own program does not run to their end."""
@@ -355,7 +361,7 @@ class ProgramCalls:
             for (chunk, function), id in _functions(document.module)
             if function.refused in ("", "nested")
             and id not in having
-            and not (_is_used_around(chunk, function) and having & {*_around(function.qualname)})
+            and not (is_used_around(chunk, function) and having & {*around(function.qualname)})
             and jax_use.uses is not None
             and may_be_traced(function)
         }
@@ -396,9 +402,7 @@ class ProgramCalls:
         """Return the example sets of functions whose calls have all arguments."""
         failing = self._failing(document)
         loops = {
-            id
-            for (chunk, function), id in _functions(document.module)
-            if _LOOP.search(chunk.text) and _has_loop(chunk, function)
+            id for (chunk, function), id in _functions(document.module) if has_loop(chunk, function)
         }
         sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
         for call, dry_call in found.calls:
@@ -407,7 +411,7 @@ class ProgramCalls:
             has_arrays = any(_ARRAY.search(text) for _, text in call.inputs)
             if not has_arrays and (call.function in loops or not lacking[call.function]):
                 continue  # it would run a whole program
-            is_written = bool(call.text) and not _around(call.function)
+            is_written = bool(call.text) and not around(call.function)
             of_function = sets.setdefault((document.path, call.function), {})
             inputs = call.text if is_written else call.inputs
             if inputs in of_function or len(of_function) == _SETS:
@@ -433,7 +437,7 @@ class ProgramCalls:
                 )
         shown = {name for (_, name), calls in sets.items() if RUN not in calls}
         for chunk, function in document.module.functions:
-            if shown & {*_around(function.qualname)} and _is_used_around(chunk, function):
+            if shown & {*around(function.qualname)} and is_used_around(chunk, function):
                 sets.pop((document.path, function.qualname), None)
         return {
             key: tuple(sorted(calls.values(), key=lambda s: (key[1], s.label) in found.failed))
@@ -463,30 +467,6 @@ class ProgramCalls:
 def _functions(module: Module) -> Iterator[tuple[tuple[ModuleChunk, Function], str]]:
     """Yield the functions of a module with their ids."""
     return zip(module.functions, module.ids, strict=True)
-
-
-def _has_loop(chunk: ModuleChunk, function: Function) -> bool:
-    lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
-    return _LOOP.search("\n".join(lines)) is not None
-
-
-def _is_used_around(chunk: ModuleChunk, function: Function) -> bool:
-    """Return whether a nested function is not only returned by that around it, but used there.
-
-    The trace of the function around it has its shapes then.
-    """
-    if "<locals>" not in function.qualname:
-        return False
-    lines = chunk.text.split("\n")
-    del lines[function.range.start.line : function.range.end.line + 1]
-    name = re.escape(function.qualname.rpartition(".")[2])
-    return any(re.search(rf"\b{name}\b", line) for line in lines if "return" not in line)
-
-
-def _around(qualname: str) -> tuple[str, ...]:
-    """Return the functions that a nested function is in."""
-    parts = qualname.split(".<locals>.")[:-1]
-    return tuple(".<locals>.".join(parts[: n + 1]) for n in range(len(parts)))
 
 
 def _batches(programs: tuple[EntryPoint, ...]) -> Iterator[_Batch]:

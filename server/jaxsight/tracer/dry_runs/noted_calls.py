@@ -73,7 +73,7 @@ class NotedCalls:
         file, line = code_origins.caller(frame)
         if not parameters and not file:
             return None  # a program begins with it: nothing calls it
-        return captured.call_of(by_name, tainted, file, line)
+        return captured.call_of(by_name, tainted, file, line, is_nested="<locals>" in name)
 
     def add(self, name: str, call: NotedCall) -> None:
         """Keep a call, unless it is like others or the last of too many."""

@@ -299,7 +299,9 @@ class DryRuntime:
         values: dict[str, object] = dict(zip(parameters, args, strict=False))
         values |= {key: value for key, value in kwargs.items() if key in parameters}
         file = frame.f_code.co_filename
-        call = captured.call_of(values, self.tainted, file, frame.f_lineno)
+        call = captured.call_of(
+            values, self.tainted, file, frame.f_lineno, is_nested=number is not None
+        )
         if call is not None:
             self._add(name, call, number)
         return True

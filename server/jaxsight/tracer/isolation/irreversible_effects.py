@@ -20,13 +20,12 @@ from types import FrameType
 
 from jaxsight.tracer.compat import registrations
 from jaxsight.tracer.isolation import code_origins
-from jaxsight.wire.observations import Failure
 
 _REGISTERED_TWICE = (
     "Duplicate custom PyTreeDef type registration",
     "Duplicate serialization registration",
 )
-"""Beginnings of JAX's messages about a class that is registered again.
+"""JAX's messages about a class that is registered again.
 
 In a fresh process there may be no such error.
 """
@@ -80,6 +79,7 @@ class IrreversibleEffects:
         """
         if self.reason:
             raise Spoilt(self.reason)
+        self._fresh = False
 
     def end(self, lost: Iterable[str]) -> None:
         """Record the end of the file's run.
@@ -100,13 +100,13 @@ class IrreversibleEffects:
             self.owner = self._file
             self.reason = f"{PurePath(self._file).name} {reason}"
 
-    def doubt(self, failure: Failure) -> None:
-        """Check whether a failure may be caused by registrations of an earlier run.
+    def doubt(self, message: str) -> None:
+        """Check whether an error may be caused by registrations of an earlier run.
 
         Raises:
             Spoilt: it may be.
         """
-        if not self._fresh and failure.message.startswith(_REGISTERED_TWICE):
+        if not self._fresh and any(words in message for words in _REGISTERED_TWICE):
             raise Spoilt(f"{PurePath(self._file).name} registers a class again")
 
     def _codec_registered(self, search: Callable[[str], codecs.CodecInfo | None]) -> None:

@@ -1,0 +1,35 @@
+"""Where functions are: in others, which use them, and around loops."""
+
+from __future__ import annotations
+
+import re
+
+from jaxsight.source.functions import Function
+from jaxsight.source.module import ModuleChunk
+
+_LOOP = re.compile(r"^[ \t]*(?:async )?(?:for|while)\b", re.MULTILINE)
+
+
+def has_loop(chunk: ModuleChunk, function: Function) -> bool:
+    """Return whether a function has a statement that is a loop."""
+    lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
+    return _LOOP.search("\n".join(lines)) is not None
+
+
+def is_used_around(chunk: ModuleChunk, function: Function) -> bool:
+    """Return whether a nested function is not only returned by that around it, but used there.
+
+    The trace of the function around it has its shapes then.
+    """
+    if "<locals>" not in function.qualname:
+        return False
+    lines = chunk.text.split("\n")
+    del lines[function.range.start.line : function.range.end.line + 1]
+    name = re.escape(function.qualname.rpartition(".")[2])
+    return any(re.search(rf"\b{name}\b", line) for line in lines if "return" not in line)
+
+
+def around(qualname: str) -> tuple[str, ...]:
+    """Return the functions that a nested function is in."""
+    parts = qualname.split(".<locals>.")[:-1]
+    return tuple(".<locals>.".join(parts[: n + 1]) for n in range(len(parts)))
