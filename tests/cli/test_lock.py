@@ -174,7 +174,7 @@ def test_a_function_that_is_gone_or_fails_is_an_error(project: Path) -> None:
     done = check(project, "--output-format", "json")
     assert done.returncode == 1
     found = dict(messages(done))
-    assert found[1] == "`looked_up` is locked, but has no written inputs"
+    assert found[1] == "`looked_up` is locked, but has no known inputs"
     assert found[8].startswith("`activation` is locked, but it cannot be traced: ")
 
 
@@ -214,3 +214,78 @@ def test_a_lock_that_leads_out_of_the_project_is_neither_read_nor_written(
     assert outside.exists() == has_target
     assert not has_target or outside.read_bytes() == before
     lock.unlink()
+
+
+OBSERVED = """\
+import functools
+
+import jax
+import jax.numpy as jnp
+
+TEXT = open("not_there.txt").read()
+
+
+@jax.jit
+def decorated(x):
+    return jnp.sum(inside(x))
+
+
+def inside(x):
+    return jnp.sin(x)
+
+
+def wrapped(x, n):
+    return jnp.tanh(x) * n
+
+
+def differentiated(x):
+    return jnp.sum(x**3)
+
+
+@jax.jit
+def of_unknown_size(x):
+    return jnp.cos(x)
+
+
+@jax.jit
+def of_unknown_data(x):
+    return jnp.exp(x)
+
+
+@jax.jit
+def never_called(x):
+    return jnp.log(x)
+
+
+def eager(x):
+    return jnp.sum(x) + 1
+
+
+if __name__ == "__main__":
+    x = jnp.ones((4, 3))
+    print(decorated(x), jax.jit(functools.partial(wrapped, n=2))(x), eager(x))
+    print(jax.jit(jax.grad(differentiated))(x))
+    of_unknown_size(jnp.ones(len(TEXT)))
+    of_unknown_data(jnp.array(list(map(ord, TEXT))))
+"""
+
+
+def test_programs_that_a_file_compiles_are_locked_if_their_inputs_are_known(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "train.py").write_text(OBSERVED, encoding="utf-8")
+    done = jaxsight("lock", "--python", sys.executable, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lock = (tmp_path / "jaxsight.lock").read_text(encoding="utf-8")
+    lines = [line for line in lock.split("\n") if line.startswith("train.py")]
+    assert [line.partition("  ")[0] for line in lines] == [
+        "train.py:decorated",
+        "train.py:wrapped",
+    ]
+    assert all("  origin=observed  " in line for line in lines)
+    changed = OBSERVED.replace("jnp.sum(inside(x))", "jnp.linalg.norm(jnp.sort(inside(x)))")
+    (tmp_path / "train.py").write_text(changed, encoding="utf-8")
+    checked = jaxsight("check", "--locked", "--python", sys.executable, cwd=tmp_path)
+    assert checked.returncode == 1
+    assert "`decorated` differs from jaxsight.lock" in checked.stdout

@@ -292,5 +292,5 @@ async def test_nested_functions_say_why(session: Session, tmp_path: Path) -> Non
     session.close(path)
     assert [(hint.range.start.line, hint.label) for hint in hints] == [
         (10, "not shown: called only with unknown `batch`: data were not loaded"),
-        (13, "not shown: `main` was run here, but nothing called it")
+        (13, "not shown: `main` was run here, but nothing called it"),
     ]

@@ -215,6 +215,8 @@ class ProgramFacts:
     results: str = ""
     program: str = ""
     """A digest of the optimized HLO without names, places and settings of the code generator."""
+    origin: str = field(default="", compare=False)
+    """`observed` or `recorded` if nobody wrote the inputs."""
     densest: tuple[int, int] = field(default=(0, 0), compare=False)
     """The line with the most equations, and their number."""
 

@@ -157,7 +157,7 @@ NUMBERS = (
 _NUMBERS = {each.key: each for each in NUMBERS}
 _DEFAULTS = {"devices": 1, "launches": -1, "temp": -2}
 """Values that are not written, where that is not 0; the first figures always are."""
-_TEXTS = ("inputs", "results", "program")
+_TEXTS = ("inputs", "origin", "results", "program")
 _LISTS: Mapping[str, Callable[[str], object]] = {
     "kernels": KernelFact.parse,
     "collectives": CollectiveFact.parse,

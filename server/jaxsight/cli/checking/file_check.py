@@ -57,6 +57,10 @@ With 1, a file that needs more gets none of what others leave; with more, the fi
 log = logging.getLogger(__name__)
 
 
+INPUTS_TIME = 120.0
+"""Seconds in which inputs that nobody wrote are looked for, a choice: a minute for a program."""
+
+
 @dataclass(slots=True)
 class Budget:
     """The seconds in which inputs that nobody wrote are looked for, in all files together."""

@@ -89,7 +89,8 @@ class LockNotes:
             yield f"{number} not in {LOCK}; add them with `jaxsight lock`"
         if self.same_figures:
             number = count(self.same_figures, "function")
-            yield f"{number} compile to another program with the same figures"
+            verb = "compiles" if self.same_figures == 1 else "compile"
+            yield f"{number} {verb} to another program with the same figures"
 
 
 @dataclass(slots=True)
@@ -241,7 +242,7 @@ class LockFiles:
                 self.notes.moved.append(one_line(f"{name} is {other} now"))
                 continue
             function = name.removeprefix(self.name(path, ""))
-            message = clause(f"`{function}` is locked, but has no written inputs", _LONGEST)
+            message = clause(f"`{function}` is locked, but has no known inputs", _LONGEST)
             start = Range(Position(0, 0), Position(0, 0))
             yield finding_of(RULE.code, start, message, help=_HELP)
 

@@ -12,6 +12,7 @@ import typer
 
 from jaxsight.cli.checking import baseline as baselines
 from jaxsight.cli.checking.file_check import (
+    INPUTS_TIME,
     Budget,
     CheckOptions,
     check_file,
@@ -180,7 +181,7 @@ async def check(
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
-    inputs_time: InputsTime = 120.0,
+    inputs_time: InputsTime = INPUTS_TIME,
     no_cache: NoCache = False,
     stdin_filename: StdinFilename = None,
     verbose: Verbose = False,

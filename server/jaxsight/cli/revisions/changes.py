@@ -139,7 +139,7 @@ def lines_of(change: ProgramChange) -> Iterator[str]:
         case ChangeOutcome.MOVED:
             yield f"it was {change.reason}"
         case ChangeOutcome.GONE:
-            yield "it is gone, or has no written inputs any more"
+            yield "it is gone, or has no known inputs any more"
         case ChangeOutcome.CHANGED:
             yield "another program with the same figures"
         case _:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 
 from jaxsight.cli.checking.file_check import (
     FAILED,
+    INPUTS_TIME,
     SYNTAX,
     UNREADABLE,
     Budget,
@@ -30,7 +31,7 @@ ProgramKey = tuple[str, str, str]
 
 @dataclass(slots=True)
 class ProgramSide:
-    """What the functions with written inputs compile to on one side."""
+    """What the functions with known inputs compile to on one side."""
 
     top: Path
     """The folder that files are named relative to."""
@@ -88,7 +89,7 @@ async def compiled_side(
     """
     side = ProgramSide(top)
     locks = _ChosenTargets(run.session.engine.projects, chosen=tuple(targets))
-    options = CheckOptions(Budget(0.0, len(files)), locks=locks)
+    options = CheckOptions(Budget(INPUTS_TIME, len(files)), locks=locks)
     unchanged = UnchangedFiles(run, with_fixes=False, may_read=True, locks=locks)
     for number, file in enumerate(files, 1):
         run.show_step(f"{number}/{len(files)} {file.path.name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.replies import Traced
@@ -32,6 +33,13 @@ def compiled_alone(view: View) -> str:
         return ""
     by_callers = one_line(view.set_name)
     return f"compiled alone, {by_callers}: as a part of other programs it may be fused differently"
+
+
+def not_compiled(view: View) -> str:
+    """Return a clause about a function that the file's own program runs op by op."""
+    reply = view.answer.reply
+    operations = units.count(reply.equations, "operation") if isinstance(reply, Traced) else ""
+    return f"not compiled: runs op by op, {operations}"
 
 
 def without_repeats(views: Sequence[View]) -> list[View]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from jaxsight.features import caveats
 from jaxsight.features.distributed.shardings import chosen_layouts, traced_layouts
+from jaxsight.features.hover import called
 from jaxsight.features.hover.targets import target_rows
 from jaxsight.features.hover.text import (
     expression_hover,
@@ -201,6 +202,8 @@ async def _target_words(engine: Engine, view: View) -> str:
         return ""
     targets = engine.choices.targets(path)
     programs = engine.programs
+    if view.is_eager and not any(programs.is_compiled(view, target) for target in targets):
+        return f"*{called.not_compiled(view)}*"
     have_started = programs.have_started
     was_compiled = programs.was_compiled(view)
     follows = was_compiled and not any(programs.is_compiled(view, t) for t in targets)

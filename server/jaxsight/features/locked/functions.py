@@ -1,10 +1,14 @@
-"""The facts of a file's functions for `jaxsight.lock`: of those whose inputs the user wrote."""
+"""The facts of a file's functions for `jaxsight.lock`.
+
+It has those with written or recorded inputs, and the programs that the file's own program compiles,
+with the inputs of its calls, if these are fully known.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.findings import failures, inputs
@@ -32,7 +36,7 @@ _LONGEST = 160
 
 @dataclass(frozen=True, slots=True)
 class LockableFunction:
-    """A function with inputs that the user wrote, compiled for a target; or why it is not."""
+    """A function with inputs that nobody guessed, compiled for a target; or why it is not."""
 
     name: str
     """Its qualified name; of a further example set, `decode[long]`."""
@@ -81,11 +85,20 @@ async def lockable(
         *(
             of(subject, example_set)
             for subject in engine.documents.subjects(document)
-            if subject.examples.source in inputs.WRITTEN
             for example_set in subject.examples.sets
+            if _is_lockable(subject, example_set)
         )
     )
     return [each for functions in found for each in functions]
+
+
+def _is_lockable(subject: Subject, example_set: ExampleSet) -> bool:
+    if subject.examples.source in inputs.WRITTEN:
+        return True
+    outside = example_set.outside
+    if outside is None or example_set.assumed:
+        return False
+    return outside.origin == "recorded" or outside.compiled == "root"
 
 
 async def _compiled(
@@ -127,11 +140,15 @@ async def _compiled(
         kernels = Kernels.of(there, result) if result is not None else None
         facts, problem = None, ""
         if kernels is not None:
-            facts = facts_of_kernels(kernels)
+            facts = replace(facts_of_kernels(kernels), origin=_origin(subject))
         elif result is not None and isinstance(result.outcome, Trouble):
             problem = clause(f"not compiled: {result.outcome.message}", _LONGEST)
         found.append(LockableFunction(name, section, subject.name_range, facts, problem))
     return found
+
+
+def _origin(subject: Subject) -> str:
+    return {"program": "observed", "recorded": "recorded"}.get(subject.examples.source, "")
 
 
 def facts_of_kernels(kernels: Kernels) -> ProgramFacts:

@@ -39,6 +39,7 @@ from jaxsight.text.layout import cut
 from jaxsight.wire.meshes import Chosen
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
+from jaxsight.workers.compilation.queue import Urgency
 
 _LONGEST = 200
 """Characters of a user's expression, a choice: the panel cuts a line; a whole loop may be one."""
@@ -65,7 +66,9 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
             path, subject.name, subject.range, chosen.name, sets, target, trouble=str(error)
         )
     if not result.is_complete:
-        completing = engine.programs.result(view, result.target, complete=True)
+        completing = engine.programs.result(
+            view, result.target, complete=True, urgency=Urgency.ASKED
+        )
         engine.waiting.go_on(asyncio.ensure_future(completing), view)
     return panel_about(engine, view, result, engine.programs.before(view))
 

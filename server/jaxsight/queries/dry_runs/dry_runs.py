@@ -282,8 +282,7 @@ class ProgramCalls:
         run, key = await self._aside.judge(module, asking)
         programs = await self.programs(project, path, module.text)
         if not lacking:  # only to see how the file's own program ends
-            own = (each for each in programs if each.file == path)
-            programs = tuple(each for each in own if not each.function and not each.text)
+            programs = tuple(each for each in programs if each.is_own(path))
         if self._documents.get(path) is not document or document.module is not module:
             return False
         found = self._found.get(path)
@@ -404,6 +403,7 @@ class ProgramCalls:
         loops = {
             id for (chunk, function), id in _functions(document.module) if has_loop(chunk, function)
         }
+        own = {c.compiled for c, d in found.calls if d.entry.is_own(document.path)}
         sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
         for call, dry_call in found.calls:
             if call.unknown or call.function not in lacking:
@@ -427,6 +427,9 @@ class ProgramCalls:
                 dry_call=None if is_written else dry_call,
                 is_better=call.function in failing,
                 assumed=call.sized,
+                compiled=call.compiled
+                if dry_call.entry.is_own(document.path) and own & {"root", "inside"}
+                else "",
                 sizes=call.sizes,
             )
         for name, entry in self._ran(document, found):

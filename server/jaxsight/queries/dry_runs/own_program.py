@@ -31,7 +31,7 @@ def program_of(
     It has no name and no place, and its inputs are a run of it.
     """
     entries = (entry for batch, reply in ran.items() if reply is not None for entry in batch)
-    own = (e for e in entries if e.file == document.path and not e.function and not e.text)
+    own = (entry for entry in entries if entry.is_own(document.path))
     entry, chunks = next(own, None), document.module.chunks
     if entry is None or not chunks:
         return None

@@ -383,6 +383,12 @@ class View:
         return call is not None and call.is_run
 
     @property
+    def is_eager(self) -> bool:
+        """Whether the file's own program runs the function op by op, and compiles others."""
+        outside = self.answer.question.set.outside
+        return outside is not None and outside.compiled == "eager"
+
+    @property
     def has_unknown_sizes(self) -> bool:
         """Whether numbers may stand for sizes that only missing data would tell."""
         outside = self.answer.question.set.outside

@@ -18,6 +18,7 @@ from jaxsight.recording.expressions import is_bound
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array, is_equinox
 from jaxsight.tracer.calls.user_function import UserFunction, opened
+from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of
 from jaxsight.tracer.states import linen, nnx
@@ -132,6 +133,8 @@ class NotedCall:
     """The nested function under its decorators, if it has any."""
     closure: KeptClosure | None = None
     """The nested function, if it captures arrays."""
+    compiled: Compiled = ""
+    """What it is to the programs that XLA gets."""
     definition: str = ""
     """The chunk that defines the function: a file may define a name again."""
 

@@ -6,12 +6,13 @@ import contextlib
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CodeType, FrameType
 
 import jax
 
+from jaxsight.tracer.compat import compiling
 from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.isolation import code_origins
@@ -41,8 +42,14 @@ class ExecutedStatements:
 class NotedCalls:
     """Calls that differ in their types, by qualified name; those with most known data first."""
 
-    def __init__(self, executed: ExecutedStatements | None = None) -> None:
-        """Begin with the calls by statements that were executed before."""
+    def __init__(
+        self, executed: ExecutedStatements | None = None, end: CodeType | None = None
+    ) -> None:
+        """Begin with the calls by statements that were executed before.
+
+        `end` is the code that runs the program, all of which is traced in a dry run.
+        """
+        self._end = end
         before = executed.calls if executed is not None else {}
         self.by_function = {name: [*calls] for name, calls in before.items()}
         self._noted: Counter[str] = Counter()
@@ -73,12 +80,17 @@ class NotedCalls:
         file, line = code_origins.caller(frame)
         if not parameters and not file:
             return None  # a program begins with it: nothing calls it
-        return captured.call_of(by_name, tainted, file, line, is_nested="<locals>" in name)
+        is_nested = "<locals>" in name
+        call = captured.call_of(by_name, tainted, file, line, is_nested=is_nested)
+        if call is not None:
+            call.compiled = compiling.compiled(frame, self._end, call_traced.__code__)
+        return call
 
     def add(self, name: str, call: NotedCall) -> None:
         """Keep a call, unless it is like others or the last of too many."""
         calls = self.by_function.setdefault(name, [])
         others = [other for other in calls if other.definition == call.definition]
+        unify_compiled([*others, call])
         if all(call.types != other.types for other in others):
             calls.append(call)
             calls.sort(key=lambda each: (len(each.unknown), -each.elements))
@@ -102,6 +114,18 @@ class NotedCalls:
             if call is not None and place is not None:
                 call.definition = place[0]
                 self.add(entry.function, call)
+
+
+def unify_compiled(calls: Iterable[NotedCall]) -> None:
+    """Give calls with the same types what the one of them is that is most of a program."""
+    order = ("root", "inside", "eager", "")
+    by_types: dict[str, list[NotedCall]] = {}
+    for call in calls:
+        by_types.setdefault(call.types, []).append(call)
+    for same in by_types.values():
+        best = min((each.compiled for each in same), key=order.index)
+        for each in same:
+            each.compiled = best
 
 
 def call_traced(args: tuple[object, ...], kwargs: dict[str, object]) -> None:

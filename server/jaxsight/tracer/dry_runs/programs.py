@@ -117,7 +117,7 @@ class DryRuns:
             executed: what the statements of the file did.
         """
         self._runtime.install()  # names in `builtins` end with each request
-        is_own = entry.file == request.file and not entry.function and not entry.text
+        is_own = entry.is_own(request.file)
         chunks = (*(c.key for c in request.chunks), *(c.id for c in request.skipped))
         key = request.file, entry, chunks if is_own else ()
         known = self._ran.get(key)
@@ -158,7 +158,11 @@ class _Run:
 
     def run(self, patience: float) -> DryRunResult:
         runtime, before = self._runtime, dict(self._names)
-        runtime.calls, runtime.ran, runtime.fed = NotedCalls(self._seen), {}, {}
+        runtime.calls, runtime.ran, runtime.fed = (
+            NotedCalls(self._seen, _Run._begin.__code__),
+            {},
+            {},
+        )
         runtime.entry_of, runtime.original = {}, {}
         runtime.imported = self._imported
         texts = [chunk.text for chunk in self._request.chunks]

@@ -20,9 +20,10 @@ import numpy as np
 
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.compat import traces
+from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs import captured, datasets
 from jaxsight.tracer.dry_runs.captured import NotedCall
-from jaxsight.tracer.dry_runs.noted_calls import NotedCalls
+from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
 from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
 from jaxsight.tracer.dry_runs.unknown import (
@@ -248,10 +249,13 @@ class DryRuntime:
                 return self._counted(function, *args, **kwargs)
             args, kwargs = sizes.given(function, args, kwargs)
             called = _called(function, args, kwargs)
-            is_wrapped = called is not None and called[0] is not function
-            if called is not None and is_wrapped and self._note_partial(*called, sys._getframe(1)):
-                self.is_complete = False
-                return Unknown()
+            if called is not None and called[0] is not function:
+                compiled = _compiled(function, called[0])
+                if self._note_partial(*called, sys._getframe(1), compiled):
+                    self.is_complete = False
+                    return Unknown()
+        if self.is_active and is_unknown(function):
+            call_traced(args, kwargs)
         if self.is_active and (load := datasets.loader(function)) is not None:
             self.is_complete = False
             return load(*args, **kwargs)
@@ -286,7 +290,12 @@ class DryRuntime:
         return Unknown()
 
     def _note_partial(
-        self, function: FunctionType, args: _Args, kwargs: dict[str, object], frame: FrameType
+        self,
+        function: FunctionType,
+        args: _Args,
+        kwargs: dict[str, object],
+        frame: FrameType,
+        compiled: Compiled,
     ) -> bool:
         own = self.entry_of.get(function.__code__)
         number = next((n for n, f in self._functions.items() if f is function), None)
@@ -303,6 +312,7 @@ class DryRuntime:
             values, self.tainted, file, frame.f_lineno, is_nested=number is not None
         )
         if call is not None:
+            call.compiled = compiled
             self._add(name, call, number)
         return True
 
@@ -482,6 +492,14 @@ class _Context(contextlib.AbstractContextManager[object]):
     ) -> bool | None:
         entered = self._entered
         return entered.__exit__(kind, error, traceback) if entered is not None else None
+
+
+def _compiled(wrapper: object, function: FunctionType) -> Compiled:
+    """Return what a wrapped function is to the program that its wrapper compiles, if it does."""
+    if "jit" not in type(wrapper).__name__.lower():
+        return "eager"
+    inner = getattr(wrapper, "__wrapped__", None)
+    return "root" if inner is function or isinstance(inner, functools.partial) else "inside"
 
 
 def _called(

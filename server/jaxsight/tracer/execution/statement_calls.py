@@ -5,9 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from jaxsight.tracer.dry_runs.captured import NotedCall
-from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls, call_traced
+from jaxsight.tracer.dry_runs.noted_calls import (
+    ExecutedStatements,
+    NotedCalls,
+    call_traced,
+    unify_compiled,
+)
 from jaxsight.tracer.execution.execution_cache import Execution
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.observation.recorder import Recorder
@@ -43,5 +49,7 @@ def of(executions: Iterable[Execution]) -> ExecutedStatements:
             incomplete[execution.chunk.text.strip()] = execution.error
         if execution.calls is not None:
             for name, of_function in execution.calls.by_function.items():
-                calls.setdefault(name, []).extend(of_function)
+                known = calls.setdefault(name, [])
+                known += [replace(call) for call in of_function]  # as its `compiled` may change
+                unify_compiled(known)
     return ExecutedStatements(calls, frozenset(stopped), incomplete)

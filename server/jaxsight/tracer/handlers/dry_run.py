@@ -82,8 +82,9 @@ def _seen(
         text,
         chunk,
         call.definition,
+        call.compiled,
         sized,
-        tuple((name, line) for name, line in lines.items() if name in shown or not names)
+        sizes=tuple((name, line) for name, line in lines.items() if name in shown or not names)
         if sized
         else (),
     )

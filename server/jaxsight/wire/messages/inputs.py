@@ -98,6 +98,10 @@ class EntryPoint:
         """Its function, or the name of its file."""
         return self.function or PurePath(self.file).name
 
+    def is_own(self, file: str) -> bool:
+        """Return whether it is all of a file, as it is run as a script."""
+        return self.file == file and not self.function and not self.text
+
 
 RUN = -1
 """The number of a `DryCall` that is about the dry run itself, not about a call."""

@@ -151,6 +151,8 @@ class CallSeen:
     """The chunk of the call, if `file` is the request's: `line` is that in the chunk then."""
     definition: str = ""
     """The chunk that defines the function; empty for a nested one."""
+    compiled: str = ""
+    """What it is to the programs that XLA gets: `root`, `inside`, `eager`, or empty if unknown."""
     sized: tuple[str, ...] = ()
     """Parameters of `inputs` with sizes that only missing data would tell."""
     sizes: tuple[tuple[str, str], ...] = ()

@@ -11,7 +11,7 @@ import typer
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, InputsChoice, Python
+from jaxsight.cli.options import Allow, AsJson, Python
 from jaxsight.cli.output.printing import (
     Printer,
     print_document,
@@ -73,8 +73,9 @@ async def diff(
 ) -> int:
     """Show which functions compile to something else than in a git revision, and why.
 
-    All functions of Python files with written example inputs are traced and compiled
-    as they are in the revision and as they are now, with the same interpreter; none is run.
+    The functions of Python files with written or recorded inputs, and those that a file's own
+    program compiles, are traced and compiled as they are in the revision and as they are now,
+    with the same interpreter; none is run.
 
     Exits with 0 if nothing is worse, with 1 if something is, with 2 if the comparison fails, and
     with 3 if there are no functions to compare.
@@ -95,16 +96,15 @@ async def diff(
     roots = [tree.then(here)] if is_below and here.is_relative_to(tree.top) else then
     allowed = [*(allow or ()), *hosts(targets or ())]
 
-    async with start_run(paths, python, allowed, InputsChoice.WRITTEN) as run:
+    async with start_run(paths, python, allowed) as run:
         files = python_texts(paths)
         after = await compiled_side(run, files, targets or (), tree.top)
     before = ProgramSide(tree.folder)
     if then:
         known = python or after.python or None
-        limits = (allowed, InputsChoice.WRITTEN)
         search_path = tree.search_path(os.environ.get("PYTHONPATH", ""), after.python)
         with process_variable("PYTHONPATH", search_path):
-            async with start_run(roots, known, *limits, noted=after.python) as run:
+            async with start_run(roots, known, allowed, noted=after.python) as run:
                 files, chosen = python_texts(then), targets or after.targets
                 before = await compiled_side(run, files, chosen, tree.folder)
     report = RevisionReport(base, tree.commit, changes(before, after))

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from jaxsight.cli.checking.file_check import INPUTS_TIME, Budget
 from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import NOTHING_EXAMINED, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, InputsChoice, Python
+from jaxsight.cli.options import Allow, Python
 from jaxsight.cli.output.printing import Printer, print_note
 from jaxsight.cli.sources.texts import texts
 from jaxsight.cli.trusted_paths import hosts
@@ -46,9 +47,10 @@ async def lock(
 ) -> int:
     """Write what functions compile to into jaxsight.lock, in the project's root.
 
-    It has a line for each function with written example inputs and each target: kernels,
-    launches, memory, collectives and types. Compare with
-    [cyan]jaxsight check --locked[/cyan]. Lines of other files, targets and versions of JAX stay.
+    It has a line for each function with written or recorded inputs, for each that the file's own
+    program compiles, and for each target: kernels, launches, memory, collectives and types.
+    Compare with [cyan]jaxsight check --locked[/cyan]. Lines of other files, targets and versions
+    of JAX stay.
 
     Exits with 0, with 2 if it fails, and with 3 if there are no functions to lock.
 
@@ -61,10 +63,13 @@ async def lock(
     files = list(texts(paths, None))
     allowed = [*(allow or ()), *hosts(targets or ())]
     errors = Printer(stderr=True)
-    async with start_run(paths, python, allowed, InputsChoice.WRITTEN) as run:
+    async with start_run(paths, python, allowed) as run:
         locks = LockFiles(run.session.engine.projects)
         found: list[LockedFile] = []
+        budget = Budget(INPUTS_TIME, len(files))
         for path in map(str, run.opened(files)):
+            budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))
+            budget.files -= 1
             with failing_on(LookupError):
                 chosen = targets or locks.targets(path)
                 functions = await run.get(lockable(run.session.engine, path, chosen))
@@ -77,7 +82,7 @@ async def lock(
                     print_note(errors, f"note: {one_line(f'{name} on {on}: {function.problem}')}")
         number = sum(function.facts is not None for file in found for function in file.functions)
         if not number:
-            errors.print("no functions with written example inputs to lock")
+            errors.print("no functions to lock: none has written, recorded or observed inputs")
             return NOTHING_EXAMINED
         changed = list(locks.update(found))
     for written in changed:

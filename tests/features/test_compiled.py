@@ -1,0 +1,80 @@
+"""What a file's own program compiles has kernels; what it runs op by op says so instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxsight.session import Session
+from jaxsight.source.text import Position
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+HEAD = (
+    "import functools\nimport jax\nimport jax.numpy as jnp\nfrom not_there import show\n\n\n"
+    "def {f}(x, n=None):\n    return jnp.sum(jnp.sin(x))\n\n\n"
+)
+ROOT = "@jax.jit\ndef root(x):\n    return jnp.cos(x)\n\n\nroot(jnp.ones(3))\n"
+COMPILED = {
+    "jit": "jax.jit({f})(x)",
+    "jit of a partial": "jax.jit(functools.partial({f}, n=2))(x)",
+    "jit of a gradient": "jax.jit(jax.grad({f}))(x)",
+    "jit of vmap": "jax.jit(jax.vmap({f}))(x)",
+    "vmap of jit": "jax.vmap(jax.jit({f}))(x)",
+    "gradient of jit": "jax.grad(jax.jit({f}))(x)",
+    "lower": "jax.jit({f}).lower(x)",
+    "scan": "jax.lax.scan(lambda c, r: (c + {f}(r), c), 0.0, x)",
+    "cond": "jax.lax.cond(True, {f}, {f}, x)",
+    "while": "jax.lax.while_loop(lambda c: c < {f}(x), lambda c: c + 1, 0.0)",
+    "fori": "jax.lax.fori_loop(0, 3, lambda i, c: c + {f}(x), 0.0)",
+    "map": "jax.lax.map({f}, x)",
+    "by a helper that is not there": "show(jax.jit({f}), x)",
+    "by another function": "jax.jit(lambda x: {f}(x) + 1)(x)",
+    "once at least": "{f}(x)\njax.jit({f})(x)",
+}
+EAGER = {
+    "called": "{f}(x)",
+    "grad": "jax.grad({f})(x)",
+    "value_and_grad": "jax.value_and_grad({f})(x)",
+    "vmap": "jax.vmap({f})(x)",
+    "jvp": "jax.jvp({f}, (x,), (x,))",
+    "vjp": "jax.vjp({f}, x)",
+    "linearize": "jax.linearize({f}, x)",
+    "by a function": "(lambda x: {f}(x) + 1)(x)",
+    "in a loop": "for _ in range(3):\n    {f}(x)",
+    "in main": "def main():\n    {f}(x)\n\n\nmain()",
+}
+NEITHER = {
+    "eval_shape": "jax.eval_shape({f}, x)",
+    "make_jaxpr": "jax.make_jaxpr({f})(x)",
+    "make_jaxpr of jit": "jax.make_jaxpr(jax.jit({f}))(x)",
+    "by nothing": "",
+}
+
+
+async def hover_of(own: Session, path: Path, call: str, others: str) -> str:
+    """The hover of the function that a program calls, beside others."""
+    program = f"{HEAD}{others}x = jnp.ones((4, 3))\n{call}\n".format(f="f")
+    own.open(str(path), program)
+    await own.settle_inputs(str(path), patience=240)
+    hover = await own.hover(str(path), Position(program[: program.index("def f")].count("\n"), 4))
+    own.close(str(path))
+    return hover.markdown if hover is not None else ""
+
+
+@pytest.mark.parametrize("name", {**COMPILED, **EAGER, **NEITHER})
+async def test_kernels_belong_to_what_is_compiled(name: str, project: tuple[Session, Path]) -> None:
+    own, root = project
+    call = {**COMPILED, **EAGER, **NEITHER}[name]
+    hover = await hover_of(own, root / f"compiled_{'_'.join(name.split())}.py", call, ROOT)
+    assert ("*not compiled: runs op by op, 2 operations*" in hover) == (name in EAGER), hover
+    has_kernels = "| target |" in hover or "*compiling for cpu" in hover
+    assert has_kernels == (name not in EAGER and bool(call)), hover
+
+
+async def test_a_file_that_compiles_nothing_shows_kernels(project: tuple[Session, Path]) -> None:
+    own, root = project
+    hover = await hover_of(own, root / "lesson.py", "{f}(x)", "")
+    assert "| target |" in hover or "*compiling for cpu" in hover
+    assert "not compiled" not in hover
