@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from jaxsight.session import Session
 from jaxsight.source.text import Position
+from tests.quiet import QUIET
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -71,6 +74,60 @@ async def test_kernels_belong_to_what_is_compiled(name: str, project: tuple[Sess
     assert ("*not compiled: runs op by op, 2 operations*" in hover) == (name in EAGER), hover
     has_kernels = "| target |" in hover or "*compiling for cpu" in hover
     assert has_kernels == (name not in EAGER and bool(call)), hover
+
+
+SHARED = """\
+import jax
+import jax.numpy as jnp
+
+
+class Layer:
+    def __init__(self, n):
+        self.w = jnp.ones((n, n))
+
+    def __call__(self, w, x):
+        return jnp.tanh(x @ w)
+
+
+def loss(layer, w, x):
+    return jnp.mean(layer(w, x) ** 2)
+
+
+layer = Layer(16)
+
+
+@jax.jit
+def step(w, x):
+    return w - 0.1 * jax.grad(lambda w: loss(layer, w, x))(w)
+
+
+for _ in range(3):
+    layer.w = step(layer.w, jnp.ones((8, 16)))
+"""
+
+
+async def test_parts_of_a_program_show_their_shares(project: tuple[Session, Path]) -> None:
+    own, root = project
+    path = str(root / "shared.py")
+    own.configure([str(root)], {**QUIET, "python": sys.executable, "inlayHints": {"kernels": True}})
+    own.open(path, SHARED)
+    await own.settle_inputs(path, patience=240)
+    hints = {hint.range.start.line: hint.label for hint in await own.hints(path, wait=True)}
+    lines = SHARED.split("\n")
+    hover = await own.hover(path, Position(lines.index("def loss(layer, w, x):"), 4))
+    own.close(path)
+    whole = re.fullmatch(r"▣ (\d+) kernels.*", hints[lines.index("def step(w, x):")])
+    assert whole is not None, hints
+    part = re.fullmatch(
+        r"▣ in step: (\d) of (\d+) kernels?", hints[lines.index("def loss(layer, w, x):")]
+    )
+    assert part is not None, hints
+    assert part[2] == whole[1]
+    assert 0 < int(part[1]) < int(whole[1])
+    assert lines.index("    def __init__(self, n):") not in hints
+    assert hover is not None
+    assert f"in `step`: {part[1]} of {part[2]} kernels" in hover.markdown
+    assert "| target |" not in hover.markdown
 
 
 async def test_a_file_that_compiles_nothing_shows_kernels(project: tuple[Session, Path]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.rules.finding import Severity
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 
@@ -96,6 +97,31 @@ UNSIZED = {
 }
 
 
+FITTING = {
+    # Programs that run if the data has other sizes than the numbers here.
+    "a product": "jnp.ones((4, 3)) @ jnp.ones((len(data), 2))",
+    "a product of two": "jnp.ones((4, data.shape[1])) @ jnp.ones((len(data), 2))",
+    "a sum": "jnp.ones((len(data), 3)) + jnp.ones((8, 3))",
+    "a reshape": "jnp.ones((len(data), 6)).reshape(12, 3)",
+    "a reshape of a jit": "jax.jit(lambda x: x.reshape(12, 3))(jnp.ones((len(data), 6)))",
+    "a sum in a gradient": "jax.grad(lambda w: jnp.sum(w * jnp.ones(7)))(jnp.ones(len(data)))",
+    "a split": "jnp.split(jnp.ones((len(data), 3)), 11)",
+    "a concatenation": "jnp.concatenate([jnp.ones((2, len(data))), jnp.ones((2, 5))], 0)",
+    "a contraction": "jnp.einsum('ij,jk->ik', jnp.ones((2, len(data))), jnp.ones((5, 2)))",
+    "a batch": "jax.vmap(jnp.add)(jnp.ones((len(data), 2)), jnp.ones((9, 2)))",
+    "a scan": "jax.lax.scan(lambda c, x: (c + x, c), jnp.ones(3), jnp.ones((4, len(data))))",
+    "a branch": "jax.lax.cond(True, lambda: jnp.ones(3), lambda: jnp.ones(len(data)))",
+    "an unpacking": "a, b, c = jnp.ones((len(data), 2))",
+    "an index": "[1, 2, 3][len(data)]",
+    "an assertion": "assert len(data) == 60000",
+    "a check of its own": "if len(data) != 60000:\n    raise ValueError('truncated')",
+    "a division": "1 / (len(data) - 4253760)",
+    "a key": "{10: 'a'}[data.shape[1]]",
+    "a sized function": "f(jnp.ones((len(data), 3)) @ jnp.ones((data.shape[1], 3)))",
+    "a sized function in a jit": "jax.jit(g)(jnp.ones((len(data), 3)), jnp.ones((4, 3)))",
+}
+
+
 async def hover_of(own: Session, path: Path, text: str) -> str:
     """Return the hover of `f`, without the escapes of Markdown."""
     own.open(str(path), text)
@@ -123,6 +149,19 @@ async def test_what_has_no_size_stays_unknown(name: str, project: tuple[Session,
     hover = await hover_of(own, path, f"{HEAD}{UNSIZED[name]}\n")
     assert "?V" not in hover, hover
     assert "f(x: f32[" not in hover.replace("( ", "("), hover
+
+
+@pytest.mark.parametrize("name", FITTING)
+async def test_sizes_that_do_not_fit_are_no_errors(
+    name: str, project: tuple[Session, Path]
+) -> None:
+    own, root = project
+    path = str(root / f"fitting_{'_'.join(name.split())}.py")
+    own.open(path, f"{HEAD}{DATA}{F}def g(x, y):\n    return x @ y\n\n\n{FITTING[name]}\n")
+    await own.settle_inputs(path, patience=240)
+    found = await own.findings(path)
+    own.close(path)
+    assert [each.message for each in found if each.severity is Severity.ERROR] == []
 
 
 async def test_hints_name_the_size_and_no_memory(project: tuple[Session, Path]) -> None:

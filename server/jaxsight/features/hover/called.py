@@ -36,7 +36,9 @@ def compiled_alone(view: View) -> str:
 
 
 def not_compiled(view: View) -> str:
-    """Return a clause about a function that the file's own program runs op by op."""
+    """Return a clause about a function that the file's own program does not compile."""
+    if view.compiled_as == "inside":
+        return "not compiled by itself: it is a part of other programs"
     reply = view.answer.reply
     operations = units.count(reply.equations, "operation") if isinstance(reply, Traced) else ""
     return f"not compiled: runs op by op, {operations}"

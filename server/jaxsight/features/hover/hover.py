@@ -18,6 +18,7 @@ from jaxsight.features.hover.text import (
     with_wait,
 )
 from jaxsight.features.kernels.expressions import expression_words
+from jaxsight.features.kernels.shares import shares_of
 from jaxsight.features.measuring.shown import ShownTimes, expression_times, shown_times
 from jaxsight.features.model import Hover
 from jaxsight.features.setup.unshown import WITHOUT, untraced
@@ -76,7 +77,7 @@ async def _hover_in(
         if isinstance(view, Unasked):
             own = unasked_hover(subject, view)
         else:
-            words = await _target_words(engine, view)
+            words = await _target_words(engine, document, view)
             own = function_hover(subject, view, words, caveats.markdown(view.caveats))
         if subject.is_from_caller and own.stale:
             called = await _helper_hover(engine, document, subject.chunk, subject.function)
@@ -195,15 +196,18 @@ def _observed(engine: Engine, view: View, places: Sequence[Range]) -> Hover | No
     return None
 
 
-async def _target_words(engine: Engine, view: View) -> str:
+async def _target_words(engine: Engine, document: Document, view: View) -> str:
     """Return Markdown about the function on each target, as far as known after a moment."""
     path = view.answer.question.path
     if not view.is_traced or view.stale:
         return ""
     targets = engine.choices.targets(path)
     programs = engine.programs
-    if view.is_eager and not any(programs.is_compiled(view, target) for target in targets):
-        return f"*{called.not_compiled(view)}*"
+    if view.compiled_as and not any(programs.is_compiled(view, target) for target in targets):
+        others = [v for v in await engine.traces.known_views(document) if not v.compiled_as]
+        around = [own for each in others if (own := programs.kernels(each)) is not None]
+        shares = [share.words for share in shares_of(around, view.subject_range)]
+        return "\n\n".join(prose(words) for words in (*shares, called.not_compiled(view)))
     have_started = programs.have_started
     was_compiled = programs.was_compiled(view)
     follows = was_compiled and not any(programs.is_compiled(view, t) for t in targets)

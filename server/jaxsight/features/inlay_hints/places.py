@@ -93,7 +93,11 @@ def of_views(shown: ShownDocument, hints: Callable[[Kernels], Iterable[Hint]]) -
     callers, whose own kernels are not those of the program.
     """
     reached: set[Position] = set()
-    views = called.without_repeats(shown.views)
+    views = [
+        view
+        for view in called.without_repeats(shown.views)
+        if not view.compiled_as or shown.kernels(view) is not None
+    ]
     for view in views:
         kernels = shown.kernels(view)
         for hint in hints(kernels) if kernels is not None else ():

@@ -428,7 +428,7 @@ class ProgramCalls:
                 is_better=call.function in failing,
                 assumed=call.sized,
                 compiled=call.compiled
-                if dry_call.entry.is_own(document.path) and own & {"root", "inside"}
+                if dry_call.entry.is_own(document.path) and "root" in own
                 else "",
                 sizes=call.sizes,
             )

@@ -148,7 +148,7 @@ class Programs:
     ) -> CompileResult | None:
         """Return the result for a target, by default the first; `None` if it was not traced.
 
-        What the file's own program runs op by op is compiled only for whoever asks for it.
+        What the file's own program does not compile by itself is only for whoever asks for it.
 
         Args:
             view: the function.
@@ -158,7 +158,7 @@ class Programs:
         """
         question = view.answer.question
         project = self._projects.of(question.path)
-        if not view.is_traced or project.interpreter is None or (view.is_eager and not urgency):
+        if not view.is_traced or project.interpreter is None or (view.compiled_as and not urgency):
             return None
         first = self._choices.target(question.path)
         target = first if target is None else target

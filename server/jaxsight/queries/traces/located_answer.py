@@ -383,10 +383,13 @@ class View:
         return call is not None and call.is_run
 
     @property
-    def is_eager(self) -> bool:
-        """Whether the file's own program runs the function op by op, and compiles others."""
+    def compiled_as(self) -> str:
+        """What the file's own program does with it: `inside`, `eager`; empty for others.
+
+        It compiles others, of which this is a part, or runs it op by op.
+        """
         outside = self.answer.question.set.outside
-        return outside is not None and outside.compiled == "eager"
+        return outside.compiled.replace("root", "") if outside is not None else ""
 
     @property
     def has_unknown_sizes(self) -> bool:
