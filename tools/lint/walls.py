@@ -55,6 +55,7 @@ OWN = (
     "jaxsight.lru",
     "jaxsight.text.inert",
     "jaxsight.text.names",
+    "jaxsight.text.unknown_sizes",
     *(f"jaxsight.recording.{name}" for name in WRITING_CALLS),
     "jaxsight.text.units",
     "jaxsight.timeline",

@@ -239,8 +239,6 @@ class Tracer:
                         module = self._prepared(slice, namespace)
                         seconds = time.perf_counter() - begin
                         mark("executed")
-                        for caveat in namespace.caveats:
-                            self._irreversible.doubt(caveat.reason)
                         reply = Job(request, self._traces, announce, module).answer(handler.answer)
                     for path, version in module.files.items():
                         read.note(path, version)
@@ -328,6 +326,8 @@ class Tracer:
         self._library_changes.begin(namespace, slice.chunks)
         with file_reads.recording(earlier_reads):
             namespace.prepare(slice)
+        for caveat in namespace.caveats:
+            self._irreversible.doubt(caveat.reason)
         executed = replace(slice, chunks=namespace.chunks)
         return ExecutedModule(
             executed,

@@ -64,8 +64,7 @@ R = TypeVar("R")
 Answer = Reply | Failed | Cancelled | Spoiled
 _ANSWERS = (*get_args(Reply), Failed, Cancelled, Spoiled)
 SHUT_DOWN = "the tracers are shut down"
-_SPOILED = 3
-"""Processes that a request may spoil, a choice: each learns of one statement that is too slow."""
+_SPOILED = 3  # processes that a request may spoil, a choice: each tells of one slow statement
 
 
 class Tracers:
@@ -275,9 +274,9 @@ class Tracers:
 
     async def _answer(self, entry: QueuedRequest) -> Outcome[object]:
         message = entry.message
+        spoiled = 0
         if (expected := self._crash_backoff.repeated_death(message, entry.texts)) is not None:
             return expected
-        spoiled = 0
         while True:
             tracer = await self._pool.ready()
             if tracer is None:
@@ -291,14 +290,12 @@ class Tracers:
             except WireError as error:
                 return unavailable(message, f"cannot send the request to the tracer: {error}")
             if isinstance(outcome, Spoiled):
-                death = Death(Reason.SPOILED, last_words=outcome.reason)
-                tracer.process.kill(death)
-                if spoiled == _SPOILED:
+                tracer.process.kill(death := Death(Reason.SPOILED, last_words=outcome.reason))
+                if (spoiled := spoiled + 1) > _SPOILED:
                     return Died(message.id, entry.stage, death)
-                spoiled += 1
                 entry.begin_again()
-                title = f"{message.title} in a new process: {outcome.reason}"
-                self._report_status(TracerStatus(State.BUSY, title, tracer.hello))
+                again = f"{message.title} in a new process: {outcome.reason}"
+                self._report_status(TracerStatus(State.BUSY, again, tracer.hello))
                 continue
             # If the tracer was dying before the request started, repeat the request once.
             if isinstance(outcome, Died) and not entry.stage and not retried:

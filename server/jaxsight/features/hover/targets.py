@@ -57,18 +57,16 @@ def target_rows(
             case Compiled() as compiled:
                 graph, long = compiled.graph, long_compile(compiled)
                 scope = " per device" if compiled.devices > 1 else ""
-                estimated = total(graph, result.target)
-                sign = "≥" if estimated is not None and estimated.is_lower_bound else "≈"
-                time = f"{sign} {units.time(estimated.seconds)}" if estimated else "–"
-                traffic, memory = _traffic(graph), f"{temporary_memory(compiled)}{scope}"
+                time = _time(graph, result.target)
+                amounts = [*_traffic(graph), f"{temporary_memory(compiled)}{scope}"]
                 if view.has_unknown_sizes:  # its numbers only stand for them
-                    traffic, memory, time = ("–", "–"), "–", "–"
+                    amounts, time = ["–"] * 3, "–"
                 if times:
                     took = times.get(result.target.name)
                     time += f" | {escaped(took.figure) if took is not None else '–'}"
                 rows.append(
                     f"| {escaped(_name(compiled, result.target))} | {kernel_figure(graph)} | "
-                    f"{launch_figure(graph)} | {' | '.join(traffic)} | {memory} | "
+                    f"{launch_figure(graph)} | {' | '.join(amounts)} | "
                     f"{time} | {how(compiled)}{f', {long}' if long else ''} |"
                 )
             case Trouble() as trouble:
@@ -118,6 +116,13 @@ def _name(compiled: Compiled, target: Target) -> str:
     if compiled.devices in (1, target.devices):
         return target.name
     return f"{compiled.devices} × {target.name}"
+
+
+def _time(graph: Graph, target: Target) -> str:
+    """Return the estimated time of one run; `–` if there is no estimate."""
+    if (estimated := total(graph, target)) is None:
+        return "–"
+    return f"{'≥' if estimated.is_lower_bound else '≈'} {units.time(estimated.seconds)}"
 
 
 def _traffic(graph: Graph) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from jaxsight.text.units import count
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class KernelShare:
     """The kernels of a program that compute something in a function.
 
     A kernel may be of several functions, so the shares of all need not add up.
@@ -33,10 +33,10 @@ class Share:
         return f"in `{self.program}`: {self.kernels} of {count(self.of, 'kernel')}"
 
 
-def shares_of(programs: Iterable[Kernels], function: Range) -> Iterator[Share]:
+def shares_of(programs: Iterable[Kernels], function: Range) -> Iterator[KernelShare]:
     """Yield the shares of a function, given by its place, in programs that begin elsewhere."""
     for kernels in programs:
         own = kernels.view.subject_range
         held = 0 if own.holds(function) or function.holds(own) else len(kernels.holding(function))
         if held:
-            yield Share(kernels.view.subject.name, held, kernels.graph.kernel_count)
+            yield KernelShare(kernels.view.subject.name, held, kernels.graph.kernel_count)

@@ -158,13 +158,7 @@ class _Run:
 
     def run(self, patience: float) -> DryRunResult:
         runtime, before = self._runtime, dict(self._names)
-        runtime.calls, runtime.ran, runtime.fed = (
-            NotedCalls(self._seen, _Run._begin.__code__),
-            {},
-            {},
-        )
-        runtime.entry_of, runtime.original = {}, {}
-        runtime.imported = self._imported
+        runtime.begin(NotedCalls(self._seen, _Run._begin.__code__), self._imported)
         texts = [chunk.text for chunk in self._request.chunks]
         runtime.watch(texts, is_complete=self._is_own and not self._seen.incomplete)
         loaded, needed = dict(sys.modules), dict(placeholders.uses)
@@ -207,6 +201,11 @@ class _Run:
             placeholders.uses.update(needed)
             # Functions that were traced here may hold this trace's arrays, and were not observed.
             _clear_caches()
+        return self._result(before, sites)
+
+    def _result(self, before: Mapping[str, object], sites: list[Sites]) -> DryRunResult:
+        """Return what the run has shown, given the names before it and what was recorded."""
+        runtime = self._runtime
         self._files.pop(self._request.file, None)
         edges = {name: module.serial for name, module in self._modules.loaded.items()}
         stable = {

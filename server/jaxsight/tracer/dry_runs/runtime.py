@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import functools
 import itertools
 import logging
 import re
@@ -12,13 +11,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
-from typing import Any, TypeVar
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import TypeVar
 
 import jax
 import numpy as np
 
-from jaxsight.text import unknown_sizes
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs import captured, datasets
@@ -30,11 +28,15 @@ from jaxsight.tracer.dry_runs.unknown import (
     SomeItems,
     Unknown,
     UnknownValueError,
+    fills_memory,
+    has_size,
     has_unknown,
+    is_size,
     is_unknown,
     shaped_like,
     sizes,
 )
+from jaxsight.tracer.dry_runs.wrapped import called_by, compiled_as
 from jaxsight.tracer.failures import message
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
 from jaxsight.tracer.isolation.refusals import RefusedError
@@ -73,10 +75,6 @@ _FRAMES = 100
 """Frames of an error whose variables are looked at: deep recursion has thousands."""
 _FED = 8
 """Types of arrays that models are called with: the first ones tell what the data is."""
-_WRAPPERS = 16
-"""Transformations around a function that are opened; without a limit, a cycle never ends."""
-_MAPS = re.compile(r"pmap|vmap|Pmap|shard_map|scan", re.IGNORECASE)
-"""Names of transformations that pass parts of the arguments on."""
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -91,27 +89,7 @@ def _met_unknown(error: BaseException) -> bool:
     values = [value for frame in functions for value in frame.f_locals.values()]
     arrays = (each for each in values if isinstance(each, jax.core.Tracer | jax.Array | np.ndarray))
     numbers = itertools.chain(values, *(array.shape for array in arrays))
-    return any(map(has_unknown, values)) or any(map(_is_size, numbers))
-
-
-def _is_size(value: object) -> bool:
-    """Return whether a number follows from an unknown size."""
-    return isinstance(value, int) and unknown_sizes.formula(value) != ""
-
-
-def _has_size(value: object) -> bool:
-    return any(map(_is_size, value)) if isinstance(value, tuple | list) else _is_size(value)
-
-
-def _fills_memory(function: Any, args: _Args) -> bool:
-    """Return whether a call with unknown sizes would make an array of numpy, which has values."""
-    owner = getattr(function, "__self__", None)
-    module = getattr(function, "__module__", None) or type(owner).__module__
-    if not isinstance(module, str) or module.partition(".")[0] != "numpy":
-        return False
-    # `randint(0, len(data), 16)` only draws from a range.
-    ranged = 2 if getattr(function, "__name__", "") in ("randint", "integers") else 0
-    return any(map(_has_size, args[ranged:])) or not args
+    return any(map(has_unknown, values)) or any(map(is_size, numbers))
 
 
 class WithoutValuesError(BaseException):
@@ -157,6 +135,11 @@ class DryRuntime:
     def install(self) -> None:
         """Make this object available to rewritten code."""
         setattr(builtins, NAME, self)
+
+    def begin(self, calls: NotedCalls, imported: Callable[[], None]) -> None:
+        """Begin another run, which adds to these calls, and calls a function after imports."""
+        self.calls, self.imported = calls, imported
+        self.ran, self.fed, self.entry_of, self.original = {}, {}, {}, {}
 
     def watch(self, texts: list[str], *, is_complete: bool) -> None:
         """Look for the error that ends the next program, if all before it was done as it says."""
@@ -240,17 +223,17 @@ class DryRuntime:
         """Call a function; one of the file that JAX would trace with something unknown is noted."""
         if self._outer is not None and len(self.fed) < _FED:
             self.fed |= dict.fromkeys(captured.fed_to(function, args))
-        has_size = self._outer is not None and any(map(_has_size, (*args, *kwargs.values())))
-        if has_size and (function is range or _fills_memory(function, args)):
+        is_sized = self._outer is not None and any(map(has_size, (*args, *kwargs.values())))
+        if is_sized and (function is range or fills_memory(function, args)):
             raise UnknownValueError("its length is unknown")
         needs_unknown = any(map(has_unknown, (*args, *kwargs.values())))
         if self.is_active and needs_unknown and not is_unknown(function):
             if any(map(is_unknown, args)) and any(function is each for each in _COUNTING):
                 return self._counted(function, *args, **kwargs)
             args, kwargs = sizes.given(function, args, kwargs)
-            called = _called(function, args, kwargs)
+            called = called_by(function, args, kwargs)
             if called is not None and called[0] is not function:
-                compiled = _compiled(function, called[0])
+                compiled = compiled_as(function, called[0])
                 if self._note_partial(*called, sys._getframe(1), compiled):
                     self.is_complete = False
                     return Unknown()
@@ -261,14 +244,13 @@ class DryRuntime:
             return load(*args, **kwargs)
         return function(*args, **kwargs)
 
-    def _counted(self, function: Any, *args: object, **kwargs: object) -> object:
+    def _counted(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
         """Return what a builtin makes of something unknown: a size, or unknown many items."""
-        if function in (enumerate, zip):
-            return SomeItems(function(*args, **kwargs))
-        if function not in (len, int):
-            return Unknown()
-        self.is_complete = False
-        return sizes.of(args[0])
+        if function is len or function is int:
+            self.is_complete = False
+            return sizes.of(args[0])
+        loops = function is enumerate or function is zip
+        return SomeItems(function(*args, **kwargs)) if loops else Unknown()  # type: ignore[call-overload]
 
     def each(self, comprehension: int, items: object) -> object:
         """Return the items of a comprehension; note if it is unknown how many there are.
@@ -492,42 +474,3 @@ class _Context(contextlib.AbstractContextManager[object]):
     ) -> bool | None:
         entered = self._entered
         return entered.__exit__(kind, error, traceback) if entered is not None else None
-
-
-def _compiled(wrapper: object, function: FunctionType) -> Compiled:
-    """Return what a wrapped function is to the program that its wrapper compiles, if it does."""
-    if "jit" not in type(wrapper).__name__.lower():
-        return "eager"
-    inner = getattr(wrapper, "__wrapped__", None)
-    return "root" if inner is function or isinstance(inner, functools.partial) else "inside"
-
-
-def _called(
-    function: Any, args: tuple[object, ...], kwargs: dict[str, object]
-) -> tuple[FunctionType, tuple[object, ...], dict[str, object]] | None:
-    """Return the function under transformations and `partial`s, and what it is called with.
-
-    It is `None` if there is none, or if a transformation such as `vmap` passes parts of arguments.
-    """
-    for _ in range(_WRAPPERS):
-        kind = type(function)
-        if _MAPS.search(kind.__name__) or (
-            kind is FunctionType and _MAPS.search(function.__code__.co_name)
-        ):
-            return None
-        match function:
-            case functools.partial():
-                args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
-                function = function.func
-                continue
-            case MethodType():
-                args = (function.__self__, *args)
-                function = function.__func__
-                continue
-            case _:
-                pass
-        inner = getattr(function, "__wrapped__", None)
-        if not callable(inner):
-            break
-        function = inner
-    return (function, args, kwargs) if isinstance(function, FunctionType) else None

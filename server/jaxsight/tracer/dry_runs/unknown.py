@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import NoReturn
 
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.importing.placeholders import MissingObject
@@ -36,7 +36,7 @@ class Unknown:
             raise AttributeError(name)
         return self._parts.setdefault(name, _UnknownShape() if name == "shape" else Unknown())
 
-    def __getitem__(self, key: object) -> Unknown:
+    def __getitem__(self, key: object) -> object:
         try:
             return self._parts.setdefault((key,), Unknown())
         except TypeError:  # a slice, or what has no hash
@@ -92,7 +92,7 @@ class _UnknownShape(Unknown):
 
     __slots__ = ()
 
-    def __getitem__(self, key: object) -> Any:
+    def __getitem__(self, key: object) -> object:
         part = super().__getitem__(key)
         return sizes.of(part) if isinstance(key, int) else part
 
@@ -124,7 +124,10 @@ class UnknownSizes:
         return number
 
     def given(
-        self, function: Any, args: tuple[object, ...], kwargs: dict[str, object]
+        self,
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
     ) -> tuple[tuple[object, ...], dict[str, object]]:
         """Return arguments with numbers for the unknown ones that a parameter says are sizes.
 
@@ -190,3 +193,24 @@ def has_unknown(value: object, depth: int = 3) -> bool:
 def shaped_like(template: object) -> object:
     """Return unknown values in the nested tuples that a loop's target unpacks."""
     return tuple(map(shaped_like, template)) if isinstance(template, tuple) else Unknown()
+
+
+def is_size(value: object) -> bool:
+    """Return whether a number follows from an unknown size."""
+    return isinstance(value, int) and unknown_sizes.formula(value) != ""
+
+
+def has_size(value: object) -> bool:
+    """Return whether a number does, or one of those in a tuple or list."""
+    return any(map(is_size, value)) if isinstance(value, tuple | list) else is_size(value)
+
+
+def fills_memory(function: object, args: tuple[object, ...]) -> bool:
+    """Return whether a call with unknown sizes would make an array of numpy, which has values."""
+    owner = getattr(function, "__self__", None)
+    module = getattr(function, "__module__", None) or type(owner).__module__
+    if not isinstance(module, str) or module.partition(".")[0] != "numpy":
+        return False
+    # `randint(0, len(data), 16)` only draws from a range.
+    ranged = 2 if getattr(function, "__name__", "") in ("randint", "integers") else 0
+    return any(map(has_size, args[ranged:])) or not args
