@@ -41,7 +41,7 @@ class OutsideSet:
     """Whether calls of other origins cannot be traced."""
     compiled: str = ""
     """What the call is to the programs that the file's own program compiles: `root`, `inside` or
-    `eager`; empty if it compiles none, or another program calls the function.
+    `eager`, and `only eager` if it compiles none; empty if another program calls the function.
     """
     sizes: tuple[tuple[str, str], ...] = ()
     """The names of sizes that only missing data would tell, and the code that they are from."""

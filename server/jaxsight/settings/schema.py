@@ -273,6 +273,13 @@ class Settings:
         "They run without array values, without effects outside of the process, and each loop only "
         "for a few iterations.",
     )
+    kernels: Literal["compiled", "all"] = _setting(
+        one_of("compiled", "all"),
+        "compiled",
+        "Functions to compile in the background. `compiled`: those that the file's own program "
+        "compiles, and those that it does not call. `all`: also those that are a part of others, "
+        "or run op by op.",
+    )
     sizes: Mapping[str, int] = _setting(
         table_of(SIZE, "a table of whole numbers by name"),
         {},

@@ -203,7 +203,12 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
         return ""
     targets = engine.choices.targets(path)
     programs = engine.programs
-    if view.compiled_as and not any(programs.is_compiled(view, target) for target in targets):
+    asks = engine.projects.of(path).settings.kernels == "compiled"
+    if (
+        view.compiled_as
+        and asks
+        and not any(programs.is_compiled(view, target) for target in targets)
+    ):
         others = [v for v in await engine.traces.known_views(document) if not v.compiled_as]
         around = [own for each in others if (own := programs.kernels(each)) is not None]
         shares = [share.words for share in shares_of(around, view.subject_range)]

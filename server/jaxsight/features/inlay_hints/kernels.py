@@ -79,7 +79,13 @@ def _figures(kernels: Kernels, difference: str, times: ShownTimes | None) -> Ite
         times: what the function took, after the kernels, if the user had it measured.
     """
     compiled, graph = kernels.compiled, kernels.graph
-    yield LabelPart(kernel_count(graph), 0)
+    reply, kernels_of_it = kernels.view.answer.reply, kernel_count(graph)
+    if kernels.view.would_be_compiled and isinstance(reply, Traced):
+        operations = count(reply.equations, "operation")
+        whole = f"eager: {operations}, {kernels_of_it} if jitted"
+        yield LabelPart(whole, 0, (f"{kernels_of_it} if jitted",))
+    else:
+        yield LabelPart(kernels_of_it, 0)
     if times is not None:
         yield LabelPart(times.headline, 1, (f"{times.figure} measured",))
     counts = graph.launches_at_least, graph.launch_count

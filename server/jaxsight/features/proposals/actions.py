@@ -1,4 +1,7 @@
-"""The code actions *Add example inputs*: proposals that were traced, or the best guess."""
+"""The code actions *Keep these inputs*, which are in use, and *Add example inputs*.
+
+The latter are proposals that were traced, or the best guess.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
+from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.example_section import section_edit
 from jaxsight.features.model import Action
 from jaxsight.files import reading
@@ -35,34 +39,35 @@ PATIENCE = 1.0
 """Seconds to wait for proposals that are being tried, a choice: with more, the menu lags."""
 _LONG_PATIENCE = 60.0
 """Seconds that an action waits for them after it was selected, a choice: the progress is shown."""
-_TITLE = "Add example inputs"
+_TITLE, _KEEP = "Add example inputs", "Keep these inputs"
 _LONGEST = 110  # characters of an entry of the menu, a choice: about its width in VS Code
 
 
 async def add_examples(
     engine: Engine, document: Document, subjects: tuple[Subject, ...], range: Range
 ) -> list[Action]:
-    """Return *Add example inputs* for the function at the range, unless it has a section.
+    """Return the actions that write inputs of the function at the range, unless it has a section.
 
-    There is an action for each of the best proposals that could be traced, or for the best guess.
+    The inputs in use are first, if nobody wrote them and they can be written. Others are the best
+    proposals that could be traced, or the best guess.
     """
     innermost = document.module.function_at(range.start)
     if innermost is None:
         return []
     chunk, function = innermost
-    has_section = any(
-        s.chunk is chunk and s.name == function.qualname and s.examples.source == "docstring"
-        for s in subjects
-    )
-    if function.refused or has_section:
+    own = [s for s in subjects if s.chunk is chunk and s.name == function.qualname]
+    if function.refused or any(s.examples.source == "docstring" for s in own):
         return []
     wanting = _Wanting(engine, document, chunk, function)
+    used = [engine.choices.set_of(document, subject) for subject in own]
+    kept = [action for each in used for action in wanting.keeping(each)]
     head = Range(function.range.start, function.body_start).shifted(chunk.first_line)
     if range.touches(head):
         trying = await wanting.tried(PATIENCE)
-        return await (wanting.of(trying.result()) if trying.done() else wanting.pending())
+        more = wanting.of(trying.result()) if trying.done() else wanting.pending()
+        return [*kept, *await more]
     known = await engine.proposals.known(document, chunk, function)  # in its body nothing is tried
-    return await (wanting.of(known) if known is not None else wanting.pending())
+    return [*kept, *await (wanting.of(known) if known is not None else wanting.pending())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ class _Wanting:
         if self._is_installed:
             return self._actions(inferred.proposal, "not tried yet")
         name = self.function.qualname
-        edits, pending = (self._section(inferred.proposal),), f"{PENDING}{name}"
+        edits, pending = (self._section(inferred.proposal.lines),), f"{PENDING}{name}"
         return [Action(f"{_TITLE} to {name}", ADD_EXAMPLES, edits, pending=pending)]
 
     async def of(self, outcome: Tried | None) -> list[Action]:
@@ -130,31 +135,43 @@ class _Wanting:
     def _is_installed(self) -> bool:
         return not LIBRARIES.isdisjoint(PurePath(self.document.path).parts)
 
-    def _section(self, proposal: Proposal) -> Edit:
-        return section_edit(self.function, proposal.lines).shifted(self.chunk.first_line)
+    def _section(self, lines: tuple[str, ...]) -> Edit:
+        return section_edit(self.function, lines).shifted(self.chunk.first_line)
+
+    def keeping(self, used: ExampleSet | None) -> list[Action]:
+        """Return the action that writes the inputs of a call, if all of them have a text."""
+        call = used.outside if used is not None else None
+        if call is None or call.assumed or call.dry_call is not None or not call.text:
+            return []
+        lines = tuple(call.text.split("\n"))
+        return self._writing(f"{_KEEP}: {', '.join(line.strip() for line in lines)}", lines)
 
     def _actions(self, proposal: Proposal, reason: str) -> list[Action]:
         """Return the action that writes a proposal, unless it cannot be written."""
         why = f" (not traced: {clause(reason, 50)})" if reason else ""
         inputs = proposal.title or f"{self.function.qualname} takes none"
-        title = clause(f"{_TITLE}{why}: {inputs}", _LONGEST)
+        return self._writing(f"{_TITLE}{why}: {inputs}", proposal.lines)
+
+    def _writing(self, words: str, lines: tuple[str, ...]) -> list[Action]:
+        """Return the action that writes the lines of a section, unless that is not possible."""
+        title = clause(words, _LONGEST)
         if not self._is_installed:
-            return [Action(title, ADD_EXAMPLES, (self._section(proposal),))]
+            return [Action(title, ADD_EXAMPLES, (self._section(lines),))]
         file = str(Path(self.engine.projects.of(self.document.path).root, SETTINGS_FILE))
         key = f"{module_name(self.document.path)}:{self.function.qualname}"
-        edits = settings_edits(file, key, proposal)
+        edits = settings_edits(file, key, "\n".join(lines))
         if edits is None:
             return []
         return [Action(f"{title} (in {SETTINGS_FILE})", ADD_EXAMPLES, edits, file=file)]
 
 
-def settings_edits(file: str, key: str, proposal: Proposal) -> tuple[Edit, ...] | None:
-    """Return the edits that add a proposal to a settings file; `None` if that is not possible."""
+def settings_edits(file: str, key: str, inputs: str) -> tuple[Edit, ...] | None:
+    """Return the edits that add inputs to a settings file; `None` if that is not possible."""
     try:
         text = reading.source(file) if reading.exists(file) else ""
     except reading.UnreadableError:
         return None
-    changed = with_entries(text, {key: proposal.text})
+    changed = with_entries(text, {key: inputs})
     if changed is None:
         return None
     before, after = text.splitlines(keepends=True), changed.splitlines(keepends=True)

@@ -24,7 +24,7 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject, module_name
-from jaxsight.queries.dry_runs.labels import label, run_label
+from jaxsight.queries.dry_runs.labels import compiled_as, label, run_label
 from jaxsight.queries.dry_runs.nesting import around, has_loop, is_used_around
 from jaxsight.queries.dry_runs.own_program import acts, program_of
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
@@ -427,8 +427,8 @@ class ProgramCalls:
                 dry_call=None if is_written else dry_call,
                 is_better=call.function in failing,
                 assumed=call.sized,
-                compiled=call.compiled
-                if dry_call.entry.is_own(document.path) and "root" in own
+                compiled=compiled_as(call.compiled, own)
+                if dry_call.entry.is_own(document.path)
                 else "",
                 sizes=call.sizes,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import PurePath
 
 from jaxsight.queries.documents import Document
@@ -36,6 +37,21 @@ def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:
     lines = document.module.text.split("\n")
     called = lines[row].strip() if call.line > 0 and row < len(lines) else ""
     return f"as in `{clause(called, _LONGEST)}`" if called else "as called in this file"
+
+
+def compiled_as(compiled: str, others: Collection[str]) -> str:
+    """Return `OutsideSet.compiled` of a call, given what all calls in its program are.
+
+    Parts of a program without a function of its own, such as the body of a `scan`, are compiled
+    alone.
+    """
+    match compiled:
+        case "eager":
+            return "eager" if {"root", "inside"} & {*others} else "only eager"
+        case "inside":
+            return "inside" if "root" in others else ""
+        case _:
+            return compiled
 
 
 def run_label(document: Document, entry: EntryPoint) -> str:

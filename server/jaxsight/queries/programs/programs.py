@@ -158,7 +158,9 @@ class Programs:
         """
         question = view.answer.question
         project = self._projects.of(question.path)
-        if not view.is_traced or project.interpreter is None or (view.compiled_as and not urgency):
+        if not view.is_traced or project.interpreter is None:
+            return None
+        if view.compiled_as and not urgency and project.settings.kernels == "compiled":
             return None
         first = self._choices.target(question.path)
         target = first if target is None else target

@@ -389,7 +389,14 @@ class View:
         It compiles others, of which this is a part, or runs it op by op.
         """
         outside = self.answer.question.set.outside
-        return outside.compiled.replace("root", "") if outside is not None else ""
+        compiled = outside.compiled if outside is not None else ""
+        return compiled if compiled in ("inside", "eager") else ""
+
+    @property
+    def would_be_compiled(self) -> bool:
+        """Whether the file's own program compiles nothing: its kernels are those of a `jit`."""
+        outside = self.answer.question.set.outside
+        return outside is not None and outside.compiled == "only eager"
 
     @property
     def has_unknown_sizes(self) -> bool:
