@@ -33,8 +33,18 @@ COMPILED = {
     "fori": "jax.lax.fori_loop(0, 3, lambda i, c: c + {f}(x), 0.0)",
     "map": "jax.lax.map({f}, x)",
     "by a helper that is not there": "show(jax.jit({f}), x)",
-    "by another function": "jax.jit(lambda x: {f}(x) + 1)(x)",
+    "by a lambda": "jax.jit(lambda x: {f}(x) + 1)(x)",
     "once at least": "{f}(x)\njax.jit({f})(x)",
+}
+INSIDE = {
+    "by a function": "def g(x):\n    return {f}(x)\n\n\njax.jit(g)(x)",
+    "by a decorated function": "@jax.jit\ndef g(x):\n    return {f}(x)\n\n\ng(x)",
+    "under a gradient": "@jax.jit\ndef g(x):\n    return jax.grad({f})(x)\n\n\ng(x)",
+    "under vmap": "@jax.jit\ndef g(x):\n    return jax.vmap({f})(x)\n\n\ng(x)",
+    "in a scan": (
+        "@jax.jit\ndef g(x):\n    return jax.lax.scan(lambda c, r: (c + {f}(r), c), 0.0, x)\n\n\ng(x)"
+    ),
+    "under another jit": "@jax.jit\ndef g(x):\n    return jax.jit({f})(x)\n\n\ng(x)",
 }
 EAGER = {
     "called": "{f}(x)",
@@ -44,7 +54,7 @@ EAGER = {
     "jvp": "jax.jvp({f}, (x,), (x,))",
     "vjp": "jax.vjp({f}, x)",
     "linearize": "jax.linearize({f}, x)",
-    "by a function": "(lambda x: {f}(x) + 1)(x)",
+    "by an eager lambda": "(lambda x: {f}(x) + 1)(x)",
     "in a loop": "for _ in range(3):\n    {f}(x)",
     "in main": "def main():\n    {f}(x)\n\n\nmain()",
 }
@@ -66,14 +76,15 @@ async def hover_of(own: Session, path: Path, call: str, others: str) -> str:
     return hover.markdown if hover is not None else ""
 
 
-@pytest.mark.parametrize("name", {**COMPILED, **EAGER, **NEITHER})
+@pytest.mark.parametrize("name", {**COMPILED, **INSIDE, **EAGER, **NEITHER})
 async def test_kernels_belong_to_what_is_compiled(name: str, project: tuple[Session, Path]) -> None:
     own, root = project
-    call = {**COMPILED, **EAGER, **NEITHER}[name]
+    call = {**COMPILED, **INSIDE, **EAGER, **NEITHER}[name]
     hover = await hover_of(own, root / f"compiled_{'_'.join(name.split())}.py", call, ROOT)
-    assert ("*not compiled: runs op by op, 2 operations*" in hover) == (name in EAGER), hover
+    assert ("not compiled: runs op by op, 2 operations" in hover) == (name in EAGER), hover
     has_kernels = "| target |" in hover or "*compiling for cpu" in hover
-    assert has_kernels == (name not in EAGER and bool(call)), hover
+    assert has_kernels == (name not in {**INSIDE, **EAGER} and bool(call)), hover
+    assert ("not compiled by itself: it is a part of other programs" in hover) == (name in INSIDE)
 
 
 SHARED = """\

@@ -45,13 +45,9 @@ def compiled_as(compiled: str, others: Collection[str]) -> str:
     Parts of a program without a function of its own, such as the body of a `scan`, are compiled
     alone.
     """
-    match compiled:
-        case "eager":
-            return "eager" if {"root", "inside"} & {*others} else "only eager"
-        case "inside":
-            return "inside" if "root" in others else ""
-        case _:
-            return compiled
+    if compiled == "eager" and {*others} <= {"eager", ""}:
+        return "only eager"
+    return compiled.replace("part", "")
 
 
 def run_label(document: Document, entry: EntryPoint) -> str:

@@ -11,9 +11,10 @@ from typing import Literal
 
 from jaxsight.tracer.isolation import code_origins
 
-Compiled = Literal["root", "inside", "eager", ""]
-"""What a call is to the programs that XLA gets: one of them, a part of one, or none: it runs op by
-op. It is empty if it was only traced, for its types.
+Compiled = Literal["root", "inside", "part", "eager", ""]
+"""What a call is to the programs that XLA gets: `root` if it is one of them, `inside` if it is a part
+of one that is a function of the user's, `part` if of another one (`jit` of a gradient or a lambda,
+an eager `scan`), and `eager` if it runs op by op. It is empty if it was only traced, for its types.
 """
 
 _COMPILING = {
@@ -46,7 +47,7 @@ def compiled(frame: FrameType | None, end: CodeType | None, asking: CodeType) ->
         asking: code of ours that traces for types what the program would run.
     """
     found: Compiled = "eager"
-    is_whole, is_traced = True, False
+    is_whole, is_in_function, is_traced = True, False, False
     for each in code_origins.outwards(frame):
         code = each.f_code
         if code is end:
@@ -56,13 +57,15 @@ def compiled(frame: FrameType | None, end: CodeType | None, asking: CodeType) ->
             continue
         file = code.co_filename.replace("\\", "/").rpartition("jax/_src/")[2]
         if code.co_name in _COMPILING.get(file, ()):
-            is_whole = is_whole and file == "pjit.py"
-            found = "root" if is_whole else "inside"
+            is_jit = file == "pjit.py"
+            found = "inside" if is_in_function and is_jit else "part"
+            found = "root" if is_whole and is_jit else found
+            is_whole = is_in_function = False
         elif code.co_name in _TRACING.get(file, ()):
             is_traced = True
         elif file != code.co_filename.replace("\\", "/") and file not in _STAGING:
-            is_whole = False  # a transformation
-            found = "inside" if found == "root" else found
+            is_whole = is_in_function = False  # a transformation
+            found = "part" if found == "root" else found
         elif code_origins.is_users_file(code.co_filename):
-            is_whole = False
+            is_whole, is_in_function = False, not code.co_name.startswith("<")
     return "" if is_traced else found

@@ -118,7 +118,7 @@ class NotedCalls:
 
 def unify_compiled(calls: Iterable[NotedCall]) -> None:
     """Give calls with the same types what the one of them is that is most of a program."""
-    order = ("root", "inside", "eager", "")
+    order = ("root", "inside", "part", "eager", "")
     by_types: dict[str, list[NotedCall]] = {}
     for call in calls:
         by_types.setdefault(call.types, []).append(call)

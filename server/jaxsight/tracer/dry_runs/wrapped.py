@@ -20,7 +20,7 @@ def compiled_as(wrapper: object, function: FunctionType) -> Compiled:
     if "jit" not in type(wrapper).__name__.lower():
         return "eager"
     inner = getattr(wrapper, "__wrapped__", None)
-    return "root" if inner is function or isinstance(inner, functools.partial) else "inside"
+    return "root" if inner is function or isinstance(inner, functools.partial) else "part"
 
 
 def called_by(

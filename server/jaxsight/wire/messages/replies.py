@@ -152,7 +152,7 @@ class CallSeen:
     definition: str = ""
     """The chunk that defines the function; empty for a nested one."""
     compiled: str = ""
-    """What it is to the programs that XLA gets: `root`, `inside`, `eager`, or empty if unknown."""
+    """What it is to the programs that XLA gets (`tracer/compat/compiling.py`)."""
     sized: tuple[str, ...] = ()
     """Parameters of `inputs` with sizes that only missing data would tell."""
     sizes: tuple[tuple[str, str], ...] = ()
