@@ -12,9 +12,11 @@ from typing import Literal
 from jaxsight.tracer.isolation import code_origins
 
 Compiled = Literal["root", "inside", "part", "eager", ""]
-"""What a call is to the programs that XLA gets: `root` if it is one of them, `inside` if it is a part
-of one that is a function of the user's, `part` if of another one (`jit` of a gradient or a lambda,
-an eager `scan`), and `eager` if it runs op by op. It is empty if it was only traced, for its types.
+"""What a call is to the programs that XLA gets.
+
+`root`: one of them. `inside`: a part of one that is a user's function. `part`: of another one
+(`jit` of a gradient or a lambda, an eager `scan`). `eager`: of none, it runs op by op. Empty: it is
+only traced, for its types.
 """
 
 _COMPILING = {

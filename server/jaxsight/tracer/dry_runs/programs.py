@@ -158,7 +158,9 @@ class _Run:
 
     def run(self, patience: float) -> DryRunResult:
         runtime, before = self._runtime, dict(self._names)
-        runtime.begin(NotedCalls(self._seen, _Run._begin.__code__), self._imported)
+        runtime.begin(
+            self._request.file, NotedCalls(self._seen, _Run._begin.__code__), self._imported
+        )
         texts = [chunk.text for chunk in self._request.chunks]
         runtime.watch(texts, is_complete=self._is_own and not self._seen.incomplete)
         loaded, needed = dict(sys.modules), dict(placeholders.uses)

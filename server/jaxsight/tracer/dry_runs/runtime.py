@@ -118,6 +118,7 @@ class DryRuntime:
         """What ended the first statement that did not complete, if that is the program's own."""
         self.is_complete = False
         """Whether all that the program did is what it does without us, until now."""
+        self._file = ""
         self._outer: object = None
         self._entries: dict[int, NestedEntry] = {}
         self._functions: dict[int, object] = {}
@@ -136,9 +137,9 @@ class DryRuntime:
         """Make this object available to rewritten code."""
         setattr(builtins, NAME, self)
 
-    def begin(self, calls: NotedCalls, imported: Callable[[], None]) -> None:
-        """Begin another run, which adds to these calls, and calls a function after imports."""
-        self.calls, self.imported = calls, imported
+    def begin(self, file: str, calls: NotedCalls, imported: Callable[[], None]) -> None:
+        """Begin another run for a file, which adds to calls and tells of imports."""
+        self._file, self.calls, self.imported = file, calls, imported
         self.ran, self.fed, self.entry_of, self.original = {}, {}, {}, {}
 
     def watch(self, texts: list[str], *, is_complete: bool) -> None:
@@ -238,7 +239,10 @@ class DryRuntime:
                     self.is_complete = False
                     return Unknown()
         if self.is_active and is_unknown(function):
-            call_traced(args, kwargs)
+            code = sys._getframe(1).f_code
+            # What the file's own statements hand on was traced before names were bound again.
+            if (code.co_name, code.co_filename) != ("<module>", self._file):
+                call_traced(args, kwargs)
         if self.is_active and (load := datasets.loader(function)) is not None:
             self.is_complete = False
             return load(*args, **kwargs)
