@@ -49,9 +49,15 @@ def _ends(shown: ShownDocument) -> Iterator[Hint]:
 def _reasons(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the reason of each function without inputs that no trace has reached."""
     engine, document = shown.engine, shown.document
-    having = {s.name for s in engine.documents.subjects(document) if s.examples.sets}
+    traced = {v.subject.name for v in shown.views if v.is_traced and v.failed is None}
+    having = {
+        subject.name
+        for subject in engine.documents.subjects(document)
+        # Calls by functions that fail now are no inputs that anything is shown with.
+        if subject.examples.sets and (subject.name in traced or not subject.is_from_caller)
+    }
     jax_use, unreached = JaxUse.of(document.module), engine.dry_runs.unreached(document)
-    reached = ReachedPlaces([view for view in shown.views if view.is_traced])
+    reached = ReachedPlaces(shown.views)  # a failed trace shows shapes up to the error
     for chunk, function in document.module.functions:
         if function.qualname in having or reached.by(chunk, function):
             continue
