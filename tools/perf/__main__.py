@@ -41,6 +41,7 @@ BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
     "long-files": hovering.long_files,
     "initialize": starting.introductions,
     "first-hover": starting.first_hovers,
+    "confinement": starting.confinement,
     "commands": starting.commands,
     "memory": processes.memory,
     "window": processes.window,

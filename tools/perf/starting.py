@@ -9,11 +9,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.perf.editor import ENVIRONMENT, Editor, milliseconds
-from tools.perf.hovering import BARE
+from tools.perf.editor import ENVIRONMENT, SERVER, Editor, milliseconds
+from tools.perf.hovering import BARE, Editing
 from tools.perf.measures import Figure, Goal
 from tools.perf.plain_jax import start_and_trace
 from tools.perf.programs import SMALL
+
+_EDITS = 10
+"""Edits in each server that is started."""
 
 
 def introductions(root: Path, runs: int) -> list[Figure]:
@@ -61,6 +64,32 @@ def first_hovers(root: Path, runs: int) -> list[Figure]:
             "python -c",
             [Goal(factor=1.15)],
         )
+    ]
+
+
+UNCONFINED = [sys.executable, str(Path(__file__).with_name("unconfined_server.py")), "server"]
+
+
+def confinement(root: Path, runs: int) -> list[Figure]:
+    """First hovers and hovers after edits, against a server whose tracers are not confined."""
+    starts: tuple[list[float], list[float]] = [], []
+    edits: tuple[list[float], list[float]] = [], []
+    for _ in range(runs):
+        for at, command in enumerate((SERVER, UNCONFINED)):
+            begin = time.perf_counter()
+            with Editor(root, command) as editor:
+                editor.initialize()
+                editor.open(SMALL.file, SMALL.text)
+                editor.hover(SMALL.file, SMALL.heading[4:])
+                starts[at].append(milliseconds(begin))
+                editing = Editing(editor, SMALL.file, SMALL)
+                edits[at].extend(editing.edit_and_hover() for _ in range(_EDITS))
+    goals, baseline = [Goal(factor=1.05)], "not confined"
+    return [
+        Figure(
+            "start → first hover, confined", "ms", starts[0][1:], starts[1][1:], baseline, goals
+        ),
+        Figure("hover after an edit, confined", "ms", *map(sorted, edits), baseline, goals),
     ]
 
 
