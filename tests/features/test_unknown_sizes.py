@@ -45,6 +45,10 @@ SIZED = {
         f"{DATA}{F}f(jnp.ones((data.shape[0], data.shape[0])))",
         "x: f32[?V,?V]",
     ),
+    "a length and a shape": (
+        f"{DATA}{F}f(jnp.ones((len(data), data.shape[0])))",
+        "x: f32[?V,?V]",
+    ),
     "of a dictionary": (
         f"{TEXT}stoi = {{c: i for i, c in enumerate(set(text))}}\n{F}f(jnp.ones((3, len(stoi))))",
         "x: f32[3,?V]",

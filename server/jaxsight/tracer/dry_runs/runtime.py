@@ -54,7 +54,7 @@ _TURNS = 64
 _LOOP_SECONDS = 1.0
 """Seconds after which a loop is left, so that one loop does not use up a program's time."""
 _END = object()
-_COUNTING = (len, int, enumerate, zip, list, tuple, set, frozenset, dict, sorted, map, filter)
+_COUNTING = (len, enumerate, zip, list, tuple, set, frozenset, dict, sorted, map, filter)
 """Builtins whose result has a size, or as many items as something else."""
 _OURS = (
     jax.errors.ConcretizationTypeError,
@@ -250,9 +250,10 @@ class DryRuntime:
 
     def _counted(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
         """Return what a builtin makes of something unknown: a size, or unknown many items."""
-        if function is len or function is int:
+        if function is len:
             self.is_complete = False
-            return sizes.of(args[0])
+            data = args[0]
+            return data.shape[0] if isinstance(data, Unknown) else sizes.of(data)
         loops = function is enumerate or function is zip
         return SomeItems(function(*args, **kwargs)) if loops else Unknown()  # type: ignore[call-overload]
 

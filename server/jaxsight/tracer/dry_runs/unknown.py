@@ -135,10 +135,10 @@ class UnknownSizes:
         builds a model. Of a `shape`, each unknown item is one.
         """
         is_class = isinstance(function, type)
-        try:  # a metaclass may take anything
+        try:
             signature = inspect.signature(function.__init__ if is_class else function)
             bound = signature.bind(*((None, *args) if is_class else args), **kwargs)
-        except (TypeError, ValueError):
+        except Exception:  # noqa: BLE001 - user code, or a metaclass that takes anything
             return args, kwargs
         for name, value in bound.arguments.items():
             annotation = signature.parameters[name].annotation
