@@ -244,7 +244,7 @@ def test_data_that_is_missing_costs_who_needs_it(tracer: Driver, statement: str)
     assert not failed.caveats
 
 
-def test_what_a_statement_without_its_data_may_have_changed_is_a_caveat(tracer: Driver) -> None:
+def test_containers_that_a_statement_without_its_data_fills_are_unknown(tracer: Driver) -> None:
     text = """
     SIZES = []
     for line in open("sizes.txt"):
@@ -252,6 +252,24 @@ def test_what_a_statement_without_its_data_may_have_changed_is_a_caveat(tracer: 
 
     def f(x):
         return x * len(SIZES)
+    """
+    failed = tracer.fail(text, "f")
+    assert failed.failure.message == "`sizes.txt` does not exist"
+
+
+def test_what_a_statement_without_its_data_may_have_changed_is_a_caveat(tracer: Driver) -> None:
+    text = """
+    class Sizes:
+        total = 0
+        def add(self, line):
+            self.total += int(line)
+
+    SIZES = Sizes()
+    for line in open("sizes.txt"):
+        SIZES.add(line)
+
+    def f(x):
+        return x * SIZES.total
     """
     (caveat,) = tracer.trace(text).caveats
     assert caveat.reason == "did not run: `sizes.txt` does not exist"
