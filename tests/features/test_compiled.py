@@ -87,6 +87,22 @@ async def test_kernels_belong_to_what_is_compiled(name: str, project: tuple[Sess
     assert ("not compiled by itself: it is a part of other programs" in hover) == (name in INSIDE)
 
 
+async def test_an_edit_of_the_call_is_followed(project: tuple[Session, Path]) -> None:
+    own, root = project
+    path = str(root / "edited.py")
+    program = f"{HEAD}{ROOT}{{call}}\n".format(f="f", call="{call}")
+    own.open(path, "")
+    for call, is_compiled in (("f", False), ("jax.jit(f)", True), ("jax.vmap(f)", False)):
+        x = "jnp.ones((1, 3))" if "vmap" in call else "jnp.ones(3)"
+        text = program.format(call=f"{call}({x})")
+        own.change(path, text)
+        await own.settle_inputs(path, patience=240)
+        hover = await own.hover(path, Position(text[: text.index("def f")].count("\n"), 4))
+        assert hover is not None
+        assert ("not compiled: runs op by op" in hover.markdown) != is_compiled, call
+    own.close(path)
+
+
 SHARED = """\
 import jax
 import jax.numpy as jnp

@@ -140,8 +140,8 @@ class _Wanting:
 
     def keeping(self, used: ExampleSet | None) -> list[Action]:
         """Return the action that writes the inputs of a call, if all of them have a text."""
-        call = used.outside if used is not None else None
-        if call is None or call.assumed or call.dry_call is not None or not call.text:
+        call = used.outside if used is not None and not used.assumed else None
+        if call is None or call.dry_call is not None or not call.text:
             return []
         lines = tuple(call.text.split("\n"))
         return self._writing(f"{_KEEP}: {', '.join(line.strip() for line in lines)}", lines)

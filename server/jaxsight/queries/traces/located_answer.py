@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
+from jaxsight.examples.sets import OutsideSet
 from jaxsight.files.texts import Version
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.sizes.naming import SizeNames, blanked
@@ -151,6 +152,7 @@ class View:
         self.module = module
         self.subject = subject
         self.stale = now is None or not answer.answers(now)
+        self.outside = _outside(answer, now)
         self._observed: dict[Range, Observation] | None = None
         traced = answer.question
         self._texts = answer.texts
@@ -184,7 +186,7 @@ class View:
         """Return whether a view of these arguments would be equal to this one."""
         stale = now is None or not answer.answers(now)
         same = self.answer is answer and self.module is module and self.failed is failed
-        return same and self.stale == stale
+        return same and self.stale == stale and self.outside == _outside(answer, now)
 
     def supports(self, place: Range) -> bool:
         """Return whether this trace is valid at a place, given the error of the newest one."""
@@ -388,27 +390,24 @@ class View:
 
         It compiles others, of which this is a part, or runs it op by op.
         """
-        outside = self.answer.question.set.outside
-        compiled = outside.compiled if outside is not None else ""
+        compiled = self.outside.compiled if self.outside is not None else ""
         return compiled if compiled in ("inside", "eager") else ""
 
     @property
     def would_be_compiled(self) -> bool:
         """Whether the file's own program compiles nothing: its kernels are those of a `jit`."""
-        outside = self.answer.question.set.outside
-        return outside is not None and outside.compiled == "only eager"
+        return self.outside is not None and self.outside.compiled == "only eager"
 
     @property
     def has_unknown_sizes(self) -> bool:
         """Whether numbers may stand for sizes that only missing data would tell."""
-        outside = self.answer.question.set.outside
-        return self.is_run or (outside is not None and bool(outside.sizes))
+        return self.is_run or (self.outside is not None and bool(self.outside.sizes))
 
     @property
     def is_proposed(self) -> bool:
         """Whether jaxsight assumed types of inputs, not only sizes."""
-        outside = self.answer.question.set.outside
-        return bool(self.assumed) and (outside is None or outside.origin == "proposed")
+        origin = self.outside.origin if self.outside is not None else "proposed"
+        return bool(self.assumed) and origin == "proposed"
 
     def _without_assumed(self, text: str) -> str:
         return blanked(text) if self.is_proposed else text
@@ -435,6 +434,11 @@ class View:
             jaxpr=shown(names.jaxpr if self.assumed else traced.jaxpr),
             trees=() if self.assumed else traced.trees,
         )
+
+
+def _outside(answer: Answer, now: Question | None) -> OutsideSet | None:
+    """Return the call whose inputs these are, as it is known now: `jit` may be around it since."""
+    return (now or answer.question).set.outside
 
 
 def _all_chunks(question: Question) -> Iterator[ModuleChunk]:
