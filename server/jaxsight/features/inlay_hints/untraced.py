@@ -49,7 +49,10 @@ def _ends(shown: ShownDocument) -> Iterator[Hint]:
 def _reasons(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the reason of each function without inputs that no trace has reached."""
     engine, document = shown.engine, shown.document
-    traced = {v.subject.name for v in shown.views if v.is_traced and v.failed is None}
+    # Of stale views only those count of which hints are left.
+    kept = called.without_repeats(shown.views)
+    views = [v for v in shown.views if not v.stale or (v in kept and v.supports_any())]
+    traced = {view.subject.name for view in views if view.is_traced and view.failed is None}
     having = {
         subject.name
         for subject in engine.documents.subjects(document)
@@ -57,7 +60,7 @@ def _reasons(shown: ShownDocument) -> Iterator[Hint]:
         if subject.examples.sets and (subject.name in traced or not subject.is_from_caller)
     }
     jax_use, unreached = JaxUse.of(document.module), engine.dry_runs.unreached(document)
-    reached = ReachedPlaces(shown.views)  # a failed trace shows shapes up to the error
+    reached = ReachedPlaces(views)  # a failed trace shows shapes up to the error
     for chunk, function in document.module.functions:
         if function.qualname in having or reached.by(chunk, function):
             continue
