@@ -174,3 +174,15 @@ def test_an_error_that_another_file_raises_does_not_hide_a_note(project: Path) -
     done = terminal.jaxsight("check", "raising.py", cwd=project)
     assert "error[JX330]" in done.stdout
     assert f"note: raising.py:{line + 1}: {REASON}" in done.stdout
+
+
+def test_figures_of_an_unknown_size_begin_with_the_number_taken_for_it(tmp_path: Path) -> None:
+    file = tmp_path / "sized.py"
+    file.write_text(
+        "import jax\nimport jax.numpy as jnp\n\nvocab = len(set(open('none.txt').read()))\n\n\n"
+        "@jax.jit\ndef f(x):\n    return jnp.sum(x, 0)\n\n\nf(jnp.ones((vocab, 4)))\n",
+        encoding="utf-8",
+    )
+    done = jaxsight("kernels", f"{file}:f", "--python", sys.executable, cwd=tmp_path)
+    assert "assumed inputs: sizes where ?V=4253760" in done.stdout
+    assert "with assumed sizes" in " ".join(done.stdout.split())

@@ -47,6 +47,11 @@ def formula(number: int) -> str:
     return ""
 
 
+def number(name: str) -> int:
+    """Return the number that stands for an unknown size, such as `?N`."""
+    return SIZES[_NAMES.index(name.removeprefix("?"))]
+
+
 def named(text: str) -> str:
     """Return a text with formulas in place of the numbers that follow from unknown sizes."""
     return _NUMBER.sub(lambda found: formula(int(found[0])) or found[0], text)

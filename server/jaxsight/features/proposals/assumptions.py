@@ -11,6 +11,7 @@ from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.slicing.caveat import quoted_line
+from jaxsight.text import unknown_sizes
 from jaxsight.text.inert import clause
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.inputs import ValueSpec
@@ -48,8 +49,11 @@ def words(question: Question, names: SizeNames | None = None) -> str:
 def header(question: Question, names: SizeNames | None = None) -> str:
     """Return the same with the assumed sizes, for the first line of a text with numbers."""
     inputs = _inputs(question, names)
-    sizes = ", ".join(f"{name}={size}" for name, size in inputs.sizes.items())
-    return f"assumed inputs: {', '.join(_examples(inputs))}{f' where {sizes}' if sizes else ''}"
+    unknown = question.set.outside.sizes if question.set.outside is not None else ()
+    numbers = {name: unknown_sizes.number(name) for name, _ in unknown}
+    sizes = ", ".join(f"{name}={size}" for name, size in {**inputs.sizes, **numbers}.items())
+    examples = ", ".join(_examples(inputs)) or "sizes"
+    return f"assumed inputs: {examples}{f' where {sizes}' if sizes else ''}"
 
 
 def figures(view: View) -> str:

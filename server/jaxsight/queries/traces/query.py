@@ -93,6 +93,7 @@ def ask(
         return Unasked("it depends on code that is too large to be analyzed")
     if needed.broken:
         return Unasked("it depends on code with a syntax error")
+    call = chosen.dry_call
     trace = Trace(
         id=NEW,
         file=document.path,
@@ -105,7 +106,7 @@ def ask(
         future_flags=module.future_flags,
         call=chosen.call,
         dry_call=chosen.dry_call,
-        skipped=_skipped(needed) if chosen.dry_call is not None else (),
+        skipped=_skipped(needed) if call is not None and call.entry.is_own(document.path) else (),
         patience=patience,
         whole=whole,
         mesh=chosen.mesh,

@@ -134,10 +134,9 @@ def _batched(element: Tree, count: int) -> Tree:
 class _Builder:
     """A builder of TensorFlow Datasets."""
 
-    info = Unknown()
-
     def __init__(self, name: str) -> None:
         self._name = name
+        self.info = Unknown()  # of each data set, as sizes may be taken from it
 
     def download_and_prepare(self, *args: object, **kwargs: object) -> None:
         """Download nothing."""

@@ -24,7 +24,7 @@ class Unknown:
     and items are the same objects each time, as one size may be taken from them twice.
     """
 
-    __slots__ = ("__weakref__", "_parts")
+    __slots__ = ("_parts",)
     __array_ufunc__ = None
     _parts: dict[object, Unknown]
 
@@ -39,7 +39,7 @@ class Unknown:
     def __getitem__(self, key: object) -> object:
         try:
             return self._parts.setdefault((key,), Unknown())
-        except TypeError:  # a slice, or what has no hash
+        except TypeError:  # it has no hash, as a slice before Python 3.12
             return Unknown()
 
     def __setattr__(self, name: str, value: object) -> None:
