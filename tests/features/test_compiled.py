@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
-from jaxsight.source.text import Position
+from jaxsight.source.text import Position, Range
 from tests.quiet import QUIET
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -165,3 +166,41 @@ async def test_a_file_that_compiles_nothing_shows_kernels(project: tuple[Session
     hover = await hover_of(own, root / "lesson.py", "{f}(x)", "")
     assert "| target |" in hover or "*compiling for " in hover
     assert "not compiled" not in hover
+
+
+HEADS = {
+    "one line": "def f(x):{mark}\n    return jnp.sum(jnp.sin(x))\n",
+    "a comment": "def f(x):  # noqa: D103{mark}\n    return jnp.sum(jnp.sin(x))\n",
+    "several lines": "def f({mark}\n    x,\n):\n    return jnp.sum(jnp.sin(x))\n",
+    "decorated": "@(lambda g: g)\ndef f(x):{mark}\n    return jnp.sum(jnp.sin(x))\n",
+    "a docstring": 'def f(x):{mark}\n    """One."""\n    return jnp.sum(jnp.sin(x))\n',
+}
+
+
+@pytest.mark.parametrize("others", ["", ROOT], ids=["alone", "beside a root"])
+@pytest.mark.parametrize("name", HEADS)
+async def test_a_function_is_treated_as_compiled(
+    name: str, others: str, project: tuple[Session, Path]
+) -> None:
+    own, root = project
+    path = str(root / f"treated_{bool(others)}_{'_'.join(name.split())}.py")
+    imports = "import jax\nimport jax.numpy as jnp\n\n\n"
+    text = f"{imports}{HEADS[name]}\n\n{others}f(jnp.ones(3))\n"
+    eager = text.format(mark="")
+    own.open(path, eager)
+    await own.settle_inputs(path, patience=240)
+    place = Position(eager[: eager.index("def f")].count("\n"), 4)
+    hover = await own.hover(path, place)
+    assert hover is not None
+    assert ("runs op by op" in hover.markdown) == bool(others)
+    [action] = [a for a in await own.actions(path, Range(place, place)) if "Treat f" in a.title]
+    changed = applied(eager, action.edits)
+    assert changed == text.format(mark="  # jaxsight: root")
+    own.change(path, changed)
+    await own.settle_inputs(path, patience=240)
+    hover = await own.hover(path, place)
+    assert hover is not None
+    assert "| target |" in hover.markdown or "*compiling for " in hover.markdown
+    assert "runs op by op" not in hover.markdown
+    assert "Treat f" not in "".join(a.title for a in await own.actions(path, Range(place, place)))
+    own.close(path)

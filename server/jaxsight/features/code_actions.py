@@ -23,7 +23,7 @@ from jaxsight.queries.documents import Subject, module_name, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module
-from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of
+from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of, root_edit
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.replies import Failed, Traced
@@ -86,6 +86,9 @@ async def actions(
             title = f"Show kernels of {subject.name} in a browser"
             actions.append(Action(title, PANELS, command=OPEN_PANEL, arguments=named))
         view = next((view for view in views if view.subject.id == subject.id), None)
+        if view is not None and is_at_name and (view.compiled_as or view.would_be_compiled):
+            edit = root_edit(document.module, subject.chunk, subject.function)
+            actions.append(Action(f"Treat {subject.name} as compiled", RUN, (edit,)))
         actions += extractions(engine, path, document.module, subject, range, view, repros)
     return actions
 

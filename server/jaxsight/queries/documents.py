@@ -20,6 +20,7 @@ from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.source.functions import Function
 from jaxsight.source.module import SHORT, Module, ModuleChunk
+from jaxsight.source.run_marks import is_root
 from jaxsight.source.text import Position, Range, normalized
 from jaxsight.source.text_shift import TextShift
 
@@ -65,6 +66,11 @@ class Subject:
     def is_called(self) -> bool:
         """Whether its example inputs are those of calls that may change with another text."""
         return self.examples.source in ("caller", "program")
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the author says that it is compiled, with a comment `# jaxsight: root`."""
+        return is_root(self.chunk, self.function)
 
     @property
     def name_range(self) -> Range:

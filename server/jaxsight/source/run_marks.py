@@ -1,4 +1,4 @@
-"""Add or replace the comments `# jaxsight: always` and `# jaxsight: never` of statements."""
+"""Read and write the comments `# jaxsight: always` and `never` of statements, `root` of functions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import re
 import tokenize
 
+from jaxsight.source.functions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import Edit, Position, Range
 
@@ -13,6 +14,7 @@ ALWAYS = "always"
 NEVER = "never"
 
 _MARK = re.compile(rf"#[ \t]*jaxsight:[ \t]*({ALWAYS}|{NEVER})\b")
+_ROOT = re.compile(r"#[ \t]*jaxsight:[ \t]*root\b[^'\"]*$", re.MULTILINE)
 _ENDS = (tokenize.COMMENT, tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER)
 
 
@@ -40,13 +42,32 @@ def mark_edit(module: Module, chunk: ModuleChunk, mark: str) -> Edit:
     present = mark_of(module, chunk)
     if present is not None:
         return Edit(present[1], mark)
-    first = chunk.first_line
-    line = module.line(first)
-    if _comment(chunk.text, 0, or_end=True) is None:
-        start = Position(first, 0)
-        return Edit(Range(start, start), f"# jaxsight: {mark}\n")
-    end = Position(first, len(line.rstrip()))
-    return Edit(Range(end, Position(first, len(line))), f"  # jaxsight: {mark}")
+    return _comment_edit(module, chunk, 0, mark)
+
+
+def is_root(chunk: ModuleChunk, function: Function) -> bool:
+    """Return whether the author says that a function is compiled: a comment in its head does."""
+    lines = chunk.text.split("\n")[function.range.start.line : function.body_start.line + 1]
+    if len(lines) > 1:
+        lines[-1] = lines[-1][: function.body_start.column]
+    return any(map(_ROOT.search, lines))
+
+
+def root_edit(module: Module, chunk: ModuleChunk, function: Function) -> Edit:
+    """Return the edit that says of a function that it is compiled, on the line of its name."""
+    return _comment_edit(module, chunk, function.name_range.start.line, "root")
+
+
+def _comment_edit(module: Module, chunk: ModuleChunk, line: int, mark: str) -> Edit:
+    """Return the edit that adds a comment to a line of a chunk, or above it where it cannot end."""
+    place = chunk.first_line + line
+    text = module.line(place)
+    if _comment(chunk.text, line, or_end=True) is None:
+        start = Position(place, 0)
+        indent = text[: len(text) - len(text.lstrip())]
+        return Edit(Range(start, start), f"{indent}# jaxsight: {mark}\n")
+    end = Position(place, len(text.rstrip()))
+    return Edit(Range(end, Position(place, len(text))), f"  # jaxsight: {mark}")
 
 
 def _word(match: re.Match[str], line: int) -> tuple[str, Range]:

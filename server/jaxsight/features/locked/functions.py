@@ -98,7 +98,7 @@ def _is_lockable(subject: Subject, example_set: ExampleSet) -> bool:
     outside = example_set.outside
     if outside is None or example_set.assumed:
         return False
-    return outside.origin == "recorded" or outside.compiled == "root"
+    return outside.origin == "recorded" or outside.compiled == "root" or subject.is_root
 
 
 async def _compiled(

@@ -388,15 +388,18 @@ class View:
     def compiled_as(self) -> str:
         """What the file's own program does with it: `inside`, `eager`; empty for others.
 
-        It compiles others, of which this is a part, or runs it op by op.
+        It compiles others, of which this is a part, or runs it op by op. The author may say that it
+        is compiled all the same.
         """
         compiled = self.outside.compiled if self.outside is not None else ""
-        return compiled if compiled in ("inside", "eager") else ""
+        is_other = compiled in ("inside", "eager") and not self.subject.is_root
+        return compiled if is_other else ""
 
     @property
     def would_be_compiled(self) -> bool:
         """Whether the file's own program compiles nothing: its kernels are those of a `jit`."""
-        return self.outside is not None and self.outside.compiled == "only eager"
+        is_eager = self.outside is not None and self.outside.compiled == "only eager"
+        return is_eager and not self.subject.is_root
 
     @property
     def has_unknown_sizes(self) -> bool:
