@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,20 +24,23 @@ ROOT = "@jax.jit\ndef root(x):\n    return jnp.cos(x)\n\n\nroot(jnp.ones(3))\n"
 COMPILED = {
     "jit": "jax.jit({f})(x)",
     "jit of a partial": "jax.jit(functools.partial({f}, n=2))(x)",
+    "lower": "jax.jit({f}).lower(x)",
+    "by a helper that is not there": "show(jax.jit({f}), x)",
+    "once at least": "{f}(x)\njax.jit({f})(x)",
+}
+PARTS = {
     "jit of a gradient": "jax.jit(jax.grad({f}))(x)",
     "jit of vmap": "jax.jit(jax.vmap({f}))(x)",
     "vmap of jit": "jax.vmap(jax.jit({f}))(x)",
     "gradient of jit": "jax.grad(jax.jit({f}))(x)",
-    "lower": "jax.jit({f}).lower(x)",
     "scan": "jax.lax.scan(lambda c, r: (c + {f}(r), c), 0.0, x)",
     "cond": "jax.lax.cond(True, {f}, {f}, x)",
     "while": "jax.lax.while_loop(lambda c: c < {f}(x), lambda c: c + 1, 0.0)",
     "fori": "jax.lax.fori_loop(0, 3, lambda i, c: c + {f}(x), 0.0)",
     "map": "jax.lax.map({f}, x)",
-    "by a helper that is not there": "show(jax.jit({f}), x)",
     "by a lambda": "jax.jit(lambda x: {f}(x) + 1)(x)",
-    "once at least": "{f}(x)\njax.jit({f})(x)",
 }
+"""Programs without one function that is all of them."""
 INSIDE = {
     "by a function": "def g(x):\n    return {f}(x)\n\n\njax.jit(g)(x)",
     "by a decorated function": "@jax.jit\ndef g(x):\n    return {f}(x)\n\n\ng(x)",
@@ -77,15 +81,51 @@ async def hover_of(own: Session, path: Path, call: str, others: str) -> str:
     return hover.markdown if hover is not None else ""
 
 
-@pytest.mark.parametrize("name", {**COMPILED, **INSIDE, **EAGER, **NEITHER})
+@pytest.mark.parametrize("name", {**COMPILED, **PARTS, **INSIDE, **EAGER, **NEITHER})
 async def test_kernels_belong_to_what_is_compiled(name: str, project: tuple[Session, Path]) -> None:
     own, root = project
-    call = {**COMPILED, **INSIDE, **EAGER, **NEITHER}[name]
+    inside = {**PARTS, **INSIDE}
+    call = {**COMPILED, **inside, **EAGER, **NEITHER}[name]
     hover = await hover_of(own, root / f"compiled_{'_'.join(name.split())}.py", call, ROOT)
     assert ("not compiled: runs op by op, 2 operations" in hover) == (name in EAGER), hover
     has_kernels = "| target |" in hover or "*compiling for " in hover
-    assert has_kernels == (name not in {**INSIDE, **EAGER} and bool(call)), hover
-    assert ("not compiled by itself: it is a part of other programs" in hover) == (name in INSIDE)
+    assert has_kernels == (name not in {**inside, **EAGER} and bool(call)), hover
+    assert ("not compiled by itself: it is a part of other programs" in hover) == (name in inside)
+
+
+def in_main(call: str) -> str:
+    return f"def main():\n    y = x * 1\n    {call}\n\n\nmain()"
+
+
+def guarded(call: str) -> str:
+    return f'if __name__ == "__main__":\n    {call}'
+
+
+def assigned(call: str) -> str:
+    return f"out = (\n    {call}\n)"
+
+
+@pytest.mark.parametrize("place", [str, assigned, in_main, guarded])
+@pytest.mark.parametrize("name", {**PARTS, "jit": "", "eager": "", "of JAX": ""})
+async def test_a_program_without_a_function_has_its_figures_at_the_call(
+    name: str, place: Callable[[str], str], project: tuple[Session, Path]
+) -> None:
+    own, root = project
+    path = str(root / f"parts_{place.__name__}_{'_'.join(name.split())}.py")
+    own.configure(
+        [str(root)],
+        {**QUIET, "python": sys.executable, "target": "cpu", "inlayHints": {"kernels": True}},
+    )
+    others = {"jit": "jax.jit({f})(x)", "eager": "{f}(x)", "of JAX": "jnp.mean(x)"}
+    call = {**PARTS, **others}[name].format(f="f")
+    text = f"{HEAD.format(f='f')}x = jnp.ones((4, 3))\n{place(call)}\n"
+    own.open(path, text)
+    await own.settle_inputs(path, patience=240)
+    hints = {hint.range.start.line: hint.label for hint in await own.hints(path, wait=True)}
+    own.close(path)
+    label = hints.get(text[: text.index(call)].count("\n"), "")
+    title = re.match(r"▣ (jit\(<?\w+>?\)|scan|while|cond) · \d+ kernel", label)
+    assert (title is not None) == (name in PARTS), hints
 
 
 async def test_an_edit_of_the_call_is_followed(project: tuple[Session, Path]) -> None:

@@ -8,7 +8,7 @@ import functools
 import logging
 from collections.abc import Callable
 
-from jaxsight.features.inlay_hints.hints import needs_kernels
+from jaxsight.features.inlay_hints.hints import compiled_parts, needs_kernels
 from jaxsight.features.preferred_sets import prefer_traced, reconsider
 from jaxsight.features.proposals.assumed import BUDGET, assume, is_worth_proposing
 from jaxsight.features.setup.file_status import FileStatuses
@@ -174,6 +174,9 @@ class Background:
         if not changed and dry_runs.are_shown(document):
             changed = await self._trace_all(document)
         await self._engine.traces.program(document, wait=True)
+        if needs_kernels(self._engine.projects.of(path).settings.inlay_hints):
+            await compiled_parts(self._engine, document, wait=True)
+            self._engine.waiting.refresh(path)
         if outdated:  # calls were shown as stale until the last program had run
             self._engine.waiting.refresh(path)
         if changed:

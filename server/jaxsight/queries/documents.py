@@ -23,6 +23,7 @@ from jaxsight.source.module import SHORT, Module, ModuleChunk
 from jaxsight.source.run_marks import is_root
 from jaxsight.source.text import Position, Range, normalized
 from jaxsight.source.text_shift import TextShift
+from jaxsight.wire.messages.inputs import PROGRAM
 
 _Key = tuple[object, ...]
 """The data that a function's example inputs depend on."""
@@ -59,8 +60,13 @@ class Subject:
 
     @property
     def is_program(self) -> bool:
-        """Whether it is no function but the file's own program: its top-level statements."""
-        return not self.function.qualname
+        """Whether it is no function but the file's own program, or one that XLA gets from it."""
+        return not self.name or self.name.startswith(PROGRAM)
+
+    @property
+    def title(self) -> str:
+        """Its name for people: `step`, or `jit(<lambda>)` of a program without a function."""
+        return self.name.removeprefix(PROGRAM)
 
     @property
     def is_called(self) -> bool:

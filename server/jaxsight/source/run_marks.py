@@ -1,4 +1,4 @@
-"""Read and write the comments `# jaxsight: always` and `never` of statements, `root` of functions."""
+"""Comments `# jaxsight: …`: `always` and `never` of statements, `root` of functions."""
 
 from __future__ import annotations
 

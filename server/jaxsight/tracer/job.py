@@ -26,7 +26,7 @@ from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.tracer.states import inside, linen
-from jaxsight.wire.messages.inputs import DryCall, EntryPoint
+from jaxsight.wire.messages.inputs import PROGRAM, DryCall, EntryPoint
 from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class ExecutedModule:
         if wanted.number >= len(calls):
             raise refusal("inputs", f"{name} was not called in the dry run")
         call = calls[wanted.number]
-        if "<locals>" in name:
+        if "<locals>" in name or name.startswith(PROGRAM):
             from jaxsight.tracer.dry_runs.captured import nested
 
             return nested(call)

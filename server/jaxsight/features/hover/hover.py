@@ -210,6 +210,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
         and not any(programs.is_compiled(view, target) for target in targets)
     ):
         others = [v for v in await engine.traces.known_views(document) if not v.compiled_as]
+        others += await engine.traces.programs_in(document)
         around = [own for each in others if (own := programs.kernels(each)) is not None]
         shares = [share.words for share in shares_of(around, view.subject_range)]
         return "\n\n".join(prose(words) for words in (*shares, called.not_compiled(view)))

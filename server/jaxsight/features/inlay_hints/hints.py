@@ -61,7 +61,8 @@ async def hints(
     if settings.shapes:
         named = [view for view in views if settings.size_names or view.assumed]
         await _name_sizes(engine, named, None if wait else deadline - loop.time())
-    if any(kind.needs_kernels for kind in kinds):
+    shows_kernels = any(kind.needs_kernels for kind in kinds)
+    if shows_kernels:
         if wait:
             views = await _compiled_views(engine, document)
         else:
@@ -71,11 +72,24 @@ async def hints(
     views.sort(key=lambda view: bool(view.assumed))  # others describe helpers better
     program = await engine.traces.program(document, wait=wait)
     views += [program] if program is not None else []
+    views += await compiled_parts(engine, document, wait=wait) if shows_kernels else []
     shown = ShownDocument(engine, document, views, settings, range)
     return sorted(
         (hint for kind in kinds for hint in kind.hints(shown) if shown.holds(hint.range)),
         key=lambda hint: (hint.range, hint.label),
     )
+
+
+async def compiled_parts(engine: Engine, document: Document, *, wait: bool = False) -> list[View]:
+    """Return the programs in the file's own program that are no function's; compile them.
+
+    Without `wait`, only those that are traced, and what is not compiled yet is left as it is.
+    """
+    views = await engine.traces.programs_in(document, wait=wait)
+    for view in views if wait else ():
+        if not view.stale:
+            await engine.programs.with_temporaries(view)
+    return views
 
 
 async def _name_sizes(engine: Engine, views: list[View], patience: float | None) -> None:

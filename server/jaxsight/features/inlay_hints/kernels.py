@@ -52,6 +52,8 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
         updates = reply.updates if isinstance(reply, Traced) else ()
         times = shown_times(shown.engine, view, kernels.target, kernels)
         parts = list(_figures(kernels, difference, times))
+        if view.subject.is_program:
+            parts.insert(0, LabelPart(view.subject.title, 0))
         if updates:
             more = [ELLIPSIS] if len(updates) > _UPDATED else []
             first = f"updates: {', '.join([*updates[:_UPDATED], *more])}"

@@ -78,7 +78,7 @@ def line_hints(
     for line, items in lines.items():
         at = line_end(view.module, line)
         # A hint in a helper names the traced function.
-        of = [] if own.start <= at.start <= own.end else [view.subject.name]
+        of = [] if own.start <= at.start <= own.end else [view.subject.title]
         more = escaped(f"and {len(items) - most} more") if len(items) > most else ""
         parts = (notice, *map(described, items[:most]), more, end)
         label = listed(f"{sign} {stale.mark(view)}", texts(items), of, shown.wanted.width)

@@ -18,19 +18,25 @@ class KernelShare:
     """
 
     program: str
-    """The name of the compiled function."""
+    """The name of the compiled function, or what is compiled at a call."""
+    line: int | None
+    """The line of that call, from 1."""
     kernels: int
     of: int
 
     @property
     def label(self) -> str:
         """`in train_step: 133 of 412 kernels`."""
-        return f"in {self.program}: {self.kernels} of {count(self.of, 'kernel')}"
+        return f"in {self.program}{self._at}: {self.kernels} of {count(self.of, 'kernel')}"
 
     @property
     def words(self) -> str:
         """The same for a hover."""
-        return f"in `{self.program}`: {self.kernels} of {count(self.of, 'kernel')}"
+        return f"in `{self.program}`{self._at}: {self.kernels} of {count(self.of, 'kernel')}"
+
+    @property
+    def _at(self) -> str:
+        return f" at line {self.line}" if self.line is not None else ""
 
 
 def shares_of(programs: Iterable[Kernels], function: Range) -> Iterator[KernelShare]:
@@ -39,4 +45,6 @@ def shares_of(programs: Iterable[Kernels], function: Range) -> Iterator[KernelSh
         own = kernels.view.subject_range
         held = 0 if own.holds(function) or function.holds(own) else len(kernels.holding(function))
         if held:
-            yield KernelShare(kernels.view.subject.name, held, kernels.graph.kernel_count)
+            subject = kernels.view.subject
+            line = own.start.line + 1 if subject.is_program else None
+            yield KernelShare(subject.title, line, held, kernels.graph.kernel_count)

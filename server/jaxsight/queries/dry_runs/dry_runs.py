@@ -26,7 +26,7 @@ from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.dry_runs.labels import compiled_as, label, run_label
 from jaxsight.queries.dry_runs.nesting import around, has_loop, is_used_around
-from jaxsight.queries.dry_runs.own_program import acts, program_of
+from jaxsight.queries.dry_runs.own_program import acts, parts_of, program_of
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.dry_runs.program_errors import LocatedError, located, unreached
 from jaxsight.queries.dry_runs.project_files import ProgramFiles
@@ -36,7 +36,7 @@ from jaxsight.queries.open_documents import Observed, OpenDocuments
 from jaxsight.queries.traces.query import module_meaning, run_of
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
+from jaxsight.wire.messages.inputs import PROGRAM, RUN, DryCall, EntryPoint
 from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Failed, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
 from jaxsight.wire.observations import DRY_RUN
@@ -191,6 +191,11 @@ class ProgramCalls:
         """Return the file's own program, once it has been run dry."""
         found = self._found.get(document.path)
         return program_of(document, found.replies) if found is not None else None
+
+    def programs_in(self, document: Document) -> list[Subject]:
+        """Return the programs that XLA gets from it without that one function is all of them."""
+        found = self._found.get(document.path)
+        return [*parts_of(document, found.module, found.calls)] if found is not None else []
 
     def ran(self, path: str) -> frozenset[str]:
         """Return the functions of a file that ran themselves in programs, as `main` does."""
@@ -403,7 +408,11 @@ class ProgramCalls:
         loops = {
             id for (chunk, function), id in _functions(document.module) if has_loop(chunk, function)
         }
-        own = {c.compiled for c, d in found.calls if d.entry.is_own(document.path)}
+        own = [call for call, run in found.calls if run.entry.is_own(document.path)]
+        others = {call.compiled for call in own}
+        has_parts = any(
+            call.function.startswith(PROGRAM) and call.file == document.path for call in own
+        )
         sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
         for call, dry_call in found.calls:
             if call.unknown or call.function not in lacking:
@@ -427,7 +436,7 @@ class ProgramCalls:
                 dry_call=None if is_written else dry_call,
                 is_better=call.function in failing,
                 assumed=call.sized,
-                compiled=compiled_as(call.compiled, own)
+                compiled=compiled_as(call.compiled, others, has_parts=has_parts)
                 if dry_call.entry.is_own(document.path)
                 else "",
                 sizes=call.sizes,

@@ -39,15 +39,15 @@ def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:
     return f"as in `{clause(called, _LONGEST)}`" if called else "as called in this file"
 
 
-def compiled_as(compiled: str, others: Collection[str]) -> str:
+def compiled_as(compiled: str, others: Collection[str], *, has_parts: bool) -> str:
     """Return `OutsideSet.compiled` of a call, given what all calls in its program are.
 
-    Parts of a program without a function of its own, such as the body of a `scan`, are compiled
-    alone.
+    Parts of a program without a function of its own, such as the body of a `scan`, are inside of
+    it; they are compiled alone if no call in the file is known to start one (`has_parts`).
     """
     if compiled == "eager" and {*others} <= {"eager", ""}:
         return "only eager"
-    return compiled.replace("part", "")
+    return compiled.replace("part", "inside" if has_parts else "")
 
 
 def run_label(document: Document, entry: EntryPoint) -> str:

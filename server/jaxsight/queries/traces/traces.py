@@ -274,9 +274,18 @@ class DocumentTraces:
             document: an open document.
             wait: whether to ask for it, unless its text has not been run yet.
         """
-        module, subject = document.module, self._dry_runs.program(document)
-        question = await self.question(document, subject) if subject is not None else None
-        if subject is None or not isinstance(question, Question):
+        subject = self._dry_runs.program(document)
+        return await self._run(document, subject, wait=wait) if subject is not None else None
+
+    async def programs_in(self, document: Document, *, wait: bool = False) -> list[View]:
+        """Return the programs that XLA gets from it without that one function is all of them."""
+        subjects = self._dry_runs.programs_in(document)
+        views = [await self._run(document, subject, wait=wait) for subject in subjects]
+        return [view for view in views if view is not None]
+
+    async def _run(self, document: Document, subject: Subject, *, wait: bool) -> View | None:
+        module, question = document.module, await self.question(document, subject)
+        if not isinstance(question, Question):
             return None
         answer = self.cache.known(question)
         if answer is None and wait and self._dry_runs.is_current(document):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,10 +14,12 @@ from types import CodeType, FrameType
 import jax
 
 from jaxsight.tracer.compat import compiling
+from jaxsight.tracer.compat.eager_programs import EagerProgram
 from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.observation.recorder import Recorder
+from jaxsight.wire.messages.inputs import PROGRAM
 from jaxsight.wire.observations import ProgramError
 
 _CALLS = 3
@@ -53,6 +56,10 @@ class NotedCalls:
         before = executed.calls if executed is not None else {}
         self.by_function = {name: [*calls] for name, calls in before.items()}
         self._noted: Counter[str] = Counter()
+        self._whole: tuple[str, int] | None = None
+        """The place of the last call of a function that is all of a program."""
+        self._known: dict[int, object] = {}
+        """Jaxprs of programs that are noted, or need not be, by their ids."""
 
     def note(
         self,
@@ -84,7 +91,24 @@ class NotedCalls:
         call = captured.call_of(by_name, tainted, file, line, is_nested=is_nested)
         if call is not None:
             call.compiled = compiling.compiled(frame, self._end, call_traced.__code__)
+            if call.compiled == "root":
+                self._whole = file, line
         return call
+
+    def program(self, program: EagerProgram) -> None:
+        """Note a program with code of the user's, unless one function of theirs is all of it."""
+        frame = sys._getframe(1)
+        place, whole, self._whole = code_origins.caller(frame), self._whole, None
+        known = any(id(jaxpr) in self._known for jaxpr in program.jaxprs)
+        self._known |= {id(jaxpr): jaxpr for jaxpr in program.jaxprs}
+        if known or whole == place or not _has_own_code(program, frame):
+            return
+        calls = self.by_function.setdefault(f"{PROGRAM}{program.title}", [])
+        if len(calls) < _NOTED:
+            arrays = captured.captured(program.arrays)
+            call = NotedCall({"*arrays": arrays}, (), *place, program, compiled="root")
+            call.definition = f"{len(calls)}"
+            calls.append(call)
 
     def add(self, name: str, call: NotedCall) -> None:
         """Keep a call, unless it is like others or the last of too many."""
@@ -144,6 +168,13 @@ def call_traced(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         # That of a jitted function heeds its static arguments.
         evaluate = getattr(function, "eval_shape", functools.partial(jax.eval_shape, function))
         evaluate(*rest, **own)
+
+
+def _has_own_code(program: EagerProgram, frame: FrameType | None) -> bool:
+    """Return whether a program has code of the user's besides that which starts it."""
+    starts = {(f.f_code.co_qualname, f.f_code.co_filename) for f in code_origins.outwards(frame)}
+    functions = dict.fromkeys(program.functions())
+    return any(code_origins.is_users_file(each[1]) and each not in starts for each in functions)
 
 
 def _is_of_project(function: Callable[..., object]) -> bool:

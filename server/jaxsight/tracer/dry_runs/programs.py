@@ -17,7 +17,7 @@ import jax
 
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
-from jaxsight.tracer.compat import contexts
+from jaxsight.tracer.compat import contexts, eager_programs
 from jaxsight.tracer.dry_runs import rewriting, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
@@ -182,7 +182,8 @@ class _Run:
                 self._command_line.given(),
             ):
                 self._imported()
-                with contexts.eager(), self._recorder.tracing() as sites:
+                telling = eager_programs.telling(runtime.calls.program, runtime.is_outer)
+                with contexts.eager(), self._recorder.tracing() as sites, telling:
                     jax.make_jaxpr(program)()
         except CancelledByServer:
             raise

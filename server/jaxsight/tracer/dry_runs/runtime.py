@@ -169,6 +169,10 @@ class DryRuntime:
         """Whether the current code is that of a program, not of a function that JAX traces."""
         return self._outer is not None and traces.current() is self._outer
 
+    def is_outer(self, trace: object) -> bool:
+        """Return whether a trace is that of the program, which would run op by op."""
+        return self._outer is not None and trace is self._outer
+
     # Called by rewritten code, with short names.
 
     @property

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from jaxsight.tracer.compat import eager_programs
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.noted_calls import (
     ExecutedStatements,
@@ -25,13 +26,19 @@ def observing(recorder: Recorder, execution: Execution) -> Iterator[None]:
     """Observe the execution of a chunk, and keep what it calls the file's functions with."""
 
     def report(number: int, values: tuple[object, ...]) -> None:
+        noted().report(recorder, number, values, sys._getframe(3), {})
+
+    def noted() -> NotedCalls:
         if execution.calls is None:
             execution.calls = NotedCalls()
-        execution.calls.report(recorder, number, values, sys._getframe(3), {})
+        return execution.calls
 
     recorder.capture, placeholders.on_call = report, call_traced
     try:
-        with recorder.executing(execution.chunk.id, execution.chunk.key):
+        with (
+            recorder.executing(execution.chunk.id, execution.chunk.key),
+            eager_programs.telling(lambda program: noted().program(program)),
+        ):
             yield
     finally:
         recorder.capture = placeholders.on_call = None

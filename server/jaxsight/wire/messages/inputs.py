@@ -107,6 +107,10 @@ RUN = -1
 """The number of a `DryCall` that is about the dry run itself, not about a call."""
 
 
+PROGRAM = "<program>"
+"""What names of programs begin with that XLA gets without that one function is all of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class DryCall:
     """A call of a function in a dry run: its arguments are those of the traced function."""
