@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 from jax._src import pjit
@@ -19,6 +18,7 @@ from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 
 from jaxsight.interpreters.compat import avals, locations
 from jaxsight.interpreters.compat.inner import in_parameters, walk
+from jaxsight.interpreters.compat.jaxpr_types import Params, Primitive
 
 _STAGED = frozenset({"jit", "pjit", "scan", "while", "cond"})
 """Primitives that are programs of their own where nothing around them is compiled."""
@@ -28,8 +28,8 @@ _STAGED = frozenset({"jit", "pjit", "scan", "while", "cond"})
 class EagerProgram:
     """A primitive with its parameters, and the types of its arrays."""
 
-    primitive: Any
-    params: dict[str, Any]
+    primitive: Primitive
+    params: Params
     arrays: tuple[jax.ShapeDtypeStruct, ...]
 
     @property
@@ -68,18 +68,20 @@ def telling(
         tell: gets it before it runs.
         is_outer: whether a trace is that of a dry run.
     """
-    compile_and_run = pjit._pjit_call_impl_python
+    compile_and_run: Callable[..., object] = pjit._pjit_call_impl_python
     stage: Callable[..., object] = DynamicJaxprTrace.process_primitive
 
-    def told(primitive: Any, arrays: Sequence[object], params: dict[str, Any]) -> None:
+    def told(primitive: Primitive, arrays: Sequence[object], params: Params) -> None:
         with contextlib.suppress(Exception):  # arguments without a type, such as references
             tell(EagerProgram(primitive, params, tuple(map(_type, arrays))))
 
-    def compiling(*arrays: Any, **params: Any) -> object:
+    def compiling(*arrays: object, **params: object) -> object:
         told(pjit.jit_p, arrays, params)
         return compile_and_run(*arrays, **params)
 
-    def staging(self: DynamicJaxprTrace, primitive: Any, arrays: Any, params: Any) -> object:
+    def staging(
+        self: DynamicJaxprTrace, primitive: Primitive, arrays: Sequence[object], params: Params
+    ) -> object:
         if primitive.name in _STAGED and is_outer(self):
             told(primitive, arrays, params)
         return stage(self, primitive, arrays, params)
