@@ -203,7 +203,7 @@ def test_a_doctest_of_another_function_is_a_program(tmp_path: Path) -> None:
     text = f'{MODELS}\ndef g():\n    """\n    >>> f(jnp.ones(3))\n    """\n'
     (entry,) = entry_points(tmp_path, {"models.py": text})
     lines = entry.text.split("\n")
-    assert (lines[0], lines[7], entry.line) == ("from models import *", "f(jnp.ones(3))", 0)
+    assert (lines[0], entry.line) == ("f(jnp.ones(3))", 7)
 
 
 def test_magics_of_a_notebook_are_left_out() -> None:

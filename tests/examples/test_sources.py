@@ -370,43 +370,6 @@ def test_the_functions_own_section_wins_over_the_project() -> None:
     assert (found.source, len(found.sets)) == ("docstring", 2)
 
 
-DOCTEST = '''
-def repeat(x, n):
-    """Repeat.
-
-    >>> import jax.numpy as jnp
-    >>> y = jnp.arange(3)
-    >>> z = y * 2
-    >>> repeat(z, n=2)
-    Array([0, 0])
-    >>> print(lib.repeat(
-    ...     y, 3))
-    >>> repeat(y, 3)
-    >>> z.repeat(2)
-    >>> for i in range(3): w = repeat(y, i)
-    >>> a, b = y, z
-    >>> repeat(a, 3)
-    >>> this is no Python
-    """
-'''
-
-
-def test_doctest_calls_are_examples_with_their_values_put_in() -> None:
-    found = read(DOCTEST)
-    assert found.source == "doctest"
-    assert [s.call for s in found.sets] == [
-        "repeat(jnp.arange(3) * 2, n=2)",
-        "repeat(jnp.arange(3), 3)",
-    ]
-    assert [s.name for s in found.sets] == ["", "doctest 2"]
-    assert found.sets[0].expressions == ("jnp",)
-
-
-def test_what_somebody_wrote_as_an_example_wins_over_a_doctest() -> None:
-    found = choice.of(function(DOCTEST), sizes={}, project="x: f32[3]\nn: 2")
-    assert found.source == "project"
-
-
 @pytest.mark.parametrize(
     ("annotation", "spec"),
     [
@@ -502,7 +465,6 @@ def test_a_call_that_was_observed_serves_a_function_without_any_other_example() 
     [
         ("def f(x, n): ...", None, "recorded"),
         ("def f(x, n): ...", "x: f32[2]\nn: 1", "project"),
-        ('def f(x, n):\n    """\n    >>> f(jnp.ones(3), 2)\n    """', None, "doctest"),
         ("def f(x: Float[Array, '3'], n: Int[Array, '']): ...", None, "annotations"),
         (
             'def f(x, n):\n    """\n    Example inputs:\n        x, n: f32[]\n    """',

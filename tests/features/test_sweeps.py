@@ -72,13 +72,6 @@ def pairs(x):
     """
     B, D = x.shape
     return x.reshape(B // 2, 2 * D).sum(axis=1)
-
-
-def called(x):
-    """
-    >>> called(jnp.ones(3))
-    """
-    return x * 2
 '''
 
 
@@ -176,7 +169,6 @@ async def test_a_search_keeps_to_sizes_that_the_function_divides(swept: Sweeper)
         ("gram", "Q=1..2", "gram has no size Q; it has B, D"),
         ("gram", "E=1..2", "E of gram follows from other sizes; sweep those"),
         ("unrolled", "B=1..2", "unrolled has no size B; it has n"),
-        ("called", "B=1..2", "the inputs of called are those of a call"),
         ("absent", "B=1..2", "there is no function absent"),
     ],
 )

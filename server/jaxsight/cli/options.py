@@ -19,8 +19,8 @@ WhichInputs = Annotated[
     InputsChoice,
     typer.Option(
         "--inputs",
-        help="Example inputs to use. [cyan]written[/cyan]: those in docstrings, annotations, "
-        "doctests and settings; [cyan]all[/cyan]: also recorded runs, calls, and proposed inputs "
+        help="Example inputs to use. [cyan]written[/cyan]: those in docstrings, annotations "
+        "and settings; [cyan]all[/cyan]: also recorded runs, calls, and proposed inputs "
         "that can be traced, which are marked as assumed.",
     ),
 ]

@@ -146,7 +146,6 @@ def bind(
             layers.last.name,
             tuple(binding.arguments),
             numbers,
-            None,
             layers.last.expects,
             layers.last.heading.start.line,
             tuple(sorted(names - {name for name, _ in numbers})),

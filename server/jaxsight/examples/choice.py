@@ -1,7 +1,7 @@
 """Choose the source of a function's example inputs, from its docstring down to recorded calls.
 
 Explicit examples come first: the function's section, its class's, the project's table; then
-doctests, then annotations, then calls: in recorded runs, in dry runs of programs, by callers; then
+annotations, then calls: in recorded runs, in dry runs of programs, by callers; then
 proposals that the user wants to see. Annotations also fill in arguments that the others lack.
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.examples.binding import Bound, Layers, bind, missing_problems
-from jaxsight.examples.docstrings.doctests import calls_in
 from jaxsight.examples.docstrings.lines import Declared, DeclaredSet, read_docstring, read_project
 from jaxsight.examples.problems import PROJECT_EXAMPLE, Problem, problem
 from jaxsight.examples.sets import Examples, ExampleSet, OutsideOrigin, OutsideSet
@@ -88,8 +87,6 @@ class _Sources:
             examples = self.of_project(project, examples.problems)
         if examples.sets or examples.source == "project":
             return examples
-        if calls := self.of_doctests():
-            return Examples(calls, examples.problems, "doctest")
         if any(p.name != self.signature.self_name for p in self.signature.required):
             head = DeclaredSet("", self.signature.function.name_range)
             annotated = self._bind(Layers(self.shared.sets[:1], (head,))).set
@@ -117,21 +114,6 @@ class _Sources:
             *(p for b in bounds for p in b.shared_problems),
         ]
         return Examples(_sets(bounds), tuple(problems), "project")
-
-    def of_doctests(self) -> tuple[ExampleSet, ...]:
-        return tuple(
-            ExampleSet(
-                name="" if number == 1 else f"doctest {number}",
-                arguments=(),
-                sizes=(),
-                call=call.source,
-                expects=(),
-                line=call.range.start.line,
-                expressions=call.names,
-                places=(("", call.range),),
-            )
-            for number, call in enumerate(calls_in(self.signature.function), start=1)
-        )
 
     def of_outside(self, outside: Sequence[OutsideSet], before: Examples) -> Examples:
         """Return the calls of the best origin that has some which the function still takes.

@@ -14,7 +14,7 @@ from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument, DryCall
 
 OutsideOrigin = OneOf["recorded", "program", "caller", "proposed"]
-WrittenOrigin = OneOf["docstring", "class", "project", "doctest", "annotations", "none"]
+WrittenOrigin = OneOf["docstring", "class", "project", "annotations", "none"]
 Origin = WrittenOrigin | OutsideOrigin
 
 
@@ -51,16 +51,15 @@ class OutsideSet:
 class ExampleSet:
     """Inputs to trace a function with: all required arguments are there.
 
-    `expressions` are the names that the `=` expressions and the call read from the module. `places`
-    are the ranges of the examples by argument (the empty name for a doctest's call), for errors
-    when they are evaluated; those of a project example are relative to its text. `line` is that of
-    the heading (of the call, of the `def`), relative to the chunk.
+    `expressions` are the names that the `=` expressions read from the module. `places` are the
+    ranges of the examples by argument, for errors when they are evaluated; those of a project
+    example are relative to its text. `line` is that of the heading (of the `def`), relative to the
+    chunk.
     """
 
     name: str
     arguments: tuple[Argument, ...]
     sizes: tuple[tuple[str, int], ...]
-    call: str | None
     expects: tuple[Expect, ...]
     line: int
     expressions: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ SHOW_PROPOSED = "jaxsight.showProposed"
 KEEP_PROPOSED = "jaxsight.keepProposed"
 SHOW = "jaxsight.show"
 
-_IN_FILE = frozenset({"docstring", "class", "doctest"})
+_IN_FILE = frozenset({"docstring", "class"})
 """Origins of example sets that are written in the file of the function."""
 
 

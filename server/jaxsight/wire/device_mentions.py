@@ -42,7 +42,6 @@ def _texts(request: Trace) -> Iterator[str]:
     for chunk in request.chunks:
         yield chunk.text
     yield repr(request.arguments)
-    yield request.call or ""
 
 
 def _imports_others(text: str) -> bool:

@@ -180,7 +180,7 @@ def _statement(slice: Trace, chunk: Chunk) -> object:
 
 def _asked(message: Request[object], slice: Trace) -> object:
     """Return what a request traces, whatever is asked about that."""
-    inputs = slice.arguments, slice.sizes, slice.call, slice.dry_call, slice.mesh
+    inputs = slice.arguments, slice.sizes, slice.dry_call, slice.mesh
     return isinstance(message, DryRun), _of(slice), slice.function, inputs
 
 

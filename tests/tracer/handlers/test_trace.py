@@ -357,19 +357,6 @@ def test_deprecations_are_those_of_the_users_own_uses() -> None:
     assert (warned.category, warned.message) == ("DeprecationWarning", "old is deprecated")
 
 
-def test_a_doctest_call_gives_the_arguments() -> None:
-    file = lab(HEAD + "def f(x, n=1, *, k=0): return x * n\n")
-    request = replace(file.request("f", {"N": 5}, {}), call="f(jnp.ones(N), 2, k=3)")
-    traced = file.ask(request)
-    assert traced.parameters == (("x", "f32[5]"), ("n", "2"), ("k", "3"))
-
-
-def test_a_doctest_call_of_a_method_gives_self() -> None:
-    file = lab(HEAD + "class A:\n    def f(self, x): return x * 2\na = A()\n")
-    for call in ("a.f(jnp.ones(3))", "A().f(jnp.ones(3))", "A.f(a, jnp.ones(3))"):
-        assert file.ask(replace(file.request("A.f", {}, {}), call=call)).outputs == "f32[3]"
-
-
 def test_captured_constants_are_listed_with_their_size() -> None:
     file = lab(HEAD + "table = np.ones((4, 8), np.float32)\ndef f(x): return x @ table\n")
     assert file.trace("f", x="f32[4]").constants == (("f32[4,8]", 128),)

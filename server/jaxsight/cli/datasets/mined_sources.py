@@ -130,9 +130,7 @@ def _traces(text: str, module: str, file: str, place: SourcePlace) -> list[Recor
             project=place.settings.examples.get(f"{module}:{function.qualname}"),
             mesh=place.settings.mesh,
         )
-        # The calls of doctests are watched instead.
-        plain = [each for each in own.sets if each.call is None]
-        traces += [record(module, file, place, function, each) for each in plain[:_MOST_SETS]]
+        traces += [record(module, file, place, function, each) for each in own.sets[:_MOST_SETS]]
     return traces
 
 

@@ -61,7 +61,7 @@ class ExaminedFunction:
         """Return what is known of a function from its trace."""
         reply, question = view.answer.reply, view.answer.question
         trace = question.trace
-        given = (trace.arguments, trace.sizes, trace.call, trace.mesh)
+        given = (trace.arguments, trace.sizes, trace.mesh)
         described = inputs.described(view)
         if not isinstance(reply, Traced):
             finding = next(failures.findings(view), None)

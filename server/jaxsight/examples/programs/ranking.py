@@ -117,8 +117,7 @@ def _own(path: str, text: str, module: str) -> list[EntryPoint]:
     found = [EntryPoint(path, module)] if entries.acts and not entries.tests else []
     found += [EntryPoint(path, module, name) for name in islice(names, _MOST_OF_ONE)]
     if doctests := texts.of_doctests(text):
-        _, _, below = doctests.partition("\n")  # no doctest is on the first line
-        found.append(_written(path, module, f"from {module} import *\n{below}"))
+        found.append(_written(path, module, doctests))
     return found
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.rules import RULES
 from jaxsight.rules.explain_failure import explain, rule_of_crashes
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
@@ -16,7 +14,6 @@ from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import words
 from jaxsight.text.markdown import prose
-from jaxsight.text.parsing import expression_in
 from jaxsight.wire import observations
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.observations import Failure, Frame
@@ -46,27 +43,18 @@ def findings(view: View) -> Iterator[Finding]:
 def reported(view: View, in_text: Sequence[Finding] = ()) -> Iterator[Finding]:
     """Yield the findings of an answer that are worth reporting, but those that the text explains.
 
-    Where both say the same of two lines, the text names the cause and the trace the call.
-
-    A doctest may use names from outside its file, which cannot be evaluated here. It may also call
-    a function with settings such as `{100: 0.1}`: their numbers are traced here, and fail where
-    Python needs them. Neither is an error of the user, nor is an effect that jaxsight refuses.
+    Where both say the same of two lines, the text names the cause and the trace the call. An effect
+    that jaxsight refuses is no error of the user.
     """
     reply = view.answer.reply
     if is_quiet(view):
         return
     if isinstance(reply, Failed) and reply.failure.was_refused:
         return
-    doctest = view.answer.question.subject.examples.source == "doctest"
-    foreign = isinstance(reply, Failed) and reply.failure.stage == "inputs"
-    if doctest and foreign:
-        return
-    settings = doctest and _has_settings(view.answer.question.set.call or "")
     for finding in findings(view):
-        of_settings = settings and RULES[finding.code].needs_value
         same = [each for each in in_text if each.code == finding.code]
         causes = [each for each in same if each.message == finding.message]
-        if not of_settings and all(each.repeats(finding) for each in causes):
+        if all(each.repeats(finding) for each in causes):
             yield finding
 
 
@@ -78,19 +66,6 @@ def is_quiet(view: View) -> bool:
     """
     chosen, examples = view.answer.question.set, view.subject.examples
     return chosen.may_fail or bool(chosen.assumed) or not examples.are_written
-
-
-def _has_settings(text: str) -> bool:
-    """Return whether a doctest's call has a dict, list or tuple display with numbers."""
-    call = expression_in(text)
-    if not isinstance(call, ast.Call):
-        return False
-    return any(
-        isinstance(node, ast.Constant) and isinstance(node.value, int | float)
-        for value in (*call.args, *(word.value for word in call.keywords))
-        if isinstance(value, ast.Dict | ast.List | ast.Tuple)
-        for node in ast.walk(value)
-    )
 
 
 def explanation(view: View) -> str:

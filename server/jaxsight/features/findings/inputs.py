@@ -12,7 +12,6 @@ WRITTEN = {
     "docstring": "in the docstring",
     "class": "in the docstring of the class",
     "project": "in the project's settings",
-    "doctest": "in a doctest",
     "annotations": "in annotations",
 }
 """What the user wrote, by origin."""

@@ -35,7 +35,7 @@ class ResizableInputs:
             LookupError: they are those of a call, which has its own sizes.
         """
         name, inputs = question.subject.name, question.set
-        if inputs.call is not None or inputs.dry_call is not None:
+        if inputs.dry_call is not None:
             raise LookupError(
                 f"the inputs of {name} are those of a call, whose sizes are fixed; "
                 "add example inputs with a size, such as `x: f32[B, 128]` and `where B=8`"

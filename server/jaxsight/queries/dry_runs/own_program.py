@@ -73,7 +73,6 @@ def _subject(
         name=run_label(document, call.entry),
         arguments=(),
         sizes=(),
-        call=None,
         expects=(),
         line=place.start.line,
         may_fail=True,

@@ -455,8 +455,7 @@ def _changed_arguments(before: Question, after: Question) -> set[str]:
     first, second = before.trace, after.trace
     # All arguments of a request depend on these.
     shared = [
-        (trace.sizes, trace.call, trace.mesh, trace.mesh_source, trace.mesh_names)
-        for trace in (first, second)
+        (trace.sizes, trace.mesh, trace.mesh_source, trace.mesh_names) for trace in (first, second)
     ]
     if shared[0] != shared[1]:
         return {argument.name for argument in (*first.arguments, *second.arguments)}

@@ -19,7 +19,7 @@ RULE = Rule(
 @RULE.explains_inputs
 def explain(failure: Failure) -> Violation:
     """Return the exception that was raised before the function was called."""
-    subject = f"example for {quoted(failure.argument)}" if failure.argument else "doctest call"
+    subject = f"example for {quoted(failure.argument)}"
     raised = said(failure)
     message = f"{subject} raises {raised}"
     if len(message) <= MOST and "\n" not in message:

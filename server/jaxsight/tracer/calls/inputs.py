@@ -35,7 +35,7 @@ from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.execution.device_demand import MoreDevices
-from jaxsight.tracer.failures import UserError, failure, refusal
+from jaxsight.tracer.failures import UserError, failure
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Watch
 from jaxsight.wire.messages.inputs import (
@@ -54,9 +54,6 @@ _EXPRESSION = "<example inputs>"
 
 _REMEMBERED = 64
 """Evaluated expressions that are kept, of a few files; one that is dropped runs again."""
-
-_USUAL = {"jax": jax, "jnp": jnp, "np": np}
-"""Names that doctests use, whether they import them or not."""
 
 
 @dataclass(slots=True)
@@ -144,29 +141,6 @@ class Evaluator:
             UserError: the inputs are invalid; its stage is `inputs`, and it names the argument.
             MoreDevices: an expression needs more devices than there are.
         """
-        if request.call is not None:
-            # Those of a doctest's call, with the object of a method first.
-            try:
-                tree = ast.parse(request.call.strip(), mode="eval").body
-            except SyntaxError as error:
-                raise UserError(failure(error, "inputs")) from error
-            if not isinstance(tree, ast.Call):
-                raise refusal("inputs", f"not a call: {request.call}")
-            arguments = list(tree.args)
-            if user_function.owner is not None and isinstance(tree.func, ast.Attribute):
-                holder = ast.unparse(tree.func.value)
-                if holder.split(".")[-1] != user_function.owner.__name__:
-                    arguments.insert(0, tree.func.value)
-            positional = ast.Tuple(arguments, ast.Load())
-            keywords = ast.Call(ast.Name("dict", ast.Load()), [], tree.keywords)
-            source = ast.unparse(ast.Tuple([positional, keywords], ast.Load()))
-            args, kwargs = self._evaluate(source, "", request, namespace)
-            if not self._keeps_numbers:
-                args = tuple(with_varying_numbers(arg, user_function) for arg in args)
-                kwargs = {
-                    name: with_varying_numbers(arg, user_function) for name, arg in kwargs.items()
-                }
-            return Inputs(args, kwargs, named(user_function, args, kwargs))
         call = _Call(request, user_function, namespace, mesh)
         values = {
             **(known or {}),
@@ -213,8 +187,7 @@ class Evaluator:
         namespace: Mapping[str, object],
         mesh: AnyMesh | None = None,
     ) -> Any:
-        usual = _USUAL if request.call is not None else {}
-        scope = {**usual, **namespace, **dict(request.sizes)}
+        scope = {**namespace, **dict(request.sizes)}
         try:
             tree = ast.parse(source.strip(), _EXPRESSION, "eval")
             code = compile(tree, _EXPRESSION, "eval")

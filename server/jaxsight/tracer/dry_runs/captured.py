@@ -16,7 +16,7 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.contents import cell_contents
 from jaxsight.recording.expressions import is_bound
 from jaxsight.text import unknown_sizes
-from jaxsight.tracer.calls.leaves import is_array, is_equinox
+from jaxsight.tracer.calls.leaves import is_array, is_equinox, spread_like
 from jaxsight.tracer.calls.user_function import UserFunction, opened
 from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
@@ -84,7 +84,7 @@ def _abstract(leaf: object) -> object:
         raise HoldsTracersError
     if not all(isinstance(size, int) for size in aval.shape):
         raise HoldsTracersError
-    return avals.struct(aval.shape, aval.dtype, avals.weak(aval))
+    return spread_like(avals.struct(aval.shape, aval.dtype, avals.weak(aval)), leaf)
 
 
 def holds_tracers(value: object) -> bool:

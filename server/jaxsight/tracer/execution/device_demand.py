@@ -142,4 +142,4 @@ def written_in(texts: Sequence[str]) -> int:
 
 def _identity(request: Trace) -> object:
     about = tuple(chunk.key for chunk in request.chunks if mentions_devices(chunk.text))
-    return request.file, request.function, request.arguments, request.sizes, request.call, about
+    return request.file, request.function, request.arguments, request.sizes, about

@@ -152,8 +152,6 @@ class Trace(Request[Traced]):
     sizes: tuple[tuple[str, int], ...] = ()
     future_flags: int = 0
     """Flags of the module's `from __future__` imports, for `compile`."""
-    call: str | None = None
-    """A doctest call whose arguments replace `arguments`, e.g. `f(jnp.ones(3), n=2)`."""
     dry_call: DryCall | None = None
     """A call in a dry run that has the arguments, except those of `arguments`, which nobody knows.
 

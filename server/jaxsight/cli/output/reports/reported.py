@@ -166,7 +166,6 @@ ORIGINS = {
     "docstring": "docstring",
     "class": "class docstring",
     "project": "settings",
-    "doctest": "doctest",
     "annotations": "annotations",
     "recorded": "recorded",
     "program": "called in programs",
