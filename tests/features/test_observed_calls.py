@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -166,3 +167,38 @@ async def test_objects_that_cannot_be_described_disturb_nothing(
     assert answer is not None
     assert "x: f32[3]" in answer.markdown
     assert [finding.message for finding in findings if "nobody" in finding.message] == []
+
+
+ROOTED = """\
+import jax
+import jax.numpy as jnp
+
+
+def f(x):
+    return jnp.sin(x) + 1
+
+
+@jax.jit
+def root(x):
+    return f(x)
+
+
+{calls}
+"""
+ORDERS = ("f(jnp.ones(100))", "root(jnp.ones(3))", "f(jnp.ones(300))")
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(ORDERS)])
+@pytest.mark.parametrize("place", ["", "def main():\n    {0}\n    {1}\n    {2}\n\n\nmain()"])
+async def test_what_is_compiled_comes_before_larger_calls(
+    order: tuple[str, ...], place: str, project: tuple[Session, Path]
+) -> None:
+    own, root = project
+    path = str(root / "rooted.py")
+    text = ROOTED.format(calls=place.format(*order) if place else "\n".join(order))
+    own.open(path, text)
+    await own.settle_inputs(path, patience=240)
+    hover = await own.hover(path, Position(4, 4))
+    own.close(path)
+    assert hover is not None
+    assert "f(x: f32[3])" in hover.markdown

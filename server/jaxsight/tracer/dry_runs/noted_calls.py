@@ -43,7 +43,10 @@ class ExecutedStatements:
 
 
 class NotedCalls:
-    """Calls that differ in their types, by qualified name; those with most known data first."""
+    """Calls that differ in their types, by qualified name.
+
+    Those with most known arguments are first, then those in what is compiled, then the largest.
+    """
 
     def __init__(
         self, executed: ExecutedStatements | None = None, end: CodeType | None = None
@@ -117,7 +120,7 @@ class NotedCalls:
         unify_compiled([*others, call])
         if all(call.types != other.types for other in others):
             calls.append(call)
-            calls.sort(key=lambda each: (len(each.unknown), -each.elements))
+            calls.sort(key=rank)
             same = [each for each in calls if each.definition == call.definition]
             for last in same[_CALLS:]:
                 calls.remove(last)
@@ -140,14 +143,21 @@ class NotedCalls:
                 self.add(entry.function, call)
 
 
+_ORDER: tuple[compiling.Compiled, ...] = ("root", "inside", "part", "eager", "")
+
+
+def rank(call: NotedCall) -> tuple[int, int, int]:
+    """Return what calls are sorted by: those with most known arguments first."""
+    return len(call.unknown), _ORDER.index(call.compiled), -call.elements
+
+
 def unify_compiled(calls: Iterable[NotedCall]) -> None:
     """Give calls with the same types what the one of them is that is most of a program."""
-    order = ("root", "inside", "part", "eager", "")
     by_types: dict[str, list[NotedCall]] = {}
     for call in calls:
         by_types.setdefault(call.types, []).append(call)
     for same in by_types.values():
-        best = min((each.compiled for each in same), key=order.index)
+        best = min((each.compiled for each in same), key=_ORDER.index)
         for each in same:
             each.compiled = best
 

@@ -13,6 +13,7 @@ from jaxsight.tracer.dry_runs.noted_calls import (
     ExecutedStatements,
     NotedCalls,
     call_traced,
+    rank,
     unify_compiled,
 )
 from jaxsight.tracer.execution.execution_cache import Execution
@@ -59,4 +60,5 @@ def of(executions: Iterable[Execution]) -> ExecutedStatements:
                 known = calls.setdefault(name, [])
                 known += [replace(call) for call in of_function]  # as its `compiled` may change
                 unify_compiled(known)
+                known.sort(key=rank)
     return ExecutedStatements(calls, frozenset(stopped), incomplete)
