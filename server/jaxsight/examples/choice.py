@@ -1,8 +1,8 @@
 """Choose the source of a function's example inputs, from its docstring down to recorded calls.
 
 Explicit examples come first: the function's section, its class's, the project's table; then
-doctests, then annotations, then calls: in recorded runs, in dry runs of programs, by callers; then
-proposals that the user wants to see. Annotations also fill in arguments that the others lack.
+doctests, then annotations, then calls: in recorded runs, in dry runs of programs; then proposals
+that the user wants to see. Annotations also fill in arguments that the others lack.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxsight.source.text import Position, Range
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import ValueSpec
 
-_OUTSIDE: tuple[OutsideOrigin, ...] = ("recorded", "program", "caller", "proposed")
+_OUTSIDE: tuple[OutsideOrigin, ...] = ("recorded", "program", "proposed")
 """Where sets that no text declares come from, the best first."""
 _NOTHING = Declared((DeclaredSet("", Range(Position(0, 0), Position(0, 0))),))
 """A set without lines."""

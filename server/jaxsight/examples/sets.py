@@ -13,7 +13,7 @@ from jaxsight.source.text import Range
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument, DryCall
 
-OutsideOrigin = OneOf["recorded", "program", "caller", "proposed"]
+OutsideOrigin = OneOf["recorded", "program", "proposed"]
 WrittenOrigin = OneOf["docstring", "class", "project", "doctest", "annotations", "none"]
 Origin = WrittenOrigin | OutsideOrigin
 

@@ -47,11 +47,6 @@ class Subject:
         return self.function.qualname
 
     @property
-    def is_from_caller(self) -> bool:
-        """Whether its example inputs are those of calls by other functions."""
-        return self.examples.source == "caller"
-
-    @property
     def is_proposed(self) -> bool:
         """Whether jaxsight proposed its example inputs: nobody wrote or passed them."""
         return self.examples.source == "proposed"
@@ -64,7 +59,7 @@ class Subject:
     @property
     def is_called(self) -> bool:
         """Whether its example inputs are those of calls that may change with another text."""
-        return self.examples.source in ("caller", "program")
+        return self.examples.source == "program"
 
     @property
     def name_range(self) -> Range:

@@ -13,7 +13,7 @@ import asyncio
 import functools
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -24,6 +24,7 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.queries.dry_runs.given_calls import given_calls
 from jaxsight.queries.dry_runs.labels import compiled_as, label, run_label
 from jaxsight.queries.dry_runs.nesting import around, has_loop, is_used_around
 from jaxsight.queries.dry_runs.own_program import acts, program_of
@@ -36,7 +37,7 @@ from jaxsight.queries.open_documents import Observed, OpenDocuments
 from jaxsight.queries.traces.query import module_meaning, run_of
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
+from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint, GivenCall
 from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Failed, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
 from jaxsight.wire.observations import DRY_RUN
@@ -55,7 +56,7 @@ _DEATHS = 3
 """Programs that end their tracers after which no further one is run, a choice: each costs the start
 of a tracer, and the next ones are like them."""
 _NOT_ITS_FAULT = frozenset({Reason.STOPPED, Reason.UNAVAILABLE, Reason.SPOILED})
-_WEAKER = frozenset({"program", "caller", "proposed", "none"})
+_WEAKER = frozenset({"program", "proposed", "none"})
 """Origins of example inputs that calls in programs take precedence over."""
 _ARRAY = re.compile(r"[\w>]\[")
 """An array's type in a text, in contrast to a list."""
@@ -84,6 +85,10 @@ class _Found:
     """Functions, and labels of calls with which they cannot be traced."""
     known: set[str] = field(default_factory=set)
     """Functions whose inputs are those of the replies, while programs are still to be run."""
+    given: tuple[GivenCall, ...] = ()
+    """The file's functions with example inputs, which call others."""
+    kept: set[str] = field(default_factory=set)
+    """Functions whose inputs are those of an earlier text: what called them fails now."""
     killers: list[Died] = field(default_factory=list)
     """The deaths of tracers in which programs were run."""
     ids: dict[tuple[str, str], str] = field(init=False)
@@ -106,6 +111,11 @@ class _Found:
                         yield replace(call, function=id), dry_call
 
     @property
+    def fails(self) -> bool:
+        """Whether a function with example inputs fails, which may call others."""
+        return any(reply is not None and reply.fails for reply in self.replies.values())
+
+    @property
     def fed(self) -> tuple[str, ...]:
         """The types of the arrays that models are called with."""
         replies = (reply for reply in self.replies.values() if reply is not None)
@@ -121,8 +131,6 @@ class ProgramCalls:
     _choices: UserChoices
     _memory: SessionMemory
     _aside: Aside
-    _on_change: Callable[[str], None]
-    """Called when functions of a file have other inputs."""
     _files: ProgramFiles = field(default_factory=ProgramFiles)
     _readers: Aside = field(default_factory=Aside)
     """The thread that looks at other files."""
@@ -161,7 +169,9 @@ class ProgramCalls:
         return (
             found is not None
             and (found.settled or function in found.known)
+            and function not in found.kept
             and found.meaning == module_meaning(document.module)
+            and found.given == self._given_in(document)
             and self._projects.texts.are_current(found.files)
         )
 
@@ -224,9 +234,18 @@ class ProgramCalls:
 
     async def programs(self, project: Project, path: str, text: str) -> tuple[EntryPoint, ...]:
         """Return the programs that may call functions of a file with a text, in order."""
-        opened = project.texts.open
-        looking = functools.partial(self._files.programs, path, text, project.root, opened)
+        opened, outside = project.texts.open, project.outside
+        given = {file: self._given_in(each) for file, each in self._documents.by_path.items()}
+        looking = functools.partial(
+            self._files.programs, path, text, project.root, opened, given, outside
+        )
         return await self._readers.run(looking)
+
+    def _given_in(self, document: Document) -> tuple[GivenCall, ...]:
+        """Return the functions of a document that have example inputs, with the active ones."""
+        subjects = self._documents.subjects(document)
+        chosen = ((each, self._choices.set_of(document, each)) for each in subjects)
+        return given_calls(document.module, chosen)
 
     def readers(self, path: str) -> list[str]:
         """Return the open files whose functions may have other inputs after a change of a file."""
@@ -291,7 +310,9 @@ class ProgramCalls:
             or found.key != (key, programs)
             or not project.texts.are_current(found.files)
         ):
-            found = self._found[path] = _Found((key, programs), module, module_meaning(module))
+            found = self._found[path] = _Found(
+                (key, programs), module, module_meaning(module), given=self._given_in(document)
+            )
         if found.settled:
             return False
         return await self._run(document, project, run, found, lacking)
@@ -429,6 +450,7 @@ class ProgramCalls:
                 assumed=call.sized,
                 compiled=compiled_as(call.compiled, own)
                 if dry_call.entry.is_own(document.path)
+                or (dry_call.entry.file == document.path and dry_call.entry.given)
                 else "",
                 sizes=call.sizes,
             )
@@ -461,10 +483,13 @@ class ProgramCalls:
 
     def _publish(self, path: str, sets: Observed) -> bool:
         """Give a document's functions their example sets; return whether these are others."""
-        changed = self._documents.put_dry_calls(path, sets)
-        if changed:
-            self._on_change(path)
-        return changed
+        found = self._found.get(path)
+        if found is not None and found.fails:  # written inputs of these can still be traced
+            before = self._documents.dry_calls(path).items()
+            kept = {k: s for k, s in before if all(each.dry_call is None for each in s)}
+            found.kept = {function for _, function in kept.keys() - sets.keys()}
+            sets = {**kept, **sets}
+        return self._documents.put_dry_calls(path, sets)
 
 
 def _functions(module: Module) -> Iterator[tuple[tuple[ModuleChunk, Function], str]]:

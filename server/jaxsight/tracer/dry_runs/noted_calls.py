@@ -98,6 +98,12 @@ class NotedCalls:
             for last in same[_CALLS:]:
                 calls.remove(last)
 
+    def join(self, others: NotedCalls) -> None:
+        """Add other calls."""
+        for name, calls in others.by_function.items():
+            for call in calls:
+                self.add(name, call)
+
     def report(
         self,
         recorder: Recorder,
