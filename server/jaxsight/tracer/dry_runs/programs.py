@@ -321,7 +321,7 @@ class _Run:
         runtime, found, failed = self._runtime, NotedCalls(), NotedCalls()
         try:
             for given in self._entry.given:
-                runtime.calls, into = NotedCalls(end=_Run._begin.__code__), found
+                runtime.calls, into = NotedCalls(end=_Run._begin.__code__, is_given=True), found
                 try:
                     self._trace_given(given, self._entry.file, names)
                 except UserError as error:
