@@ -147,7 +147,6 @@ class Session:
         self._fixing.stop(path)
         self.repros.close(path)
         self.engine.close(path)
-        self._background.schedule_called()
         self._background.schedule_importers(path)
 
     def files_changed(self, paths: Sequence[str]) -> None:
@@ -401,7 +400,6 @@ class Session:
         """Make another example set the active one; raise `LookupError` if there is none."""
         _, subject = self.engine.documents.find(path, function)
         self.engine.choices.choose_set(path, subject, name)
-        self.engine.callers.touch(path)
         self._background.schedule(path)
 
     def choose_target(self, name: str) -> None:

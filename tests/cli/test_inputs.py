@@ -66,7 +66,7 @@ def test_a_function_is_shown_as_its_caller_calls_it(folder: Path) -> None:
     done = jaxsight("show", "called.py:normalized", "--json", cwd=folder)
     shown = json.loads(done.stdout)
     assert shown["inputs"] == {
-        "origin": "caller",
+        "origin": "program",
         "description": "as called by `loss`",
         "assumed": False,
     }
@@ -129,6 +129,10 @@ def test_nested_functions_are_listed_and_refused_with_the_reason(folder: Path) -
         "error: no function outer in called.py; "
         "functions: scaled, normalized, loss, loss.<locals>.inner\n"
     )
-    nested = jaxsight("show", "called.py:loss.inner", cwd=folder)
+    called = jaxsight("show", "called.py:loss.inner", cwd=folder)
+    assert called.stdout.startswith("inputs: as called by `loss`\n")
+    uncalled = CALLED.replace("return inner(normalized(batch))", "return normalized(batch), inner")
+    (folder / "uncalled.py").write_text(uncalled)
+    nested = jaxsight("show", "uncalled.py:loss.inner", cwd=folder)
     assert nested.returncode == 2
     assert "nested functions cannot be traced directly" in nested.stderr

@@ -121,7 +121,7 @@ def test_a_function_is_shown_as_another_file_calls_it(model: Neovim, project: Pa
     model.hints(": f32[5]")
     model.edit(project / "model.py")
     model.place("def clip|ped")
-    assert "traced as called by" in model.hover("in train.py")
+    assert "traced as called in" in model.hover("train.py")
     assert ": f32[]" in model.hints(": f32[]").values()
 
 

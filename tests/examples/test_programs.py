@@ -12,6 +12,7 @@ from jaxsight.examples.programs import texts
 from jaxsight.examples.programs.entries import entries_in
 from jaxsight.examples.programs.imports import imports_in, places_of
 from jaxsight.queries.dry_runs.project_files import ProgramFiles
+from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.wire.messages.inputs import EntryPoint
 from tests.hostile import TEXTS
 
@@ -44,7 +45,8 @@ def entry_points(
     texts_in_editor = {str(root / name): text for name, text in (opened or {}).items()}
     path = str(root / of)
     text = texts_in_editor.get(path) or Path(path).read_text()
-    return (index or ProgramFiles()).programs(path, text, str(root), texts_in_editor)
+    files_of, outside = index or ProgramFiles(), ExampleSettings({}, {})
+    return files_of.programs(path, text, str(root), texts_in_editor, {}, outside)
 
 
 @pytest.mark.parametrize(

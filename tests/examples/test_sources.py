@@ -449,7 +449,7 @@ def test_positions_count_code_points_and_lines_as_python_does() -> None:
     assert source.split("\n")[start.line][start.column :].startswith("flaot32")
 
 
-CALLED = OutsideSet("caller", "as called by `loss`", "x: f32[4]\nn: 3")
+CALLED = OutsideSet("program", "as called by `loss`", "x: f32[4]\nn: 3")
 RECORDED = OutsideSet("recorded", "recorded", "x: f32[5]\nn: 3")
 
 
@@ -473,7 +473,7 @@ def test_a_call_that_was_observed_serves_a_function_without_any_other_example() 
         ),
     ],
 )
-def test_recordings_win_over_callers_and_all_that_is_written_wins_over_both(
+def test_recordings_win_over_calls_and_all_that_is_written_wins_over_both(
     source: str, project: str | None, wins: str
 ) -> None:
     found = choice.of(function(source), sizes={}, project=project, outside=[RECORDED, CALLED])
@@ -491,7 +491,7 @@ NESTED = "def main():\n    def step(x, y): ..."
 def test_a_call_in_a_dry_run_has_all_arguments_also_of_a_nested_function(
     source: str, name: str
 ) -> None:
-    found = choice.of(function(source, name), sizes={}, outside=[CALLED, DRY])
+    found = choice.of(function(source, name), sizes={}, outside=[DRY])
     (only,) = found.sets
     assert (found.source, found.problems, only.name) == ("program", (), DRY.label)
     assert (only.dry_call, only.arguments) == (DRY_CALL, ())
@@ -519,7 +519,7 @@ def test_several_calls_are_sets_to_choose_from() -> None:
     "text", ["x: f32[5]\nm: 3", "x: f32[5]", "x: nonsense\nn: 3", "", "where B="]
 )
 def test_a_call_that_no_longer_fits_is_left_out_without_a_word(text: str) -> None:
-    calls = [OutsideSet("caller", "as called by `g`", text), RECORDED]
+    calls = [OutsideSet("program", "as called by `g`", text), RECORDED]
     found = choice.of(function("def f(x, n): ..."), sizes={}, outside=calls)
     assert (found.source, found.problems) == ("recorded", ())
 

@@ -143,3 +143,63 @@ async def test_a_broken_file_is_one_message(session: Session, root: Path) -> Non
         "recorded.json is ignored: it is not JSON (Expecting property name enclosed in double "
         "quotes: line 1 column 2 (char 1)); delete it, or record again"
     )
+
+
+PROGRAM = """\
+import jax.numpy as jnp
+
+
+def scaled(x, n):
+    y = x * n
+    return y
+
+
+if __name__ == "__main__":
+    scaled({call})
+"""
+OLD = "as recorded before the program changed"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "call", "shown", "is_old"),
+    [
+        ("x: f32[8, 4]\nn: 2", "jnp.ones((8, 4)), 2", "f32[8,4]", False),
+        ("x: f32[8, 4]\nn: 2", "jnp.ones((8, 5)), 2", "f32[8,5]", True),
+        ("x: f32[8, 4]\nn: 2", "jnp.ones((8, 4), int), 2", "i32[8,4]", True),
+        ("x: f32[8, 4]\nn: 2", "jnp.ones((8, 4)), 3", "f32[8,4]", False),
+        ("x: 2\nn: f32[3]", "jnp.ones(5), 3", "f32[3]", False),
+        ("x: f32[8, 4]\nn: 2", "jnp.ones(len(open('none').read())), 2", "f32[8,4]", False),
+    ],
+)
+async def test_a_recording_counts_while_the_program_agrees_with_it(
+    session: Session, root: Path, recorded: str, call: str, shown: str, is_old: bool
+) -> None:
+    path, text = root / "program.py", PROGRAM.format(call=call)
+    path.write_text(text)
+    recorded_call = RecordedCall(recorded, 3, True, "2026-11-24")
+    recorded_file.write(root, {("program.py", "scaled"): (recorded_call,)})
+    session.files_changed([str(recorded_file.path_in(root))])
+    session.open(str(path), text)
+    await session.settle_inputs(str(path), patience=240)
+    assert f"    y⟦: {shown}⟧ = x * n\n" in with_hints(
+        text, await session.hints(str(path), wait=True)
+    )
+    observed = f"as in `scaled({call})`"
+    assert session.sets(str(path), "scaled") == ([observed, OLD] if is_old else ["as recorded"])
+    session.close(str(path))
+
+
+async def test_a_test_of_other_sizes_says_nothing_of_a_recording(
+    session: Session, root: Path
+) -> None:
+    path, text = root / "tested.py", PROGRAM.partition("\n\nif")[0]
+    path.write_text(text)
+    test = "import tested\n\ndef test_it():\n    tested.scaled(tested.jnp.ones(2), 2)\n"
+    (root / "test_tested.py").write_text(test)
+    recorded_call = RecordedCall("x: f32[8, 4]\nn: 2", 3, True, "2026-11-24")
+    recorded_file.write(root, {("tested.py", "scaled"): (recorded_call,)})
+    session.files_changed([str(recorded_file.path_in(root))])
+    session.open(str(path), text)
+    await session.settle_inputs(str(path), patience=240)
+    assert session.sets(str(path), "scaled") == ["as recorded"]
+    session.close(str(path))

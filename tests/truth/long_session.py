@@ -22,9 +22,6 @@ from tests.truth.measure import scratch, session, write
 COMPARED_EVERY = 25
 FILES = 4
 
-_SETTINGS = {"examplesFromCallers": False}
-"""A session remembers the last good calls of a function that fails now; a fresh one has seen none."""
-
 
 @dataclass(slots=True)
 class Figures:
@@ -52,7 +49,7 @@ async def measured(count: int, seed: int, python: str, every: int = COMPARED_EVE
     with scratch() as folder:
         project = projects.drawn(choose, FILES - 2)
         write(folder, project.disk)
-        async with session(folder, python, **_SETTINGS) as lasting:
+        async with session(folder, python) as lasting:
             typist = projects.Typist(project, folder, lasting, choose, redefines=True)
             for name in sorted(project.disk.keys() - {projects.DATA}):
                 typist.show(name)
@@ -75,7 +72,7 @@ async def _compare(
     texts, folder = typist.project.editor, typist.folder
     paths = {name: str(folder / name) for name in texts}
     at_once = {name: await shown(lasting, paths[name], text) for name, text in texts.items()}
-    async with session(folder, python, **_SETTINGS) as fresh:
+    async with session(folder, python) as fresh:
         for name, text in texts.items():
             fresh.open(paths[name], text)
         for name, text in texts.items():

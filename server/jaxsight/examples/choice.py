@@ -1,8 +1,8 @@
 """Choose the source of a function's example inputs, from its docstring down to recorded calls.
 
 Explicit examples come first: the function's section, its class's, the project's table; then
-annotations, then calls: in recorded runs, in dry runs of programs, by callers; then
-proposals that the user wants to see. Annotations also fill in arguments that the others lack.
+annotations, then calls: in recorded runs, in dry runs of programs; then proposals that the user
+wants to see. Annotations also fill in arguments that the others lack.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from jaxsight.source.text import Position, Range
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import ValueSpec
 
-_OUTSIDE: tuple[OutsideOrigin, ...] = ("recorded", "program", "caller", "proposed")
+_OUTSIDE: tuple[OutsideOrigin, ...] = ("recorded", "program", "proposed")
 """Where sets that no text declares come from, the best first."""
+_OLD = "as recorded before the program changed"
 _NOTHING = Declared((DeclaredSet("", Range(Position(0, 0), Position(0, 0))),))
 """A set without lines."""
 
@@ -120,10 +121,12 @@ class _Sources:
 
         A call that no longer fits the function's parameters is left out without a problem.
         """
-        better = [call.origin for call in outside if call.is_better]
+        better = [call.origin for call in outside if call.is_better or call.is_newer]
         refused = self.signature.function.refused
         for origin in (*better, *_OUTSIDE):
             calls = [call for call in outside if call.origin == origin]
+            if any(call.is_newer for call in calls):
+                calls += [replace(old, label=_OLD) for old in outside if old.origin == "recorded"]
             if refused:
                 # A nested function exists only in a run: there it has all that it is called with.
                 is_nested = refused == "nested"

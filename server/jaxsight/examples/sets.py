@@ -13,7 +13,7 @@ from jaxsight.source.text import Range
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument, DryCall
 
-OutsideOrigin = OneOf["recorded", "program", "caller", "proposed"]
+OutsideOrigin = OneOf["recorded", "program", "proposed"]
 WrittenOrigin = OneOf["docstring", "class", "project", "annotations", "none"]
 Origin = WrittenOrigin | OutsideOrigin
 
@@ -39,6 +39,8 @@ class OutsideSet:
     """The call in a dry run that has the arguments which `text` does not have."""
     is_better: bool = False
     """Whether calls of other origins cannot be traced."""
+    is_newer: bool = False
+    """Whether recorded calls have other types, of an earlier state of the program."""
     compiled: str = ""
     """What the call is to the programs that the file's own program compiles: `root`, `inside` or
     `eager`, and `only eager` if it compiles none; empty if another program calls the function.

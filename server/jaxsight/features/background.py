@@ -65,16 +65,6 @@ class Background:
         for path in self._engine.documents.by_path:
             self.schedule(path)
 
-    def schedule_called(self, caller: str = "") -> None:
-        """Trace the documents again whose functions have other example inputs from callers.
-
-        Args:
-            caller: a document that is being traced, which is left out.
-        """
-        self._engine.callers.update()
-        for path in self._engine.callers.changed() - {caller}:
-            self.schedule(path)
-
     def schedule_importers(self, path: str) -> None:
         """Trace the documents again whose answers were made of a file whose text has changed."""
         engine = self._engine
@@ -129,24 +119,17 @@ class Background:
     async def _trace_all(self, document: Document, *, in_programs: bool = True) -> bool:
         """Trace all functions of a document without an answer; return whether all were asked.
 
-        Functions with example inputs of their own come first: their traces call the others.
-
         Args:
             document: the document.
             in_programs: whether also those for which a program has to run.
         """
         engine, path = self._engine, document.path
         await reconsider(engine, document)
-        for from_callers in (False, True):
-            engine.callers.update()
-            if not await self._trace_functions(
-                document, from_callers=from_callers, in_programs=in_programs
-            ):
-                return False
+        if not await self._trace_functions(document, in_programs=in_programs):
+            return False
         if path in self._rejecting:  # functions have other sets now, of a weaker origin
             self._rejecting.discard(path)
             return await self._trace_all(document, in_programs=in_programs)
-        self.schedule_called(path)
         engine.waiting.refresh(path)
         return True
 
@@ -207,25 +190,18 @@ class Background:
             await assume(engine, path, left, only)
         return clock() - began
 
-    async def _trace_functions(
-        self, document: Document, *, from_callers: bool, in_programs: bool
-    ) -> bool:
+    async def _trace_functions(self, document: Document, *, in_programs: bool) -> bool:
         """Trace functions of a document without an answer; return whether all could be asked.
 
         Args:
             document: the document.
-            from_callers: whether those with example inputs from callers, or the others.
             in_programs: whether also those for which a program has to run.
         """
         engine, path = self._engine, document.path
         rank = functools.partial(engine.attention.rank, path)
-        subjects = (
-            subject
-            for subject in engine.documents.subjects(document)
-            if subject.is_from_caller == from_callers
-        )
         for earlier in sorted(
-            subjects, key=lambda subject: (subject.is_proposed, rank(subject.range))
+            engine.documents.subjects(document),
+            key=lambda subject: (subject.is_proposed, rank(subject.range)),
         ):
             await engine.turns.breathe()
             # Its example inputs may be others by now: a question about the old ones would cancel
@@ -312,9 +288,7 @@ class Background:
         rank = functools.partial(engine.attention.rank, path)
         for with_memory in (False, True):
             views = await engine.traces.views(document, 0)  # all that can be traced now are
-            for view in sorted(
-                views, key=lambda view: (view.subject.is_from_caller, *rank(view.subject_range))
-            ):
+            for view in sorted(views, key=lambda view: rank(view.subject_range)):
                 if engine.documents.get(path) is not document:
                     return
                 try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxsight.features.findings.reached import ReachedPlaces
 from jaxsight.features.proposals.functions import runs_a_program
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
@@ -17,9 +18,9 @@ _MOST = 8
 async def prefer_traced(engine: Engine, document: Document, subject: Subject) -> bool:
     """Make the first set active that can be traced, else the one that gets furthest.
 
-    The user's own sets, and their choice, stay. If no set gets anywhere, or a call is known whose
-    unknown arguments can be assumed, they are rejected, so that the function has others; returns
-    whether they are.
+    The user's own sets, and their choice, stay. If no set gets anywhere, a call is known whose
+    unknown arguments can be assumed, or the function is a part of another one whose trace shows it,
+    they are rejected, so that the function has others or none; returns whether they are.
 
     Raises:
         Superseded: a newer question about the function arrived meanwhile.
@@ -46,14 +47,15 @@ async def prefer_traced(engine: Engine, document: Document, subject: Subject) ->
     has_partial = not runs_a_program(subject.chunk, subject.function) and bool(
         engine.dry_runs.partial(path, subject.name)
     )
-    if best is not None and not is_traced and (reached[best] == 0 or has_partial):
+    has_others = has_partial or await _is_shown_by_another(engine, document, subject)
+    if best is not None and not is_traced and (reached[best] == 0 or has_others):
         meaning = await engine.proposals.meaning(document, subject.chunk, subject.function)
         _, before = document.rejected.get(subject.id, ("", frozenset()))
         failed = frozenset(each.outside for each in sets if each.outside is not None)
         document.rejected = {**document.rejected, subject.id: (meaning, before | failed)}
         return True
-    if best is not None and engine.choices.prefer_set(path, subject, best):
-        engine.callers.touch(path)
+    if best is not None:
+        engine.choices.prefer_set(path, subject, best)
     return False
 
 
@@ -71,6 +73,15 @@ async def reconsider(engine: Engine, document: Document) -> None:
     }
     if kept != document.rejected:
         document.rejected = kept
+
+
+async def _is_shown_by_another(engine: Engine, document: Document, subject: Subject) -> bool:
+    """Return whether the trace of another function shows one that is a part of it."""
+    if not any(s.outside and s.outside.compiled == "inside" for s in subject.examples.sets):
+        return False
+    views = await engine.traces.known_views(document)
+    others = [view for view in views if view.is_traced and view.subject.id != subject.id]
+    return bool(ReachedPlaces(others).by(subject.chunk, subject.function))
 
 
 def _reach(answer: Answer, failed: Failed, subject: Subject) -> int:

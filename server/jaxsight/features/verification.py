@@ -89,7 +89,6 @@ async def verify(engine: Engine, path: str, deadline: float | None = None) -> Ve
     functions = [
         sliced
         for subject in engine.documents.subjects(document)
-        if not subject.is_from_caller
         if (sliced := await _sliced(engine, document, subject)) is not None
     ]
     if not functions:

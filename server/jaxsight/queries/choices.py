@@ -41,13 +41,9 @@ class UserChoices:
             )
         self._sets[path, subject.id] = name
 
-    def prefer_set(self, path: str, subject: Subject, name: str) -> bool:
-        """Make a set the active one unless the user chose one; return whether that is new."""
-        key = path, subject.id
-        if key in self._sets or self._preferred.get(key) == name:
-            return False
-        self._preferred[key] = name
-        return True
+    def prefer_set(self, path: str, subject: Subject, name: str) -> None:
+        """Make a set the active one unless the user chose one."""
+        self._preferred[path, subject.id] = name
 
     def is_chosen(self, path: str, subject: Subject) -> bool:
         """Return whether the user chose an example set of a function."""

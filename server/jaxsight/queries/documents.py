@@ -49,11 +49,6 @@ class Subject:
         return self.function.qualname
 
     @property
-    def is_from_caller(self) -> bool:
-        """Whether its example inputs are those of calls by other functions."""
-        return self.examples.source == "caller"
-
-    @property
     def is_proposed(self) -> bool:
         """Whether jaxsight proposed its example inputs: nobody wrote or passed them."""
         return self.examples.source == "proposed"
@@ -71,7 +66,7 @@ class Subject:
     @property
     def is_called(self) -> bool:
         """Whether its example inputs are those of calls that may change with another text."""
-        return self.examples.source in ("caller", "program")
+        return self.examples.source == "program"
 
     @property
     def is_root(self) -> bool:

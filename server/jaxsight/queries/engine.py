@@ -10,7 +10,6 @@ from typing import TypeVar
 from jaxsight.events import Event
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
-from jaxsight.queries.callers import Callers
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
 from jaxsight.queries.long_work import Aside, Turns
@@ -39,7 +38,6 @@ class Engine:
 
     projects: Projects
     documents: OpenDocuments
-    callers: Callers
     choices: UserChoices
     traces: DocumentTraces
     programs: Programs
@@ -63,12 +61,9 @@ class Engine:
         """Return an engine without documents."""
         memory, aside, turns = SessionMemory(), Aside(), Turns()
         documents, choices = OpenDocuments(projects, turns), UserChoices(projects)
-        callers = Callers(documents, projects, choices, memory)
-        dry_runs = ProgramCalls(documents, projects, choices, memory, aside, callers.touch)
-        cache = TraceCache(projects.texts, memory, callers.touch)
-        traces = DocumentTraces(
-            documents, projects, choices, callers, dry_runs, memory, aside, turns, cache
-        )
+        dry_runs = ProgramCalls(documents, projects, choices, memory, aside)
+        cache = TraceCache(projects.texts, memory)
+        traces = DocumentTraces(documents, projects, choices, dry_runs, memory, aside, turns, cache)
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
         proposals = Proposals(projects, documents, choices, memory, aside)
@@ -76,7 +71,6 @@ class Engine:
         return Engine(
             projects,
             documents,
-            callers,
             choices,
             traces,
             programs,
@@ -134,7 +128,6 @@ class Engine:
         for document in self.documents.by_path.values():
             document.rejected = {}
         self.traces.cache.retry()
-        self.callers.outdate()
         self.dry_runs.retry()
         self.projects.retry(data=data)
 
@@ -143,7 +136,6 @@ class Engine:
         self.memory.outdate()
         for document in self.documents.by_path.values():
             document.rejected = {}
-        self.callers.outdate()
         self.dry_runs.outdate()
         self.traces.cache.cancel_all()
         self.sizes.cancel_all()

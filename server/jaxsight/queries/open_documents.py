@@ -29,10 +29,9 @@ class OpenDocuments:
         self._projects = projects
         self._readers = Aside(_READERS)
         self._turns = turns
-        self._observed: dict[str, Observed] = {}
         self._dry_calls: dict[str, Observed] = {}
-        self._outside: dict[str, tuple[ExampleSettings, Observed, Observed, ExampleSettings]] = {}
-        """By path: settings and observed calls, and all of them together."""
+        self._outside: dict[str, tuple[ExampleSettings, Observed, ExampleSettings]] = {}
+        """By path: settings and observed calls, and both together."""
         projects.documents = self.by_path
 
     def open(self, path: str, text: str) -> None:
@@ -51,7 +50,6 @@ class OpenDocuments:
 
     def close(self, path: str) -> None:
         """Remove a document, if it is open."""
-        self._observed.pop(path, None)
         self._dry_calls.pop(path, None)
         self._outside.pop(path, None)
         if (document := self.by_path.pop(path, None)) is not None:
@@ -80,17 +78,6 @@ class OpenDocuments:
         """Return the functions of a document that have example inputs."""
         return document.subjects(self.outside(document.path))
 
-    def observed(self, path: str) -> Observed:
-        """Return the calls of a document's functions by their callers."""
-        return self._observed.get(path, _NONE)
-
-    def observe(self, path: str, calls: Observed) -> bool:
-        """Replace the calls of a document's functions; return whether they are others."""
-        if self.observed(path) == calls:
-            return False
-        self._observed[path] = calls
-        return True
-
     def dry_calls(self, path: str) -> Observed:
         """Return the calls of a document's functions in dry runs."""
         return self._dry_calls.get(path, _NONE)
@@ -107,20 +94,17 @@ class OpenDocuments:
 
         It is the same object until that changes.
         """
-        settings = self._projects.of(path).outside
-        observed, dry_calls = self.observed(path), self.dry_calls(path)
-        if not observed and not dry_calls:
+        settings, dry_calls = self._projects.of(path).outside, self.dry_calls(path)
+        if not dry_calls:
             return settings
         cached = self._outside.get(path)
-        is_same = cached is not None and cached[0] is settings
-        if cached is None or not is_same or cached[1] is not observed or cached[2] is not dry_calls:
+        if cached is None or cached[0] is not settings or cached[1] is not dry_calls:
             every = dict(settings.observed)
-            for calls in (observed, dry_calls):
-                for function, sets in calls.items():
-                    every[function] = (*every.get(function, ()), *sets)
-            joined = replace(settings, observed=every)
-            cached = self._outside[path] = settings, observed, dry_calls, joined
-        return cached[3]
+            for function, sets in dry_calls.items():
+                every[function] = (*every.get(function, ()), *sets)
+            cached = settings, dry_calls, replace(settings, observed=every)
+            self._outside[path] = cached
+        return cached[2]
 
     def find(self, path: str, function: str) -> tuple[Document, Subject]:
         """Return a function by its qualified name.

@@ -253,12 +253,6 @@ class Settings:
         "Example inputs of functions without an `Example inputs:` section, by "
         "`package.module:function`. Values have the syntax of the section's lines.",
     )
-    examples_from_callers: bool = _setting(
-        FLAG,
-        True,
-        "Trace functions without example inputs with the arguments of their calls: by functions "
-        "with example inputs, in open files.",
-    )
     examples_assumed: bool = _setting(
         FLAG,
         True,
@@ -269,7 +263,8 @@ class Settings:
         FLAG,
         True,
         "Trace functions without example inputs with the arguments of their calls in programs: the "
-        "file's own statements, and the project's scripts, tests, notebooks and documentation. "
+        "file's own statements, functions with example inputs, and the project's scripts, tests, "
+        "notebooks and documentation. "
         "They run without array values, without effects outside of the process, and each loop only "
         "for a few iterations.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxsight.files.texts import Version
 from jaxsight.meshes.compat import meshes
+from jaxsight.tracer.calls import named_axes, stateful_traces
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
 from jaxsight.tracer.calls.leaves import is_number
 from jaxsight.tracer.calls.parameters import named
@@ -26,7 +27,7 @@ from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.tracer.states import inside, linen
-from jaxsight.wire.messages.inputs import PROGRAM, DryCall, EntryPoint
+from jaxsight.wire.messages.inputs import PROGRAM, DryCall, EntryPoint, GivenCall
 from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
@@ -62,10 +63,36 @@ class ExecutedModule:
         if self.dry_runs is None or self.statements is None:
             raise refusal("inputs", "programs are not run dry here")
         ran = self.dry_runs().ran(
-            self.trace, self.namespace, self.recorder, entry, patience, self.statements()
+            self.trace,
+            self.namespace,
+            self.recorder,
+            entry,
+            patience,
+            self.statements(),
+            self._trace_given,
         )
         self.files.update(ran.files)
         return ran
+
+    def _trace_given(self, given: GivenCall, file: str, namespace: dict[str, object]) -> None:
+        """Trace a function of a file with its example inputs, for what it calls.
+
+        Raises:
+            UserError: it cannot be traced.
+        """
+        asked = {each.name: getattr(given, each.name) for each in fields(given)}
+        trace = replace(self.trace, file=file, dry_call=None, **asked)
+        # A value of a dry run is none to remember.
+        module = replace(self, trace=trace, namespace=namespace, evaluator=Evaluator())
+
+        def traced() -> None:
+            with module.called() as (function, inputs):
+                try:
+                    stateful_traces.traced(function, inputs)
+                except Exception as error:
+                    raise UserError(failure(error, "trace")) from error
+
+        named_axes.bound(traced)
 
     @contextlib.contextmanager
     def called(self) -> Iterator[tuple[UserFunction, Inputs]]:

@@ -81,21 +81,6 @@ OBSERVED_VALUES = 4  # as many as a hint has room for
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """A function of the project that was called, with its arguments as example inputs.
-
-    `inputs` has the lines of an example set for each of at most `OBSERVED_VALUES` distinct
-    signatures whose arguments can be written.
-    """
-
-    file: str
-    """Empty for the traced function's own file."""
-    function: str
-    """Its qualified name."""
-    inputs: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Frame:
     """A frame of a traceback.
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.wire.observations import Called
 from tests.tracer.isolation.driver import Driver, paths
 
 USES = "from lib import scale\nTABLE = scale(2.0)\ndef f(x):\n    return scale(x) + TABLE\n"
@@ -362,17 +361,3 @@ def test_a_folder_without_init_below_a_package_outlives_its_package(tracer: Driv
             tracer.edit("pk/sub/base.py", f"A = 3.0\n{change}\n")
             traced = tracer.trace(text.format(change), function, file=file, module=module)
             assert "3.0" in traced.jaxpr
-
-
-def test_calls_of_imported_functions_are_told_also_if_jax_keeps_their_jaxprs(
-    tracer: Driver,
-) -> None:
-    lib = "from jax import jit\n\n@jit\ndef double(x):\n    return x * 2\n"
-    path = str(tracer.write("lib.py", lib))
-    text = "from lib import double\n\ndef f(x):\n    return double(x) + 1\n"
-    called = Called(path, "double", ("x: f32[4]",))
-    assert called in tracer.trace(text).calls
-    assert called in tracer.trace(text.replace("+ 1", "+ 2")).calls
-    tracer.edit("lib.py", lib.replace("double(x)", "double(y, x=2)").replace("x * 2", "y * x"))
-    assert Called(path, "double", ("y: f32[4]\nx: 2",)) in tracer.trace(text).calls
-    assert called not in tracer.trace(text).calls

@@ -8,7 +8,7 @@ documents; then whatever else imports it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
@@ -17,7 +17,7 @@ from pathlib import PurePath
 from jaxsight.examples.programs import texts
 from jaxsight.examples.programs.entries import entries_in
 from jaxsight.examples.programs.imports import TextImport
-from jaxsight.wire.messages.inputs import EntryPoint
+from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
 
 MOST = 12
 """Programs of a file that are run, a choice: each may take seconds (`_PATIENCE` of dry runs)."""
@@ -92,6 +92,7 @@ def programs(
     importers: tuple[Importer, ...],
     read: Callable[[str], str],
     module_of: Callable[[str], str],
+    given_of: Callable[[str, str], tuple[GivenCall, ...]],
 ) -> tuple[EntryPoint, ...]:
     """Return the programs that may call functions of a file, at most `MOST`.
 
@@ -101,13 +102,24 @@ def programs(
         importers: the files that import it, in order.
         read: returns the text of a file; empty if it cannot be read.
         module_of: returns the dotted name of a file's module.
+        given_of: returns the functions of a file that have example inputs, given its text.
     """
     found = _own(path, text, module_of(path))
+    found += _given(path, module_of(path), given_of(path, text))
     for importer in importers:
         if len(found) >= MOST:
             break
-        found += _of_importer(importer, importer.kind_for(path), read(importer.path), module_of)
+        written = read(importer.path)
+        given = given_of(importer.path, written)
+        found += _given(importer.path, module_of(importer.path), given)
+        found += _of_importer(importer, importer.kind_for(path), written, module_of)
     return tuple(found[:MOST])
+
+
+def _given(path: str, module: str, given: tuple[GivenCall, ...]) -> Iterator[EntryPoint]:
+    """Yield the program that calls a file's functions with their example inputs."""
+    if given:
+        yield EntryPoint(path, module, given=given)
 
 
 def _own(path: str, text: str, module: str) -> list[EntryPoint]:

@@ -23,7 +23,7 @@ from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
 
-REACHED = "caller"
+REACHED = "reached"
 """The origin of the inputs of a function that the traces of its callers have reached."""
 _PROGRAM = "tests, plots and `main` are not traced by themselves"
 _LONGEST = 160

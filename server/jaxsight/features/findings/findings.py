@@ -255,7 +255,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     codes = [
         code
         for code in check.codes
-        if not (RULES[code].of_whole_program and view.subject.is_from_caller)
+        if not (RULES[code].of_whole_program and view.compiled_as == "inside")
         and (RULES[code].without_inputs or not view.assumed)
     ]
     in_program = await engine.look(
@@ -275,8 +275,6 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     looks_at_kernels = any(RULES[code].in_kernels for code in check.codes)
     if not check.compiled or view.stale or not looks_at_kernels:
         return in_program
-    if view.subject.is_from_caller:
-        return in_program  # its own kernels are not those of the program
     if target.host:
         compiling, patience = engine.programs.held_result(view, target), check.far
     else:
@@ -313,7 +311,7 @@ async def _about_processes(
 ) -> list[Finding]:
     """Return the finding of a function that is another program in another process of a job."""
     rules = [RULES[code] for code in check.codes if RULES[code].explain_processes is not None]
-    if not rules or view.stale or view.subject.is_from_caller:
+    if not rules or view.stale or view.compiled_as == "inside":
         return []
     if not check.compares_processes and not engine.processes.has_differed(view.answer, target):
         return []

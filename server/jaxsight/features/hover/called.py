@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jaxsight.features.findings.reached import ReachedPlaces
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
@@ -20,19 +21,7 @@ def origin(view: View) -> str:
 
 def words(view: View) -> str:
     """Return Markdown that says by whom or where a function is called; empty for other ones."""
-    is_called = view.subject.examples.source in ("program", "caller")
-    return prose(view.set_name) if is_called else ""
-
-
-def compiled_alone(view: View) -> str:
-    """Return a clause about the kernels of a function that others call; empty for other functions.
-
-    XLA compiles a program as a whole, and inlines its functions (`xla/service/call_inliner.cc`).
-    """
-    if not view.subject.is_from_caller:
-        return ""
-    by_callers = one_line(view.set_name)
-    return f"compiled alone, {by_callers}: as a part of other programs it may be fused differently"
+    return prose(view.set_name) if view.subject.is_called else ""
 
 
 def not_compiled(view: View) -> str:
@@ -47,20 +36,17 @@ def not_compiled(view: View) -> str:
 def without_repeats(views: Sequence[View]) -> list[View]:
     """Return the views without functions that a trace of another one in their file reaches.
 
-    That trace describes them as they are used, so it takes precedence. It does for nested functions
-    if it is that of the function around them.
+    That trace describes them as they are used, so it takes precedence: it does for parts of other
+    programs, and for nested functions if it is that of the function around them.
     """
-    used = {
-        called.function
-        for view in views
-        if isinstance(view.answer.reply, Traced) and not view.subject.is_from_caller
-        for called in view.answer.reply.calls
-        if not called.file
-    }
+    others = (v for v in views if v.compiled_as != "inside" and not v.subject.is_program)
+    reached = ReachedPlaces([view for view in others if view.is_traced])
     return [
         view
         for view in views
-        if not (view.subject.is_from_caller and view.subject.name in used)
+        if not (
+            view.compiled_as == "inside" and reached.by(view.subject.chunk, view.subject.function)
+        )
         and not (
             view.subject.examples.source == "program" and any(_is_around(v, view) for v in views)
         )

@@ -79,10 +79,6 @@ async def _hover_in(
         else:
             words = await _target_words(engine, document, view)
             own = function_hover(subject, view, words, caveats.markdown(view.caveats))
-        if subject.is_from_caller and own.stale:
-            called = await _helper_hover(engine, document, subject.chunk, subject.function)
-            if called is not None and not called.stale:
-                return called
         return own
     helper = document.module.function_at(position)
     if helper is not None and position in helper[1].name_range.shifted(helper[0].first_line):
@@ -189,7 +185,7 @@ def _observed(engine: Engine, view: View, places: Sequence[Range]) -> Hover | No
             matched = times.matched if times is not None else None
             took = expression_times(matched, kernels.holding(place)) if matched is not None else ""
             compiled = " · ".join(filter(None, (expression_words(kernels, place), took)))
-            if not view.subject.is_from_caller:  # alone, it may be partitioned differently
+            if view.compiled_as != "inside":  # alone, it may be partitioned differently
                 layouts = layouts or chosen_layouts(kernels, place, view.seen(observation))
         source = view.module.slice_text(place)
         return expression_hover(source, place, observation, view, compiled, layouts)

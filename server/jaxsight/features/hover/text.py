@@ -56,7 +56,6 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         traced = view.shown(answer.reply) if view.assumed else answer.reply
         parts.append(f"*{assumptions.WITH_SIZES}:*" if targets and view.assumed else "")
         parts.append(targets)
-        parts.append(prose(called.compiled_alone(view)) if targets else "")
         parts.append(fenced(named_signature(subject.name, view, traced)))
         parts.append(_facts(subject, view, traced))
         parts += [

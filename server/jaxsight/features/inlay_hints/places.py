@@ -89,8 +89,7 @@ def of_views(shown: ShownDocument, hints: Callable[[Kernels], Iterable[Hint]]) -
     """Yield the hints about the kernels of all functions, one kind's at most once on a line.
 
     On a line in a traced function, that function's hints are shown; on other lines those of the
-    first function that reaches it. These are also shown in a function with example inputs from
-    callers, whose own kernels are not those of the program.
+    first function that reaches it. These are also shown in a function that is a part of it.
     """
     reached: set[Position] = set()
     views = [

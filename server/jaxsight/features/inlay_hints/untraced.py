@@ -52,12 +52,8 @@ def _reasons(shown: ShownDocument) -> Iterator[Hint]:
     # Of stale views only those count of which hints are left.
     kept = called.without_repeats(shown.views)
     views = [v for v in shown.views if not v.stale or (v in kept and v.supports_any())]
-    traced = {view.subject.name for view in views if view.is_traced and view.failed is None}
     having = {
-        subject.name
-        for subject in engine.documents.subjects(document)
-        # Calls by functions that fail now are no inputs that anything is shown with.
-        if subject.examples.sets and (subject.name in traced or not subject.is_from_caller)
+        subject.name for subject in engine.documents.subjects(document) if subject.examples.sets
     }
     jax_use, unreached = JaxUse.of(document.module), engine.dry_runs.unreached(document)
     reached = ReachedPlaces(views)  # a failed trace shows shapes up to the error

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from jaxsight.features.distributed import collectives
-from jaxsight.features.hover import called
 from jaxsight.features.kernels import host_transfers
 from jaxsight.figures.summary import (
     kernel_figure,
@@ -31,12 +30,10 @@ def memory_lines(kernels: Kernels) -> list[str]:
 
     That is constants, workspaces, donated buffers, and what moves to and from the host.
 
-    For a program of several devices, the first line says that figures are those of one; for a
-    function with example inputs from callers, that they are those of the function alone.
+    For a program of several devices, the first line says that figures are those of one.
     """
     graph = kernels.graph
-    alone = called.compiled_alone(kernels.view)
-    lines = [alone] if alone else []
+    lines: list[str] = []
     if kernels.compiled.devices > 1:
         lines += ["all figures are those of one device", *distribution_lines(kernels)]
     if size := sum(constant.value.bytes for constant in graph.constants):

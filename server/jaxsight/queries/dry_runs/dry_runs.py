@@ -13,30 +13,30 @@ import asyncio
 import functools
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from jaxsight.examples.jax_use import JaxUse, may_be_traced
 from jaxsight.examples.sets import OutsideSet
-from jaxsight.files.texts import Version
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.queries.dry_runs.found_calls import Batch, FoundCalls, functions_of
+from jaxsight.queries.dry_runs.given_calls import given_calls
 from jaxsight.queries.dry_runs.labels import compiled_as, label, run_label
 from jaxsight.queries.dry_runs.nesting import around, has_loop, is_used_around
 from jaxsight.queries.dry_runs.own_program import acts, parts_of, program_of
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.dry_runs.program_errors import LocatedError, located, unreached
 from jaxsight.queries.dry_runs.project_files import ProgramFiles
+from jaxsight.queries.dry_runs.recordings import are_old
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import Observed, OpenDocuments
 from jaxsight.queries.traces.query import module_meaning, run_of
-from jaxsight.source.functions import Function
-from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.wire.messages.inputs import PROGRAM, RUN, DryCall, EntryPoint
+from jaxsight.wire.messages.inputs import PROGRAM, RUN, DryCall, EntryPoint, GivenCall
 from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Failed, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
 from jaxsight.wire.observations import DRY_RUN
@@ -55,61 +55,12 @@ _DEATHS = 3
 """Programs that end their tracers after which no further one is run, a choice: each costs the start
 of a tracer, and the next ones are like them."""
 _NOT_ITS_FAULT = frozenset({Reason.STOPPED, Reason.UNAVAILABLE, Reason.SPOILED})
-_WEAKER = frozenset({"program", "caller", "proposed", "none"})
+_WEAKER = frozenset({"program", "proposed", "none"})
 """Origins of example inputs that calls in programs take precedence over."""
 _ARRAY = re.compile(r"[\w>]\[")
 """An array's type in a text, in contrast to a list."""
 _MAKES = frozenset({"setup", "__post_init__"})
 """Methods that are not looked for: they are called with what is no array."""
-
-_Batch = tuple[EntryPoint, ...]
-
-
-@dataclass(slots=True)
-class _Found:
-    """What is known of the calls in a file's programs, for texts that have a certain meaning."""
-
-    key: tuple[str, tuple[EntryPoint, ...]]
-    module: Module
-    """The file's own text."""
-    meaning: str
-    """That of the file's own text."""
-    replies: dict[_Batch, DryCalls | None] = field(default_factory=dict)
-    """By programs that were run; `None` if they could not be."""
-    files: dict[str, Version] = field(default_factory=dict)
-    """The versions of the other files that the replies are made of."""
-    settled: bool = False
-    """Whether no further program is going to be run."""
-    failed: set[tuple[str, str]] = field(default_factory=set)
-    """Functions, and labels of calls with which they cannot be traced."""
-    known: set[str] = field(default_factory=set)
-    """Functions whose inputs are those of the replies, while programs are still to be run."""
-    killers: list[Died] = field(default_factory=list)
-    """The deaths of tracers in which programs were run."""
-    ids: dict[tuple[str, str], str] = field(init=False)
-    """Those of functions, by the ids of their chunks and their names."""
-
-    def __post_init__(self) -> None:
-        self.ids = {(chunk.id, f.qualname): id for (chunk, f), id in _functions(self.module)}
-
-    @property
-    def calls(self) -> Iterator[tuple[CallSeen, DryCall]]:
-        """The calls of all replies, those of the first programs first, by the ids of functions."""
-        for batch, reply in self.replies.items():
-            asked = {r.executed: r.asked for r in reply.reused} if reply is not None else {}
-            for call in reply.calls if reply is not None else ():
-                if 0 <= call.entry < len(batch):
-                    chunk = asked.get(call.definition, call.definition)
-                    id = self.ids.get((chunk, call.function), call.function)
-                    dry_call = DryCall(batch[call.entry], call.number)
-                    if id == call.function or call.text:  # others are found by name
-                        yield replace(call, function=id), dry_call
-
-    @property
-    def fed(self) -> tuple[str, ...]:
-        """The types of the arrays that models are called with."""
-        replies = (reply for reply in self.replies.values() if reply is not None)
-        return tuple(dict.fromkeys(text for reply in replies for text in reply.fed))
 
 
 @dataclass(eq=False, slots=True)
@@ -121,12 +72,10 @@ class ProgramCalls:
     _choices: UserChoices
     _memory: SessionMemory
     _aside: Aside
-    _on_change: Callable[[str], None]
-    """Called when functions of a file have other inputs."""
     _files: ProgramFiles = field(default_factory=ProgramFiles)
     _readers: Aside = field(default_factory=Aside)
     """The thread that looks at other files."""
-    _found: dict[str, _Found] = field(default_factory=dict)
+    _found: dict[str, FoundCalls] = field(default_factory=dict)
     _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def update(self, document: Document) -> bool:
@@ -161,7 +110,9 @@ class ProgramCalls:
         return (
             found is not None
             and (found.settled or function in found.known)
+            and function not in found.kept
             and found.meaning == module_meaning(document.module)
+            and found.given == self._given_in(document)
             and self._projects.texts.are_current(found.files)
         )
 
@@ -229,9 +180,18 @@ class ProgramCalls:
 
     async def programs(self, project: Project, path: str, text: str) -> tuple[EntryPoint, ...]:
         """Return the programs that may call functions of a file with a text, in order."""
-        opened = project.texts.open
-        looking = functools.partial(self._files.programs, path, text, project.root, opened)
+        opened, outside = project.texts.open, project.outside
+        given = {file: self._given_in(each) for file, each in self._documents.by_path.items()}
+        looking = functools.partial(
+            self._files.programs, path, text, project.root, opened, given, outside
+        )
         return await self._readers.run(looking)
+
+    def _given_in(self, document: Document) -> tuple[GivenCall, ...]:
+        """Return the functions of a document that have example inputs, with the active ones."""
+        subjects = self._documents.subjects(document)
+        chosen = ((each, self._choices.set_of(document, each)) for each in subjects)
+        return given_calls(document.module, chosen)
 
     def readers(self, path: str) -> list[str]:
         """Return the open files whose functions may have other inputs after a change of a file."""
@@ -296,7 +256,9 @@ class ProgramCalls:
             or found.key != (key, programs)
             or not project.texts.are_current(found.files)
         ):
-            found = self._found[path] = _Found((key, programs), module, module_meaning(module))
+            found = self._found[path] = FoundCalls(
+                (key, programs), module, module_meaning(module), given=self._given_in(document)
+            )
         if found.settled:
             return False
         return await self._run(document, project, run, found, lacking)
@@ -306,7 +268,7 @@ class ProgramCalls:
         document: Document,
         project: Project,
         run: Trace,
-        found: _Found,
+        found: FoundCalls,
         lacking: Mapping[str, bool],
     ) -> bool:
         """Run programs until all wanted functions have inputs; return whether these are others."""
@@ -352,23 +314,31 @@ class ProgramCalls:
         return self._publish(path, sets) or changed
 
     def _lacking(self, document: Document) -> dict[str, bool]:
-        """Return the ids of functions without better inputs, and whether they use JAX.
+        """Return the ids of functions without better inputs, and whether they are looked for.
 
-        Only those that use JAX are looked for.
+        Those are that use JAX and were not recorded.
         """
         subjects = self._documents.subjects(document)
         having = {s.id for s in subjects if s.examples.source not in _WEAKER}
         having -= self._failing(document)
+        recorded = self._recorded(document.path).keys() - self._failing(document)
         jax_use = JaxUse.of(document.module)
         return {
-            id: jax_use.by(chunk, function) and function.qualname.rpartition(".")[2] not in _MAKES
-            for (chunk, function), id in _functions(document.module)
+            id: jax_use.by(chunk, function)
+            and function.qualname.rpartition(".")[2] not in _MAKES
+            and id not in recorded
+            for (chunk, function), id in functions_of(document.module)
             if function.refused in ("", "nested")
-            and id not in having
+            and (id not in having or id in recorded)
             and not (is_used_around(chunk, function) and having & {*around(function.qualname)})
             and jax_use.uses is not None
             and may_be_traced(function)
         }
+
+    def _recorded(self, path: str) -> dict[str, tuple[OutsideSet, ...]]:
+        """Return the recorded calls of a document's functions."""
+        every = self._projects.of(path).outside.observed
+        return {id: calls for (file, id), calls in every.items() if file == path}
 
     def _failing(self, document: Document) -> set[str]:
         """Return the functions that cannot be traced with the inputs of other calls."""
@@ -380,7 +350,7 @@ class ProgramCalls:
         better = self._documents.dry_calls(document.path).items()
         return failing | {name for (_, name), sets in better if any(s.is_better for s in sets)}
 
-    def _has_all(self, found: _Found, sets: Observed, lacking: Mapping[str, bool]) -> bool:
+    def _has_all(self, found: FoundCalls, sets: Observed, lacking: Mapping[str, bool]) -> bool:
         """Return whether no program needs to be run: all functions that are looked for have calls.
 
         Calls with which a function cannot be traced do not count, if others could be shown.
@@ -402,20 +372,36 @@ class ProgramCalls:
             return False
         return not (isinstance(latest.reply, Failed) and latest.reply.failure.stage == DRY_RUN)
 
-    def _sets(self, document: Document, found: _Found, lacking: Mapping[str, bool]) -> Observed:
+    def _sets(self, document: Document, found: FoundCalls, lacking: Mapping[str, bool]) -> Observed:
         """Return the example sets of functions whose calls have all arguments."""
         failing = self._failing(document)
         loops = {
-            id for (chunk, function), id in _functions(document.module) if has_loop(chunk, function)
+            id
+            for (chunk, function), id in functions_of(document.module)
+            if has_loop(chunk, function)
         }
         own = [call for call, run in found.calls if run.entry.is_own(document.path)]
         others = {call.compiled for call in own}
         has_parts = any(
             call.function.startswith(PROGRAM) and call.file == document.path for call in own
         )
+        # What a run passes on is compared with that of another run; tests have sizes of their own.
+        runs = [
+            call for call, dry_call in found.calls if dry_call.entry.is_own(dry_call.entry.file)
+        ]
+        recorded = self._recorded(document.path)
+        old = {
+            id
+            for id, calls in recorded.items()
+            if are_old(calls, (each for each in runs if each.function == id))
+        }
         sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
         for call, dry_call in found.calls:
             if call.unknown or call.function not in lacking:
+                continue
+            if call.function in recorded.keys() - failing and (
+                call.function not in old or not dry_call.entry.is_own(dry_call.entry.file)
+            ):
                 continue
             has_arrays = any(_ARRAY.search(text) for _, text in call.inputs)
             if not has_arrays and (call.function in loops or not lacking[call.function]):
@@ -435,9 +421,11 @@ class ProgramCalls:
                 keeps_numbers=True,
                 dry_call=None if is_written else dry_call,
                 is_better=call.function in failing,
+                is_newer=call.function in old,
                 assumed=call.sized,
                 compiled=compiled_as(call.compiled, others, has_parts=has_parts)
                 if dry_call.entry.is_own(document.path)
+                or (dry_call.entry.file == document.path and dry_call.entry.given)
                 else "",
                 sizes=call.sizes,
             )
@@ -456,7 +444,7 @@ class ProgramCalls:
             for key, calls in sets.items()
         }
 
-    def _ran(self, document: Document, found: _Found) -> Iterator[tuple[str, EntryPoint]]:
+    def _ran(self, document: Document, found: FoundCalls) -> Iterator[tuple[str, EntryPoint]]:
         """Yield the functions without inputs that ran in a program, with the first one."""
         subjects = self._documents.subjects(document)
         having = {s.id for s in subjects if s.examples.source not in _WEAKER}
@@ -470,18 +458,16 @@ class ProgramCalls:
 
     def _publish(self, path: str, sets: Observed) -> bool:
         """Give a document's functions their example sets; return whether these are others."""
-        changed = self._documents.put_dry_calls(path, sets)
-        if changed:
-            self._on_change(path)
-        return changed
+        found = self._found.get(path)
+        if found is not None and found.fails:  # written inputs of these can still be traced
+            before = self._documents.dry_calls(path).items()
+            kept = {k: s for k, s in before if all(each.dry_call is None for each in s)}
+            found.kept = {function for _, function in kept.keys() - sets.keys()}
+            sets = {**kept, **sets}
+        return self._documents.put_dry_calls(path, sets)
 
 
-def _functions(module: Module) -> Iterator[tuple[tuple[ModuleChunk, Function], str]]:
-    """Yield the functions of a module with their ids."""
-    return zip(module.functions, module.ids, strict=True)
-
-
-def _batches(programs: tuple[EntryPoint, ...]) -> Iterator[_Batch]:
+def _batches(programs: tuple[EntryPoint, ...]) -> Iterator[Batch]:
     """Yield the programs that run in one request: some of one file."""
     for _, group in groupby(programs, key=lambda entry: entry.file):
         entries = tuple(group)

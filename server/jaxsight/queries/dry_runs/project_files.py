@@ -20,7 +20,9 @@ from jaxsight.files import reading
 from jaxsight.files.texts import Version, stamp_of, version_of_text
 from jaxsight.lru import Recent
 from jaxsight.queries.documents import module_name
-from jaxsight.wire.messages.inputs import EntryPoint
+from jaxsight.queries.dry_runs.given_calls import given_in
+from jaxsight.settings.example_settings import ExampleSettings
+from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
 
 _MOST_FILES = 1500
 _MOST_FOLDERS = 400
@@ -40,7 +42,7 @@ _LISTED = 10.0
 """Seconds for which a list of files is used, a choice: new files are found after as long."""
 _KEPT = 4000
 """Files whose imports are remembered, a choice: those of two projects, some names each."""
-_LISTINGS = 32  # lists of files, one for each folder of an open file
+_LISTINGS = 32  # lists of files, one for each folder of an open file; and files with inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,10 @@ class ProgramFiles:
 
     def __init__(self) -> None:
         self._known: Recent[str, _Known] = Recent(_KEPT)
+        self._given: Recent[str, tuple[str, ExampleSettings, tuple[GivenCall, ...]]] = Recent(
+            _LISTINGS
+        )
+        """The functions of closed files that have example inputs, with what they follow from."""
         self._listings: Recent[tuple[str, str], _Listing] = Recent(_LISTINGS)
         self._is_outdated = False
 
@@ -78,7 +84,13 @@ class ProgramFiles:
         self._is_outdated = True  # not cleared here: the thread may be reading
 
     def programs(
-        self, path: str, text: str, root: str, opened: Mapping[str, str]
+        self,
+        path: str,
+        text: str,
+        root: str,
+        opened: Mapping[str, str],
+        given: Mapping[str, tuple[GivenCall, ...]],
+        outside: ExampleSettings,
     ) -> tuple[EntryPoint, ...]:
         """Return the programs that may call functions of a file, in order.
 
@@ -87,6 +99,8 @@ class ProgramFiles:
             text: its text.
             root: the folder of its project.
             opened: the texts in the editor, by path.
+            given: the functions of open files that have example inputs, by path.
+            outside: what the example inputs in other files depend on.
         """
         listing = self._listed(root, str(PurePath(path).parent))
         if listing.places.setdefault(_place(path), path) != path or path not in listing.files:
@@ -100,7 +114,17 @@ class ProgramFiles:
         def read(file: str) -> str:
             return _text(file, opened)
 
-        return programs(path, text, importers_of(path, imported_by), read, module_name)
+        def given_of(file: str, text: str) -> tuple[GivenCall, ...]:
+            if file in given or not file.endswith(".py"):
+                return given.get(file, ())
+            known = self._given.get(file)
+            if known is None or known[0] != text or known[1] is not outside:
+                known = text, outside, given_in(file, text, outside)
+                self._given.put(file, known)
+            return known[2]
+
+        importers = importers_of(path, imported_by)
+        return programs(path, text, importers, read, module_name, given_of)
 
     def _imported(
         self, file: str, root: str, listing: _Listing, opened: Mapping[str, str]

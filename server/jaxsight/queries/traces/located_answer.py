@@ -348,7 +348,7 @@ class View:
 
     @property
     def set_name(self) -> str:
-        """The current name of the example set: a caller may have another name by now."""
+        """The current name of the example set: who calls it may have another name by now."""
         traced = self.answer.question.set
         sets = self.subject.examples.sets
         if any(current.name == traced.name for current in sets):

@@ -85,8 +85,8 @@ def ask(
     if reason := _untraceable(subject, chosen):
         return Unasked(reason)
     module = document.module if module is None else module
-    mesh_names = _mesh_names(module) if chosen.needs_mesh else ()
-    names = [subject.function.qualname.partition(".")[0], *chosen.expressions, *mesh_names]
+    named_meshes = mesh_names(module) if chosen.needs_mesh else ()
+    names = [subject.function.qualname.partition(".")[0], *chosen.expressions, *named_meshes]
     whole = document.looked_into or chosen.dry_call is not None
     needed = _needed(document, subject, module, names, whole=whole)
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
@@ -111,7 +111,7 @@ def ask(
         mesh=chosen.mesh,
         mesh_is_default=chosen.mesh_is_default,
         mesh_source=chosen.mesh_source,
-        mesh_names=mesh_names,
+        mesh_names=named_meshes,
         devices=devices,
         device=device,
         unasked=bool(chosen.assumed) or subject.examples.source in ("program", "recorded"),
@@ -150,7 +150,7 @@ _MESH = re.compile(r"mesh", re.IGNORECASE)
 _MAKES_MESH = re.compile(r"mesh\w*\(", re.IGNORECASE)
 
 
-def _mesh_names(module: Module) -> tuple[str, ...]:
+def mesh_names(module: Module) -> tuple[str, ...]:
     """Return the globals that may be meshes, by their names and the statements that bind them.
 
     These import from, or call, something named after a mesh. Functions and classes are none.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -56,8 +55,6 @@ class TraceCache:
 
     _texts: Texts
     _memory: SessionMemory
-    _on_answer: Callable[[str], None]
-    """Called when a function of a file has another answer."""
     _running: dict[Unit, _Running] = field(default_factory=dict)
     _seconds: dict[str, float] = field(default_factory=dict)
 
@@ -66,7 +63,7 @@ class TraceCache:
         answer = self._stored(question)
         if answer is None:
             return None
-        if answer.question.set.name != question.set.name:  # its caller has another name by now
+        if answer.question.set.name != question.set.name:  # who calls it has another name by now
             answer = replace(answer, question=replace(answer.question, set=question.set))
             self._memory.answers.put(answer.stored_as, answer)
         self._keep(answer)
@@ -210,8 +207,6 @@ class TraceCache:
 
     def _keep(self, answer: Answer) -> None:
         unit = answer.question.unit
-        if self._memory.latest.get(unit) is not answer:
-            self._on_answer(answer.question.path)
         self._memory.latest.put(unit, answer)
         if isinstance(answer.reply, Traced):
             self._memory.traced.put(unit, answer)

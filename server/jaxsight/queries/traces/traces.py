@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.callers import Callers
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
@@ -27,7 +26,6 @@ from jaxsight.queries.traces.trace_cache import Superseded, TraceCache
 from jaxsight.queries.traces.waits import Waits, waits
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.targets.target import Target
-from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.supervisor import Priority
 
@@ -39,7 +37,6 @@ class DocumentTraces:
     _documents: OpenDocuments
     _projects: Projects
     _choices: UserChoices
-    _callers: Callers
     _dry_runs: ProgramCalls
     _memory: SessionMemory
     _aside: Aside
@@ -149,11 +146,7 @@ class DocumentTraces:
         question = await self.question(document, subject)
         outdated = False
         if subject.is_called:
-            questions = [
-                (each, await self.question(document, each))
-                for each in self._documents.subjects(document)
-            ]
-            outdated = subject.id in self._outdated_calls(document, questions)
+            outdated = subject.id in self._outdated_calls(document)
         latest = self.latest(document, subject)
         if isinstance(question, Unasked):
             if latest is None or self._projects.of(document.path).held_back:
@@ -219,21 +212,20 @@ class DocumentTraces:
     ) -> list[View]:
         """Return the views of all subjects of a document.
 
-        Waits at most `patience` seconds for new answers. Functions with example inputs from
-        callers or programs are not waited for, but traced in the background.
+        Waits at most `patience` seconds for new answers. Functions with example inputs of a dry run
+        are not waited for, but traced in the background.
         """
         module = document.module
         on_screen = priority <= Priority.SCREEN
         questions: list[tuple[Subject, Question | Unasked]] = []
-        subjects = self._documents.subjects(document)
-        for subject in subjects:
+        for subject in self._documents.subjects(document):
             await self._turns.breathe(waiting=on_screen)
             questions.append((subject, await self.question(document, subject)))
         unknown = [
             question
             for subject, question in questions
             if isinstance(question, Question)
-            and (patience is None or not (subject.is_from_caller or question.trace.dry_call))
+            and (patience is None or not question.trace.dry_call)
             and self.cache.known(question) is None
         ]
         if unknown:
@@ -249,11 +241,7 @@ class DocumentTraces:
                     raise error
             if document.looked_into and not all(q.trace.whole for q in unknown):
                 return await self.views(document, patience, priority)
-        if patience is None:
-            self._callers.update()
-            if self._documents.subjects(document) is not subjects:
-                return await self.views(document, patience, priority)
-        outdated = self._outdated_calls(document, questions)
+        outdated = self._outdated_calls(document)
         views: list[View] = []
         for subject, question in questions:
             await self._turns.breathe(waiting=on_screen)
@@ -296,37 +284,23 @@ class DocumentTraces:
             return None
         return await self.placed(self.located(answer, module, question, subject))
 
-    def _outdated_calls(
-        self, document: Document, questions: Sequence[tuple[Subject, Question | Unasked]]
-    ) -> frozenset[str]:
-        """Return the functions of a document whose example inputs from calls may be outdated.
+    def _outdated_calls(self, document: Document) -> frozenset[str]:
+        """Return the functions whose example inputs are calls of earlier texts.
 
-        No trace of the current text has made those calls, or no dry run. Callers in other files
-        count as current.
+        A trace with the call of a dry run makes that call anew.
         """
-        current = {
-            answer.key
-            for subject, question in questions
-            if isinstance(question, Question)
-            and not subject.is_from_caller
-            and (answer := self.cache.known(question)) is not None
-            and isinstance(answer.reply, Traced)
-        }
-        outdated: set[str] = set()
-        for subject, _ in questions:
-            chosen = self._choices.set_of(document, subject)
-            if chosen is None or not subject.is_called:
-                continue
-            if not subject.is_from_caller:
-                # A trace with the call of a dry run makes that call anew.
-                is_current = self._dry_runs.is_current(document, subject.id)
-                if chosen.dry_call is None and not is_current:
-                    outdated.add(subject.id)
-                continue
-            asked = self._callers.asked(document.path, subject.name, chosen.name)
-            if not any(path != document.path or key in current for path, key in asked):
-                outdated.add(subject.id)
-        return frozenset(outdated)
+        sets = (
+            (subject.id, self._choices.set_of(document, subject))
+            for subject in self._documents.subjects(document)
+            if subject.is_called
+        )
+        return frozenset(
+            id
+            for id, chosen in sets
+            if chosen is not None
+            and chosen.dry_call is None
+            and not self._dry_runs.is_current(document, id)
+        )
 
     async def known_views(self, document: Document) -> list[View]:
         """Return the views of current answers that are cached, without tracing anything."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.contents import cell_contents
+from jaxsight.meshes.compat import shardings
 from jaxsight.recording.expressions import is_bound
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array, is_equinox, spread_like
@@ -22,6 +23,7 @@ from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of
 from jaxsight.tracer.states import linen, nnx
+from jaxsight.wire.meshes import MANUAL
 
 _LARGEST = 20_000
 """Objects that are searched for tracers; what leads to more counts as unknown."""
@@ -84,7 +86,10 @@ def _abstract(leaf: object) -> object:
         raise HoldsTracersError
     if not all(isinstance(size, int) for size in aval.shape):
         raise HoldsTracersError
-    return spread_like(avals.struct(aval.shape, aval.dtype, avals.weak(aval)), leaf)
+    made: Any = avals.struct(aval.shape, aval.dtype, avals.weak(aval))
+    placed = shardings.traced(aval)
+    is_kept = placed is not None and MANUAL not in placed.mesh.types
+    return made.update(sharding=aval.sharding) if is_kept else spread_like(made, leaf)
 
 
 def holds_tracers(value: object) -> bool:

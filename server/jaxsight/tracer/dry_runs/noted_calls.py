@@ -13,12 +13,14 @@ from types import CodeType, FrameType
 
 import jax
 
+from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import compiling
 from jaxsight.tracer.compat.eager_programs import EagerProgram
 from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.observation.recorder import Recorder
+from jaxsight.wire.meshes import MANUAL
 from jaxsight.wire.messages.inputs import PROGRAM
 from jaxsight.wire.observations import ProgramError
 
@@ -49,13 +51,18 @@ class NotedCalls:
     """
 
     def __init__(
-        self, executed: ExecutedStatements | None = None, end: CodeType | None = None
+        self,
+        executed: ExecutedStatements | None = None,
+        end: CodeType | None = None,
+        *,
+        is_given: bool = False,
     ) -> None:
         """Begin with the calls by statements that were executed before.
 
-        `end` is the code that runs the program, all of which is traced in a dry run.
+        `end` is the code that runs the program, all of which is traced in a dry run. `is_given`
+        tells that it is a function with example inputs, whose own trace shows what is below it.
         """
-        self._end = end
+        self._end, self._is_given = end, is_given
         before = executed.calls if executed is not None else {}
         self.by_function = {name: [*calls] for name, calls in before.items()}
         self._noted: Counter[str] = Counter()
@@ -84,6 +91,8 @@ class NotedCalls:
         self._noted[name] += 1
         if self._noted[name] > _NOTED:
             return None
+        if self._is_given and MANUAL in shardings.mesh(jax.sharding.get_abstract_mesh()).types:
+            return None  # alone it is in no `shard_map`, and its arrays vary over nothing
         by_name = dict(zip(parameters, values, strict=True))
         if name.endswith(".__init__") and parameters:  # the object is what it makes
             del by_name[parameters[0]]
@@ -124,6 +133,12 @@ class NotedCalls:
             same = [each for each in calls if each.definition == call.definition]
             for last in same[_CALLS:]:
                 calls.remove(last)
+
+    def join(self, others: NotedCalls) -> None:
+        """Add other calls."""
+        for name, calls in others.by_function.items():
+            for call in calls:
+                self.add(name, call)
 
     def report(
         self,

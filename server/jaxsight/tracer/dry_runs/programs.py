@@ -8,9 +8,9 @@ import inspect
 import io
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import jax
@@ -22,8 +22,10 @@ from jaxsight.tracer.dry_runs import rewriting, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
+from jaxsight.tracer.dry_runs.replaced_codes import ReplacedCodes, codes_of, functions_in
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
 from jaxsight.tracer.dry_runs.unknown import Unknown
+from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer, at_most
@@ -33,7 +35,7 @@ from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.observed_values import Sites
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file, real_file
-from jaxsight.wire.messages.inputs import EntryPoint
+from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import ProgramError
 
@@ -68,25 +70,12 @@ class DryRunResult:
     """What ended statements of the file's own program."""
     sizes: Mapping[str, str] = field(default_factory=dict)
     """The lines of code that unknown sizes are from, by name."""
+    fails: bool = False
+    """Whether a function could not be traced with its example inputs."""
 
 
-@dataclass(slots=True)
-class _Codes:
-    """The functions whose codes were replaced, with their own ones."""
-
-    replaced: list[tuple[FunctionType, CodeType]] = field(default_factory=list)
-
-    def replace(self, function: FunctionType, codes: Mapping[tuple[str, int], CodeType]) -> None:
-        """Give a function its rewritten code, if that has the same variables."""
-        old = function.__code__
-        new = codes.get((old.co_qualname, old.co_firstlineno))
-        if new is not None and new.co_freevars == old.co_freevars:
-            self.replaced.append((function, old))
-            function.__code__ = new
-
-    def restore(self) -> None:
-        for function, code in reversed(self.replaced):
-            function.__code__ = code
+TraceGiven = Callable[[GivenCall, str, dict[str, object]], None]
+"""Traces a function with its example inputs, given the file and the namespace that it is in."""
 
 
 class DryRuns:
@@ -105,6 +94,7 @@ class DryRuns:
         entry: EntryPoint,
         patience: float,
         executed: ExecutedStatements,
+        trace_given: TraceGiven,
     ) -> DryRunResult:
         """Run a program dry, unless that has been done for the same texts.
 
@@ -115,6 +105,7 @@ class DryRuns:
             entry: where the program begins.
             patience: seconds after which it is stopped.
             executed: what the statements of the file did.
+            trace_given: traces functions that have example inputs.
         """
         self._runtime.install()  # names in `builtins` end with each request
         is_own = entry.is_own(request.file)
@@ -128,7 +119,7 @@ class DryRuns:
         ):
             return known
         seen = executed if is_own else None
-        run = _Run(self._modules, self._runtime, request, names, recorder, entry, seen)
+        run = _Run(self._modules, self._runtime, request, names, recorder, entry, seen, trace_given)
         ran = run.run(patience)
         self._ran.put(key, ran)
         return ran
@@ -146,14 +137,16 @@ class _Run:
         recorder: Recorder,
         entry: EntryPoint,
         seen: ExecutedStatements | None,
+        trace_given: TraceGiven,
     ) -> None:
-        self._modules, self._runtime = modules, runtime
+        self._modules, self._runtime, self._trace_given = modules, runtime, trace_given
         self._is_own, self._seen = seen is not None, seen or ExecutedStatements()
         self._request, self._names, self._recorder, self._entry = request, names, recorder, entry
         self._files: dict[str, Version] = {}
-        self._codes = _Codes()
+        self._codes = ReplacedCodes()
         self._rewritten: set[int] = set()
         self._next = 0
+        self._fails = False
         self._command_line = CommandLine(entry.file, self._read)
 
     def run(self, patience: float) -> DryRunResult:
@@ -225,7 +218,9 @@ class _Run:
         ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
         fed, errors = tuple(runtime.fed), (*self._of_statements(), *runtime.errors)
         sizes = {name: self._line(*place) for name, place in unknown.sizes.places.items()}
-        return DryRunResult(calls, ran, fed, self._files, edges, stable, observed, errors, sizes)
+        return DryRunResult(
+            calls, ran, fed, self._files, edges, stable, observed, errors, sizes, self._fails
+        )
 
     def _line(self, file: str, line: int) -> str:
         """Return a line of code, without the blanks around it."""
@@ -243,6 +238,8 @@ class _Run:
         if entry.text:
             names = self._names if own else _fresh(_MAIN, entry.file)
             self._execute(entry.text, entry.file, names, own=False, above=entry.line)
+        elif own and entry.given:
+            self._call_given(self._names)
         elif own and not entry.function:
             self._names["__name__"] = _MAIN
             for above, source in self._skipped():
@@ -250,12 +247,15 @@ class _Run:
         elif own:
             self._call(self._names, entry.function)
         else:
-            module = ModuleType(_MAIN if not entry.function else entry.module)
+            is_main = not (entry.function or entry.given)
+            module = ModuleType(_MAIN if is_main else entry.module)
             module.__dict__.update(_fresh(module.__name__, entry.file))
             if entry.module.rpartition(".")[0] in sys.modules:
                 module.__package__ = entry.module.rpartition(".")[0]
             sys.modules[module.__name__] = module
             self._execute(self._read(entry.file), entry.file, module.__dict__, own=False)
+            if entry.given:
+                self._call_given(module.__dict__)
             if entry.function:
                 self._command_line.fill_flags()
                 self._call(module.__dict__, entry.function)
@@ -313,6 +313,26 @@ class _Run:
             target = getattr(target, part)
         arguments = {} if is_of_list else self._arguments(target, names)
         self._runtime.call(target, **arguments)
+
+    def _call_given(self, names: dict[str, object]) -> None:
+        """Trace functions with their example inputs, and keep what they call.
+
+        Calls of one whose trace fails count for functions that no other one calls.
+        """
+        runtime, found, failed = self._runtime, NotedCalls(), NotedCalls()
+        try:
+            for given in self._entry.given:
+                runtime.calls, into = NotedCalls(end=_Run._begin.__code__, is_given=True), found
+                try:
+                    self._trace_given(given, self._entry.file, names)
+                except UserError as error:
+                    logger.debug("%s was not traced: %r", given.function, error)
+                    self._fails, into = True, failed
+                runtime.calls.by_function.pop(given.function, None)  # they are its own inputs
+                into.join(runtime.calls)
+        finally:
+            runtime.calls = found
+            found.by_function = {**failed.by_function, **found.by_function}
 
     def _arguments(
         self, function: Callable[..., object], names: Mapping[str, object], depth: int = 4
@@ -383,7 +403,7 @@ class _Run:
                 codes |= self._rewritten_chunk(chunk, parameters)
             except (SyntaxError, ValueError, RecursionError):
                 continue
-        for function in _functions_in(self._names.values()):
+        for function in functions_in(self._names.values()):
             old = function.__code__
             if real_file(old.co_filename) != file:
                 continue
@@ -404,7 +424,7 @@ class _Run:
         self._recorder.instrumented_again(tree, chunk.id, chunk.key)
         ast.increment_lineno(tree, chunk.above)
         names = self._register(rewriting.rewrite(tree, self._next, reports=True), own=True)
-        return _codes_of(names, compile(tree, name, "exec", flags, dont_inherit=True))
+        return codes_of(names, compile(tree, name, "exec", flags, dont_inherit=True))
 
     def _imported(self) -> None:
         """Rewrite the functions of the project's modules that were imported since the last time."""
@@ -420,8 +440,8 @@ class _Run:
                 code = compile(tree, loaded.path, "exec", dont_inherit=True)
             except (SyntaxError, ValueError, RecursionError):
                 continue
-            codes = _codes_of(names, code)
-            for function in _functions_in(tuple(vars(module).values())):
+            codes = codes_of(names, code)
+            for function in functions_in(tuple(vars(module).values())):
                 if function.__code__.co_filename == loaded.path:
                     self._codes.replace(function, codes)
 
@@ -466,35 +486,3 @@ def _fixture(value: object) -> Callable[..., object] | None:
     pytest_wrapped = getattr(value, "__pytest_wrapped__", None)
     function: Callable[..., object] | None = getattr(pytest_wrapped, "obj", inner)
     return function
-
-
-def _functions_in(values: Iterable[object], depth: int = 2) -> Iterator[FunctionType]:
-    """Yield the plain functions among a module's values, those under decorators, and methods."""
-    for value in values:
-        inner = value
-        for _ in range(code_origins.WRAPPERS):
-            if isinstance(inner, FunctionType):
-                yield inner
-            if isinstance(inner, staticmethod | classmethod | MethodType):
-                inner = inner.__func__
-            elif callable(inner) and callable(below := _wrapped(inner)):
-                inner = below
-            else:
-                break
-        if isinstance(value, type) and depth:
-            yield from _functions_in(tuple(vars(value).values()), depth - 1)
-
-
-def _wrapped(value: object) -> object:
-    try:
-        return inspect.getattr_static(value, "__wrapped__", None) or getattr(
-            value, "__wrapped__", None
-        )
-    except Exception:  # noqa: BLE001 - user code
-        return None
-
-
-def _codes_of(names: frozenset[str], code: CodeType) -> dict[tuple[str, int], CodeType]:
-    """Return the codes of a module's functions of these names, by name and first line."""
-    codes = (each for each in code_origins.codes_in(code) if each.co_qualname in names)
-    return {(each.co_qualname, each.co_firstlineno): each for each in codes}

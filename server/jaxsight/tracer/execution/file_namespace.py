@@ -57,7 +57,7 @@ class FileNamespace:
         self.file = request.file
         self.module = ModuleType(request.module)
         self.names = vars(self.module)
-        self.recorder = Recorder(imports.modules.functions)
+        self.recorder = Recorder()
         self._imports = imports
         self.slice: list[Execution] = []
         """The prepared part of the current request's slice."""

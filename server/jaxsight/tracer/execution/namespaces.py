@@ -77,12 +77,9 @@ class Namespaces:
             self._imports.running(namespace.module, request.file, folders),
             _unsaved_lines(request.file, self._imports.modules.texts.unsaved(request.file)),
         ):
-            functions = self._imports.modules.functions
-            functions.record = namespace.recorder.call
             try:
                 yield namespace
             finally:
-                functions.record = None
                 namespace.note_imports()
                 namespace.trim()
 

@@ -34,6 +34,7 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
     functions: dict[str, int] = {}
     fed: dict[str, None] = {}
     errors: list[ProgramError] = []
+    fails = False
     for index, entry in enumerate(request.entries):
         left = deadline - time.monotonic()
         if left <= 0:
@@ -42,12 +43,15 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
         ran = job.module.dry_run(entry, left)
         fed |= dict.fromkeys(ran.fed)
         errors += ran.errors
+        fails |= ran.fails
         functions = {**dict.fromkeys(ran.ran, index), **functions}
         for name, calls in ran.calls.items():
             for number, call in enumerate(calls):
                 seen.append(_seen(job, name, index, number, call, ran.sizes))
     ran_themselves = tuple(functions.items())
-    return DryCalls(request.id, tuple(seen), ran_themselves, tuple(fed), errors=tuple(errors))
+    return DryCalls(
+        request.id, tuple(seen), ran_themselves, tuple(fed), errors=tuple(errors), fails=fails
+    )
 
 
 def _seen(

@@ -161,7 +161,6 @@ def _described(
         constants=tuple((avals.text(aval), avals.size(aval)) for aval in constants),
         seen=observed.seen,
         observations=observed.observations,
-        calls=observed.calls,
         views=views.names(),
         updates=outcome.updates,
         left_out=outcome.left_out,

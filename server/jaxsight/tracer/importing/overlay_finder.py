@@ -3,7 +3,7 @@
 It serves only a project's modules: from the editor if a file is open with unsaved changes, else
 from disk.
 All other modules are found as if this finder did not exist.
-It neither reads nor writes bytecode: functions report their calls (`ImportedFunctions`).
+It neither reads nor writes bytecode: statements that are refused an effect do not end a module.
 """
 
 from __future__ import annotations

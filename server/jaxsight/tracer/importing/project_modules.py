@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from jaxsight.files.texts import MISSING, Texts, Version
 from jaxsight.tracer.importing import import_order, refused_statements
@@ -23,7 +23,6 @@ from jaxsight.tracer.importing.overlay_finder import Finder, Loader
 from jaxsight.tracer.isolation import code_origins, file_reads
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_effects import Effects
-from jaxsight.tracer.observation.imported_functions import ImportedFunctions
 
 Edges = dict[str, int]
 """Modules of the project by name, each with the serial number of its import."""
@@ -98,10 +97,9 @@ class ProjectModules:
         self._failed_one_touches = False
         """Whether an import that raised an error may have touched modules that are loaded."""
         self._serials = itertools.count(1)
-        self.functions = ImportedFunctions()
-        self.functions.install()
+        self._compiled: dict[str, tuple[str | bytes, CodeType]] = {}
+        """The codes of modules, and the texts that they are of, by path."""
         refused_statements.install(self._note_refused)
-        self.compiled = self.functions.compiled
         self._finder = Finder(self)
         sys.meta_path.insert(0, self._finder)
 
@@ -213,6 +211,13 @@ class ProjectModules:
             return self._finder.find_spec(missing, path) is not None
         except (ImportError, ValueError):
             return False
+
+    def compiled(self, text: str | bytes, path: str) -> CodeType:
+        """Return the protected code of a module; that of an equal text is compiled once."""
+        known = self._compiled.get(path)
+        if known is None or known[0] != text:
+            known = self._compiled[path] = text, refused_statements.compiled(text, path)
+        return known[1]
 
     def put_empty_package(self, package: str, folder: str, error: str) -> LoadedModule:
         """Replace a package that cannot be imported by an empty one that contains its modules."""

@@ -9,6 +9,7 @@ import ast
 import builtins
 import sys
 from collections.abc import Callable
+from types import CodeType
 
 from jaxsight.text.names import bound_in_scope
 from jaxsight.tracer.importing import placeholders
@@ -20,8 +21,18 @@ _IS_REFUSED, _UNKNOWN = "__jaxsight_refused__", "__jaxsight_unknown__"
 _PLAIN = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.Pass
 
 
-def protect(tree: ast.Module) -> None:
-    """Let the statements of a module go on after one that is refused an effect."""
+def compiled(text: str | bytes, path: str) -> CodeType:
+    """Return a module's code, whose statements go on after one that is refused an effect."""
+    try:
+        tree: ast.Module = ast.parse(text, path)
+        _protect(tree)
+        return compile(tree, path, "exec", dont_inherit=True)
+    except RecursionError:
+        # Python can compile deeper nesting from text than from a tree.
+        return compile(text, path, "exec", dont_inherit=True)
+
+
+def _protect(tree: ast.Module) -> None:
     tree.body = [
         each if isinstance(each, _PLAIN) or _is_text(each) else _protected(each)
         for each in tree.body

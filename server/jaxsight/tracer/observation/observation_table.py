@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.observed_values import Sites, SiteValues
-from jaxsight.wire.observations import OBSERVED_VALUES, Called, Observation, Seen
+from jaxsight.wire.observations import OBSERVED_VALUES, Observation, Seen
 from jaxsight.wire.spans import Span
 
 
@@ -28,7 +28,6 @@ class Observed:
 
     seen: tuple[Seen, ...] = ()
     observations: tuple[Observation, ...] = ()
-    calls: tuple[Called, ...] = ()
 
 
 class ObservationTable:
@@ -62,8 +61,6 @@ class ObservationTable:
                     continue
                 instance = instances[name]
                 site = instance.sites[number - instance.first]
-                if site.entry is not None:
-                    continue
                 scope = (*name, site.scope)
                 if scope in functions:
                     continue

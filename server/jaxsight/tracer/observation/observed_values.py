@@ -146,29 +146,6 @@ def add_array(values: SiteValues, key: object, value: object, situation: traces.
     values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
 
 
-def add_call(
-    values: SiteValues, arguments: tuple[object, ...], write: Callable[[object], str]
-) -> None:
-    """Add a call by the types of its arguments; `write` returns the text of a new one."""
-    key = tuple(map(_type_of, arguments))
-    values.add(key, lambda: Seen(write(key)))
-
-
-def _type_of(value: object) -> object:
-    """Return what distinguishes a value from others as an argument, without the value itself."""
-    match value:
-        case jax.core.Tracer() | jax.Array():
-            return value.aval
-        case np.ndarray() | np.generic() | jax.ShapeDtypeStruct():
-            return type(value), value.shape, value.dtype
-        case None | bool() | int() | float() | complex() | str() | bytes():
-            return type(value), repr(value)
-    leaves, structure = parts.flattened(value)
-    if len(leaves) == 1 and leaves[0] is value:
-        return type(value).__qualname__, id(value)
-    return str(structure), tuple(map(_type_of, leaves))
-
-
 def add_tree(values: SiteValues, value: object, situation: traces.Situation) -> None:
     """Add a pytree or module, if it has arrays or is a plain container of numbers."""
     shown = display.display(value)

@@ -12,15 +12,13 @@ import bisect
 import contextlib
 import dataclasses
 import logging
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.observation import calls, instrumentation, observed_values
-from jaxsight.tracer.observation.imported_functions import ImportedFunctions
+from jaxsight.tracer.observation import instrumentation, observed_values
 from jaxsight.tracer.observation.jaxpr_observations import (
     ContextObservations,
     JaxprObservations,
@@ -67,18 +65,14 @@ class Recorder:
     `call_entries.NAME`.
     """
 
-    def __init__(self, imported: ImportedFunctions | None = None) -> None:
-        """Create it without observations; `imported` has the functions of imported modules."""
-        self._imported = imported if imported is not None else ImportedFunctions()
-        self._call_texts = calls.CallTexts()
+    def __init__(self) -> None:
         self.cancelled = False
         """Set by any thread to stop the current request at its next observed expression.
 
         The runner clears it.
         """
         self.capture: Callable[[int, tuple[object, ...]], None] | None = None
-        """If set, called with the arguments of each call of a function, instead of recording them.
-        """
+        """If set, called with the arguments of each call of a function."""
         self.naming: Callable[[int, object], None] | None = None
         """If set, called with each array and its site."""
         self._instances: dict[tuple[str, str], InstrumentedChunk] = {}
@@ -171,10 +165,7 @@ class Recorder:
     def _instances_of(self, contexts: list[ContextObservations]) -> frozenset[int]:
         firsts = sorted(instance.first for instance in self._instances.values())
         numbers = {number for context in contexts for number in context.sites}
-        return frozenset(
-            firsts[bisect.bisect(firsts, number) - 1] if number >= 0 else number
-            for number in numbers
-        )
+        return frozenset(firsts[bisect.bisect(firsts, number) - 1] for number in numbers)
 
     def record(self, site: int, value: Any) -> object:
         """Record a value at a site, and return it.
@@ -225,39 +216,16 @@ class Recorder:
                 observed_values.add_tree(values, value, situation)
         return value
 
-    def call(
-        self,
-        site: int,
-        arguments: tuple[object, ...],
-        namespace: Mapping[str, object] | None = None,
-    ) -> None:
-        """Record the arguments of a call of a function of the project.
+    def call(self, site: int, arguments: tuple[object, ...]) -> None:
+        """Tell of a call of a function of the file.
 
         Args:
             site: the number of the function's entry.
             arguments: the values of its parameters.
-            namespace: the names of its module, by default those of the code that calls this.
         """
-        if self._describing:
-            return
-        if self.capture is not None:
+        if self.capture is not None and not self._describing:
             with self._inspecting(arguments):
                 self.capture(site, arguments)
-            return
-        if (context := self._entered()) is None:
-            return
-        values = context.values.get(site)
-        if values is None:
-            values = context.values[site] = SiteValues()
-        if values.quiet >= QUIET_TREES:
-            return
-        names = namespace if namespace is not None else sys._getframe(1).f_globals
-
-        def write(key: object) -> str:
-            return self._call_texts.text(key, self._parameters(site), arguments, names)
-
-        with self._inspecting(arguments):
-            observed_values.add_call(values, arguments, write)
 
     @contextlib.contextmanager
     def _inspecting(self, value: object) -> Iterator[None]:
@@ -280,14 +248,6 @@ class Recorder:
             if number in instance:
                 return chunk, instance.sites[number - instance.first]
         return None
-
-    def _parameters(self, number: int) -> tuple[str, ...]:
-        function = self._imported.function(number)
-        if function is not None:
-            return function.parameters
-        place = self.site(number)
-        entry = place[1].entry if place is not None else None
-        return entry.parameters if entry is not None else ()
 
     def _entered(self) -> _Context | None:
         """Return the context of the current trace, if there is one."""
@@ -326,14 +286,13 @@ class Recorder:
             if (instance := self._instances.get((chunk.id, chunk.key))) is not None
         }
         firsts = frozenset(instance.first for instance in instances.values())
-        reused = self._jaxprs.reused(reached, traced, firsts | self._imported.numbers)
+        reused = self._jaxprs.reused(reached, traced, firsts)
         contexts = [*traced, *reused]
         table = ObservationTable()
         functions = table.gather(contexts, instances)
         executed = [sites for name in instances for sites in self._executed.get(name, ())]
         table.gather(executed, instances, functions)
-        called = calls.calls_in(contexts, instances.values(), self._imported)
-        return dataclasses.replace(table.observed(), calls=called)
+        return table.observed()
 
     def unfinished(self) -> list[jaxprs.Reached]:
         """Return the inner jaxprs of running traces; call this while an exception holds them."""

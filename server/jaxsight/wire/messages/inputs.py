@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from jaxsight.wire.meshes import Spec
+from jaxsight.wire.meshes import Mesh, Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,19 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenCall:
+    """A call of a function with its example inputs; the fields are those of `Trace`."""
+
+    function: str
+    arguments: tuple[Argument, ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
+    mesh: Mesh | None = None
+    mesh_is_default: bool = False
+    mesh_source: str = ""
+    mesh_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EntryPoint:
     """Where a program begins whose dry run shows what functions are called with.
 
@@ -92,6 +105,8 @@ class EntryPoint:
     """Statements that are run instead of the module's: those of a doctest, a notebook, a README."""
     line: int = 0
     """The line (from 0) of `file` at which `text` begins."""
+    given: tuple[GivenCall, ...] = ()
+    """Functions of the module that are traced with their example inputs, after its statements."""
 
     @property
     def title(self) -> str:
@@ -100,7 +115,7 @@ class EntryPoint:
 
     def is_own(self, file: str) -> bool:
         """Return whether it is all of a file, as it is run as a script."""
-        return self.file == file and not self.function and not self.text
+        return self.file == file and not (self.function or self.text or self.given)
 
 
 RUN = -1

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from jaxsight.wire.meshes import Distribution
 from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.observations import (
-    Called,
     Caveat,
     Failure,
     Observation,
@@ -99,8 +98,6 @@ class Traced:
     """
     left_out: tuple[str, ...] = ()
     """Those of `updates` that are not outputs: not arrays, or dropped by a library's `jit`."""
-    calls: tuple[Called, ...] = ()
-    """Functions of the project that it called."""
     asks_platform: bool = False
     """Whether code asked which platform it runs on, so that the answer is that of the request's."""
 
@@ -179,6 +176,8 @@ class DryCalls:
     """Exceptions that ended statements of the file's own program."""
     reused: tuple[Reused, ...] = ()
     """As in `Traced`, for the places of the errors."""
+    fails: bool = False
+    """Whether the trace of a function with its example inputs failed: it may call others later."""
 
 
 @dataclass(frozen=True, slots=True)

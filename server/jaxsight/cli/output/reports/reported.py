@@ -169,7 +169,7 @@ ORIGINS = {
     "annotations": "annotations",
     "recorded": "recorded",
     "program": "called in programs",
-    "caller": "called by others",
+    "reached": "reached by others",
     "assumed": "assumed",
 }
 """The origins of inputs in a summary, in the order of their precedence."""
