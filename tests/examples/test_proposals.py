@@ -14,17 +14,20 @@ IMPORTS = "import jax\nimport jax.numpy as jnp\n\n\n"
 
 
 def proposed(source: str, known: Mapping[str, str] | None = None) -> str:
-    """The proposed lines of the last function; they have no problems, apart from what is known."""
+    """The proposed lines of the last function; they have no problems, apart from what is known.
+
+    A last line has the parameters whose examples the text does not prove.
+    """
     module = Module.parse(IMPORTS + source)
     chunk, function = [found for found in module.functions if not found[1].refused][-1]
-    inferred = infer(module, chunk, function, known=known or {})
-    assert inferred is not None
-    text = inferred.proposal.text
-    found = choice.of(function, sizes={}, project=text)
+    proposal = infer(module, chunk, function, known=known or {})
+    assert proposal is not None
+    found = choice.of(function, sizes={}, project=proposal.text)
     if not known:
         assert found.problems == ()
         assert len(found.sets) == 1
-    return "; ".join(inferred.proposal.lines)
+    unproved = [f"not told: {', '.join(sorted(proposal.unproved))}"] if proposal.unproved else []
+    return "; ".join([*proposal.lines, *unproved])
 
 
 CASES = {

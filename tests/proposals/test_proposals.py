@@ -23,9 +23,9 @@ def test_proposals_are_valid_example_inputs() -> None:
             chunk, function = next(
                 found for found in module.functions if found[1].qualname == chosen.function
             )
-            inferred = infer(module, chunk, function)
-            assert inferred is not None
-            found = choice.of(function, sizes={}, project=inferred.proposal.text)
+            proposal = infer(module, chunk, function)
+            assert proposal is not None
+            found = choice.of(function, sizes={}, project=proposal.text)
             assert (found.source, found.problems, str(chosen)) == ("project", (), str(chosen))
 
 

@@ -19,42 +19,26 @@ class Kind(Enum):
     """An array without axes: a hyperparameter that may be traced."""
     KEY = auto()
     TREE = auto()
-    """A pytree of arrays: the parameters of a model, gradients, a batch."""
+    """A pytree whose structure nothing tells."""
     DICT = auto()
     """A dict whose keys are known."""
     LIST = auto()
     """A list of arrays or of tuples of them, or a tuple that is unpacked."""
-    WIDTHS = auto()
-    """A list of the sizes of layers: `[784, 512, 10]`."""
-    SIZES = auto()
-    """A dict of sizes by name."""
     OBJECT = auto()
     """An object of a class; the detail is the name of the class."""
-    STUB = auto()
-    """An object with the methods that the parameter is asked for."""
-    OPTIMIZER_STATE = auto()
     FUNCTION = auto()
-    FUNCTIONS = auto()
-    PROGRAM = auto()
-    """A probabilistic program of NumPyro."""
     DTYPE = auto()
     SHAPE = auto()
     AXIS = auto()
-    AXES = auto()
     INTEGER = auto()
-    SIZE = auto()
-    """A number of something: a Python integer."""
     FLOAT = auto()
     FLAG = auto()
     STRING = auto()
     LITERAL = auto()
     """A Python literal; the detail is its source."""
     NONE = auto()
-    MESH = auto()
     RNGS = auto()
     """The random number streams of flax.nnx."""
-    SHAPE_AND_DTYPE = auto()
-    """A `jax.ShapeDtypeStruct`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +53,8 @@ class What:
 
 
 UNKNOWN = What(Kind.UNKNOWN)
-SIZED = frozenset((Kind.ARRAY, Kind.LIST, Kind.TREE, Kind.DICT))
-"""Kinds whose examples have arrays with shapes."""
-PLAIN = frozenset(
-    (Kind.INTEGER, Kind.FLOAT, Kind.FLAG, Kind.STRING, Kind.LITERAL, Kind.NONE, Kind.SIZE)
-)
+UNPROVED = frozenset((Kind.TREE, Kind.FUNCTION, Kind.SHAPE))
+"""Kinds whose examples are guesses: the text does not tell what a function returns, or how many
+axes there are."""
+PLAIN = frozenset((Kind.INTEGER, Kind.FLOAT, Kind.FLAG, Kind.STRING, Kind.LITERAL, Kind.NONE))
 """Kinds whose examples are Python literals."""

@@ -30,8 +30,8 @@ _ABOUT = (
     r"(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
 )
 _SCALAR = re.compile(
-    r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b"
-    r"|^[^\n.;]{0,60}\b(?:constant|length|coefficient|rate|factor|temperature|threshold)\W*$",
+    r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b(?! or )"
+    r"|^[^\n.;,(]{0,60}\b(?:constant|length|coefficient|rate|factor|temperature|threshold)\W*$",
     re.IGNORECASE,
 )
 _FUNCTION = re.compile(

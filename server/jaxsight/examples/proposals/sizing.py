@@ -10,7 +10,7 @@ from itertools import chain, count
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.kinds import Kind
-from jaxsight.examples.proposals.proposal import Demanded, Guess, Length, numbered
+from jaxsight.examples.proposals.proposal import Demanded, Length
 
 _POOL = (4, 8, 16, 32, 64, 24, 48, 12, 40)
 """Each divides most of those after it, so that what a body divides is likely divisible."""
@@ -60,13 +60,6 @@ class Sizing:
         """Return the shape of arrays about which nothing is known."""
         self._lay_out()
         return tuple(self._written[id(dim.find())] for dim in reversed(self._usual[:USUAL_RANK]))
-
-    def numbers(self, shape: tuple[Length, ...]) -> tuple[int, ...]:
-        return tuple(self.sizes[size] if isinstance(size, str) else size for size in shape)
-
-    def numbered(self, guess: Guess) -> Guess:
-        """Return a guess with numbers for the names of sizes."""
-        return numbered(guess, self.sizes)
 
     def _lay_out(self) -> None:
         """Fix all ranks, and choose all sizes."""
@@ -118,7 +111,8 @@ class Sizing:
         origin, more = dim.origin
         if origin is not dim:
             self._write(origin)
-            self._written[key] = max(self.numbers((self._written[id(origin)],))[0] + more, 1)
+            size = self._written[id(origin)]
+            self._written[key] = max((self.sizes[size] if isinstance(size, str) else size) + more, 1)
             return
         number = next(self._numbers)
         if name := self._name(dim.name):

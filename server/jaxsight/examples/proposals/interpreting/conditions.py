@@ -58,9 +58,6 @@ def learn(
 def choose(evidence: Evidence, value: object) -> None:
     if isinstance(value, str):
         evidence.choices.append(repr(value))
-    elif isinstance(value, int | float):
-        evidence.tested = True
-        evidence.numbers.append(repr(value))
 
 
 def equal(machine: Machine, one: Value, two: Value) -> None:

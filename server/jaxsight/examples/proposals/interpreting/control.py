@@ -32,9 +32,7 @@ def vmap(call: LibraryCall) -> Value:
             return replace(function, mapped=1, unmapped=frozenset(unmapped))
         case Closure() as function, Const(0):
             return replace(function, mapped=function.mapped + 1)
-    facts = facts_of(call.get(0))
-    facts.called = facts.called or ("x",)
-    return UNKNOWN
+    return called(call)
 
 
 def mapped_call(machine: Machine, function: Closure, arguments: Sequence[Value]) -> Value:
@@ -76,22 +74,8 @@ def _lengthen(shape: Shape, item: Shape, batch: Dim) -> None:
 def same(call: LibraryCall) -> Value:
     """`jit(f)`, `grad(f)` and the like: calls demand of their arguments what `f` does."""
     function = call.get(0)
+    facts_of(function).called = True
     return function if isinstance(function, Closure | Param) else UNKNOWN
-
-
-def grad(call: LibraryCall) -> Value:
-    match call.get(0):
-        case Param(evidence) as function:
-            evidence.differentiated = True
-            return Dotted("differentiated", function)
-    return same(call)
-
-
-def differentiable(call: LibraryCall) -> Value:
-    """Call the gradient of the first argument, a parameter; it takes what that takes."""
-    if isinstance(call.get(0), Param):
-        call.machine.apply(call.get(0), call.arguments[1:], call.keywords)
-    return UNKNOWN
 
 
 def partial(call: LibraryCall) -> Value:
@@ -109,8 +93,7 @@ def scan(call: LibraryCall) -> Value:
     as_integer(call.keywords.get("length", UNKNOWN))
     match call.get(0):
         case Param(evidence):
-            evidence.scanned = True
-            evidence.called = ("carry", "x")
+            evidence.called = True
             for value in (init, items):
                 as_array(value)
         case Closure() as function:
@@ -200,8 +183,7 @@ def cond(call: LibraryCall) -> Value:
 def tree_map(call: LibraryCall) -> Value:
     for value in call.arguments[1:]:
         facts_of(value).tree = True
-    facts_of(call.get(0)).called = ("x",) * (len(call.arguments) - 1)
-    return UNKNOWN
+    return called(call)
 
 
 def tree_leaves(call: LibraryCall) -> Value:
@@ -209,7 +191,7 @@ def tree_leaves(call: LibraryCall) -> Value:
     return UNKNOWN
 
 
-def differentiated(call: LibraryCall) -> Value:
-    facts = facts_of(call.get(0))
-    facts.called = facts.called or ("x",)
+def called(call: LibraryCall) -> Value:
+    """`jacfwd(f)` and the like: the first argument is a function."""
+    facts_of(call.get(0)).called = True
     return UNKNOWN

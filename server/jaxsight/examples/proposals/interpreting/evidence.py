@@ -18,8 +18,6 @@ class Evidence:
     shape: Shape = field(default_factory=Shape)
     array: int = 0
     """Uses as an array."""
-    passed: int = 0
-    """Calls of functions of JAX that it is passed to, which may not take an array."""
     number: int = 0
     """Uses in arithmetic, which numbers allow too."""
     integer: bool = False
@@ -34,18 +32,9 @@ class Evidence:
     shape_like: bool = False
     """It is the shape of an array."""
     dtype: bool = False
-    called: tuple[str, ...] | None = None
-    """Names of the arguments that it is called with; `None` if it is not called."""
-    returned: int = 0
-    """The number of values that its result is unpacked into."""
-    scanned: bool = False
-    """It is the body of a scan: it takes and returns a carry and an item."""
-    differentiated: bool = False
-    """It is differentiated: it returns a scalar."""
+    called: bool = False
     choices: list[str] = field(default_factory=list)
     """Constants that it is compared with, as source."""
-    numbers: list[str] = field(default_factory=list)
-    """Numbers that it is compared with, as source."""
     tree: bool = False
     """It is mapped over as a pytree."""
     keys: dict[str, Evidence] = field(default_factory=dict)
@@ -58,14 +47,12 @@ class Evidence:
     """What is known of the items that a loop takes from it."""
     parts: tuple[Evidence, ...] = ()
     """What is known of the items that it is unpacked into."""
-    attributes: set[str] = field(default_factory=set)
     members: dict[str, Evidence] = field(default_factory=dict)
     """What is known of these attributes."""
     dtypes: list[str] = field(default_factory=list)
     """The names of the dtypes that it may be: `float8_e4m3fn`."""
     tested: bool = False
     """It decides a branch."""
-    classes: list[str] = field(default_factory=list)
     optional: bool = False
     """Its default is `None`."""
     instance: bool = False
@@ -153,13 +140,6 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Result:
-    """The result of a call of a parameter."""
-
-    evidence: Evidence
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Dotted:
     """A name of the module, or an attribute of one: `jnp.sum`."""
 
@@ -183,7 +163,6 @@ Value = (
     | Items
     | Closure
     | Layer
-    | Result
     | Dotted
     | Unknown
 )
@@ -206,7 +185,6 @@ class Machine(Protocol):
         function: Value,
         arguments: Sequence[Value],
         keywords: Mapping[str, Value] | None = None,
-        names: tuple[str, ...] = (),
     ) -> Value:
         """Return the value of a call."""
         ...

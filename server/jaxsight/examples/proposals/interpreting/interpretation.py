@@ -30,7 +30,6 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Layer,
     Param,
     RankOf,
-    Result,
     ShapeOf,
     Size,
     Unknown,
@@ -293,7 +292,6 @@ class BodyInterpreter:
                     return Closure(self.methods[name], {}, (value,))
                 if isinstance(layer := self.value(self.attributes.get(name, _NONE), {}), Layer):
                     return layer
-                evidence.attributes.add(name)
                 return Param(evidence.members.setdefault(name, Evidence(name)))
         return uses.attribute(value, name)
 
@@ -302,7 +300,10 @@ class BodyInterpreter:
             return scope[name]
         if name in self.functions:
             return Closure(self.functions[name], {})
-        if isinstance(assigned := self.variables.get(name), ast.Call) and self.depth < _DEEPEST:
+        assigned = self.variables.get(name)
+        if isinstance(assigned, ast.Constant):
+            return Const(assigned.value)
+        if isinstance(assigned, ast.Call) and self.depth < _DEEPEST:
             self.depth += 1
             try:
                 made = self.value(assigned, {})
@@ -400,24 +401,19 @@ class BodyInterpreter:
             for keyword in node.keywords
             if keyword.arg is not None
         }
-        names = tuple(a.id if isinstance(a, ast.Name) else "" for a in node.args)
-        return self.apply(function, arguments, keywords, names)
+        return self.apply(function, arguments, keywords)
 
     def apply(
         self,
         function: Value,
         arguments: Sequence[Value],
         keywords: Mapping[str, Value] | None = None,
-        names: tuple[str, ...] = (),
     ) -> Value:
         """Return the value of a call."""
         keywords = keywords or {}
         match function:
             case Param(evidence):
-                if evidence.called is None:
-                    own = [a.evidence.name if isinstance(a, Param) else "" for a in arguments]
-                    evidence.called = names or tuple(own)
-                return Result(evidence)
+                evidence.called = True
             case Closure():
                 return self._inline(function, arguments, keywords)
             case Layer():

@@ -46,6 +46,8 @@ def layer(function: Dotted, call: LibraryCall) -> Layer | None:
     if library not in _LIBRARIES or name not in _LAYERS:
         return None
     size: Dim | None = None
+    for value in (*call.arguments, call.keywords.get("features", UNKNOWN)):
+        as_integer(value)
     match call.arguments:
         case [Const(int() as number), *_] if library == "equinox" or "nnx" in function.dotted:
             size = Dim(number=number)
@@ -165,7 +167,7 @@ def windows(call: LibraryCall) -> Value:
     """Return the result of `reduce_window(operand, init, function, shape, strides, padding)`."""
     as_array(call.get(0))
     facts_of(call.get(1)).choices.append("0.0")
-    facts_of(call.get(2)).called = ("x", "y")
+    facts_of(call.get(2)).called = True
     for value in call.arguments[3:5]:
         as_shape(value)
     return Arr(Shape(), loose=True)

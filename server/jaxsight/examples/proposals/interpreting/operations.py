@@ -74,7 +74,6 @@ def result_of(function: Dotted, call: LibraryCall) -> Value:
         return _random(tail, call)
     match function.dotted, call.arguments:
         case "getattr", [Param(evidence), Const(str() as name)]:
-            evidence.attributes.add(name)
             return Param(evidence.members.setdefault(name, Evidence(name)))
         case "isinstance" | "callable" | "hasattr" | "getattr" | "map" | "filter", _:
             return UNKNOWN
@@ -106,8 +105,6 @@ def _other(path: Sequence[str], arguments: Sequence[Value]) -> Value:
     """Return the result of a function that is not known: its operands are arrays if it is JAX's."""
     root, tail = path[0], path[-1]
     if root in ("jax", "lax", "numpy", "scipy") and "tree" not in path:
-        for value in arguments:
-            facts_of(value).passed += 1
         return Arr(Shape(), loose=True)
     if tail.startswith(("check_arraylike", "promote_", "ensure_arraylike")):
         arrays = [value for value in arguments if not isinstance(value, Const)]
@@ -350,10 +347,8 @@ _BY_NAMES: dict[str, Operation] = {
     "solve cho_solve solve_triangular triangular_solve": linear.solve,
     "vectorize": linear.vectorize,
     "vectorized": linear.vectorized,
-    "jit checkpoint remat jvp wraps": control.same,
-    "grad value_and_grad": control.grad,
-    "differentiated": control.differentiable,
-    "jacfwd jacrev jacobian hessian linearize vjp": control.differentiated,
+    "jit checkpoint remat jvp wraps grad value_and_grad": control.same,
+    "jacfwd jacrev jacobian hessian linearize vjp": control.called,
     "vmap filter_vmap": control.vmap,
     "tree_map map": control.tree_map,
     "tree_leaves tree_flatten ravel_pytree leaves flatten": control.tree_leaves,

@@ -16,7 +16,6 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Machine,
     Param,
     RankOf,
-    Result,
     ShapeOf,
     Size,
     Unknown,
@@ -201,8 +200,6 @@ def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
             return [Size(shape.dim(i)) for i in range(count)]
         case Items(values) if len(values) == count and not starred:
             return list(values)
-        case Result(evidence):
-            evidence.returned = count
         case Param(evidence) if not starred and not evidence.array:
             evidence.sequence = count
             return [Arr(evidence.items) for _ in range(count)]
@@ -228,7 +225,6 @@ def attribute(value: Value, name: str) -> Value:
         case Param(evidence):
             if name in _OF_STRINGS:
                 return Dotted(f"str.{name}", value)
-            evidence.attributes.add(name)
             return Param(evidence.members.setdefault(name, Evidence(name)))
         case Dotted("at.", bound) if bound is not None:
             return Dotted("at.update", bound)
@@ -353,7 +349,7 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
             return Dotted("at.", bound)
     shape = as_array(value)
     if shape is None:
-        for part in parts if isinstance(value, Result) or len(parts) > 1 else ():
+        for part in parts if len(parts) > 1 else ():
             if not isinstance(part, slice | Const):
                 as_index(part)
         return UNKNOWN
@@ -389,7 +385,7 @@ def _taken(shape: Shape, parts: Sequence[Part]) -> Value:
     has_new = any(_is_new(part) for part in parts)
     if has_new and used and not any(map(_is_ellipsis, parts)):
         shape.find().likely = used
-    arrays = [part for part in parts if isinstance(part, Param | Arr | Unknown | Result)]
+    arrays = [part for part in parts if isinstance(part, Param | Arr | Unknown)]
     for part in parts:
         if not isinstance(part, slice | Const | Size):
             as_index(part)
@@ -418,8 +414,6 @@ def _index_dims(arrays: Sequence[Value]) -> list[Dim] | None:
             shape = part.shape
         known = shape.dims if shape is not None else None
         if known is None:
-            if isinstance(part, Param) and shape is not None:
-                shape.suggest(1)
             return None
         dims = broadcast(dims, known)
     return dims

@@ -45,12 +45,9 @@ def like_fed(proposal: Proposal, fed: tuple[str, ...]) -> Iterator[Proposal]:
         batch = _BATCH if first == 1 else first
         array = ArrayGuess((batch, *map(Demanded, others)), BY_NAME[typed["dtype"]])
         for chosen in inputs or [name for name, _ in leaves]:
-            yield proposal.having(
-                {
-                    name: _with(guess, name, chosen, array)
-                    for name, guess in proposal.examples.items()
-                }
-            )
+            like = {n: _with(g, n, chosen, array) for n, g in proposal.examples.items()}
+            told = {name.partition("/")[0] for name, _ in leaves}
+            yield replace(proposal, examples=like, unproved=proposal.unproved - told)
 
 
 def _leaves(examples: Mapping[str, Guess], above: str = "") -> Iterator[tuple[str, ArrayGuess]]:
