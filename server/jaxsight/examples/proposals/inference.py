@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from jaxsight.examples.annotations import example_of
@@ -44,6 +43,7 @@ from jaxsight.text.parsing import literal_in
 _PASSES = 2
 """Times that a body is interpreted: the second time with the ranks that the first one found."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
 
 
 def infer(
@@ -122,6 +122,7 @@ class _Facts:
             if p.default not in (None, "None") and (value := _constant(p.default or "")) is not None
         }
         self._sized: dict[str, Dim] = {}
+        self._constants: Mapping[str, int] = _NO_NUMBERS
 
     @property
     def names(self) -> frozenset[str]:
@@ -132,6 +133,11 @@ class _Facts:
         self, node: ast.FunctionDef, source: Definitions, words: Mapping[str, Described]
     ) -> BodyInterpreter:
         """Collect what annotations, the body and the docstring say, in this order."""
+        self._constants = {
+            name: node.value
+            for name, node in source.types.items()
+            if isinstance(node, ast.Constant) and type(node.value) is int
+        }
         for name, declared in self._declared.items():
             if name in self.evidence and declared is not None:
                 self._declare(name, self.evidence[name], declared)
@@ -181,7 +187,8 @@ class _Facts:
             case Number(value):
                 return Dim(number=value, is_one=value == 1)
             case NamedSize(name):
-                return self._sized.setdefault(name, Dim(name=name))
+                number = self._constants.get(name)
+                return self._sized.setdefault(name, Dim(name=name, number=number))
         return Dim()
 
     def _say(self, shape: Shape, said: Described) -> None:

@@ -37,7 +37,8 @@ class Sizing:
     def add(self, name: str, evidence: Evidence, kind: Kind) -> None:
         """Take the shape of a parameter, and those of its items."""
         self._is_laid_out = False
-        self._shapes[name] = evidence.items if kind is Kind.LIST else evidence.shape
+        item = evidence.item if kind is Kind.LIST else evidence
+        self._shapes[name] = item.shape if item is not None else Shape()
         for key, facts in evidence.keys.items():
             if facts.keys:
                 self.add(f"{name}[{key}]", facts, Kind.DICT)
@@ -112,7 +113,8 @@ class Sizing:
         if origin is not dim:
             self._write(origin)
             size = self._written[id(origin)]
-            self._written[key] = max((self.sizes[size] if isinstance(size, str) else size) + more, 1)
+            number = self.sizes[size] if isinstance(size, str) else size
+            self._written[key] = max(number + more, 1)
             return
         number = next(self._numbers)
         if name := self._name(dim.name):

@@ -27,8 +27,6 @@ from jaxsight.examples.proposals.sizing import Sizing
 from jaxsight.examples.proposals.sources import DefinedName
 from jaxsight.examples.proposals.table import kind_of
 
-_LONGEST = 16
-"""Items of a list of arrays: a choice. More would be a line that nobody reads."""
 _DEEPEST = 2
 """Objects that are made for the arguments of others, a choice: deeper ones rarely trace."""
 _SIDE = 8
@@ -47,7 +45,7 @@ _LITERALS = {
 
 @dataclass(eq=False, slots=True)
 class ExampleWriter:
-    """Writes an example of a kind; `sizing` has the shapes, `place` names the one that is written."""
+    """Writes an example of a kind; `sizing` has the shapes, `place` names its own."""
 
     clues: Clues
     what: What
@@ -70,9 +68,8 @@ class ExampleWriter:
                 parts = [self._part(part) for part in self._parts]
                 for part in parts:
                     part.settle()
-                root = uses.items.find()
-                is_told = root.rank is not None or root.likely is not None
-                self.is_guess = any(p.is_guess for p in parts) if parts else not is_told
+                is_unranked = uses.item is None or _is_unranked(uses.item)
+                self.is_guess = any(p.is_guess for p in parts) if parts else is_unranked
         self.is_guess |= kind in UNPROVED or kind is Kind.UNKNOWN
 
     def take_shapes(self) -> None:
@@ -108,8 +105,8 @@ class ExampleWriter:
                 self.is_guess |= not made
                 return ExpressionGuess(made or f"{self.what.detail}()")
             case Kind.DTYPE:
-                dtype = next(iter(clues.uses.dtypes), "float32")
-                return ExpressionGuess(f"{clues.numpy}.{dtype}")
+                numpy = clues.numpy
+                return ExpressionGuess(f"{numpy}.float32") if numpy else LiteralGuess("'float32'")
             case Kind.RNGS:
                 nnx = clues.names.alias("flax.nnx")
                 return ExpressionGuess(f"{nnx}.Rngs(0)") if nnx else LiteralGuess("None")
@@ -126,8 +123,7 @@ class ExampleWriter:
         uses = self.clues.uses
         if uses.boolean:
             return "bool"
-        is_integer = uses.integer or (self.clues.said.integer and not uses.inexact)
-        return "int32" if is_integer else "float32"
+        return "int32" if uses.integer or self.clues.said.integer else "float32"
 
     @property
     def _parts(self) -> tuple[Evidence, ...]:
@@ -152,7 +148,7 @@ class ExampleWriter:
             unpacked = ListGuess(tuple(parts), is_tuple=True)
             return unpacked if uses.parts else ListGuess((unpacked,) * 2)
         array = ArrayGuess(self.sizing.shape(self.place))
-        return ListGuess((array,) * min(uses.sequence or 2, _LONGEST))
+        return ListGuess((array,) * 2)
 
 
 def _is_unranked(evidence: Evidence) -> bool:
@@ -221,7 +217,8 @@ def _uses_in_constructor(definition: DefinedName) -> dict[str, Evidence]:
     if made is None:
         return {}
     uses = {a.arg: Evidence(a.arg) for a in (*made.args.args, *made.args.kwonlyargs)}
-    uses[made.args.args[0].arg].instance = True
+    for itself in made.args.args[:1]:
+        uses[itself.arg].instance = True
     parameters = {name: Param(evidence) for name, evidence in uses.items()}
     BodyInterpreter(source.functions, source.aliases, source.types).run(made, parameters)
     return uses

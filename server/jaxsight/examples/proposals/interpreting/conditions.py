@@ -133,7 +133,6 @@ def among(one: Value, two: Value) -> None:
                         evidence.choices.append(repr(choice))
                     case Dotted(dotted, None) if dotted.startswith(("jax.numpy.", "numpy.")):
                         evidence.dtype = True
-                        evidence.dtypes.append(dotted.rpartition(".")[2])
         case Size(dim), Items((*_, Const(int() as number))):
             dim.unify(Dim(number=number))
         case RankOf(shape), Items((Const(int() as rank), *_)):

@@ -23,7 +23,6 @@ class Evidence:
     integer: bool = False
     """It is an index, or integer labels."""
     boolean: bool = False
-    inexact: bool = False
     random: bool = False
     """It is passed to `jax.random` as a key."""
     static: bool = False
@@ -39,18 +38,12 @@ class Evidence:
     """It is mapped over as a pytree."""
     keys: dict[str, Evidence] = field(default_factory=dict)
     """What is known of the items of a dict, by their keys as source."""
-    sequence: int = 0
-    """Number of items of a list that it is iterated over as or unpacked into."""
-    items: Shape = field(default_factory=Shape)
-    """The shape of the items of that list."""
     item: Evidence | None = None
     """What is known of the items that a loop takes from it."""
     parts: tuple[Evidence, ...] = ()
     """What is known of the items that it is unpacked into."""
     members: dict[str, Evidence] = field(default_factory=dict)
     """What is known of these attributes."""
-    dtypes: list[str] = field(default_factory=list)
-    """The names of the dtypes that it may be: `float8_e4m3fn`."""
     tested: bool = False
     """It decides a branch."""
     optional: bool = False

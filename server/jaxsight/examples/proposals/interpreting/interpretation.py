@@ -7,7 +7,6 @@ calls as if they were written in its place.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -41,12 +40,8 @@ from jaxsight.examples.proposals.interpreting.shapes import Shape
 _DEEPEST = 3
 """Calls of the module's functions that are looked into, inside each other, a choice: what is known
 of a parameter gets less with each."""
-_SHORT = 4
-"""Statements of a loop that is interpreted twice, a choice: what comes out goes in again, and
-longer bodies take twice the time."""
 _MOST = 6000
 """Expressions that are interpreted, a choice: those of some hundred lines, a moment of the loop."""
-_VECTORIZED = re.compile(r"vectorize\b.*signature=['\"]([^'\"]+)['\"]")
 _NONE = ast.Constant(None)
 
 
@@ -75,9 +70,6 @@ class BodyInterpreter:
     def run(self, node: ast.FunctionDef, parameters: Mapping[str, Value]) -> None:
         """Interpret a function whose parameters have these values."""
         self.steps = 0
-        for decorator in node.decorator_list:
-            if signature := _VECTORIZED.search(ast.unparse(decorator)):
-                linear.demand([parameters[a.arg] for a in node.args.args], signature.group(1))
         try:
             self._block(node.body, dict(parameters))
         except (_Enough, RecursionError):
@@ -98,7 +90,7 @@ class BodyInterpreter:
             case ast.Return(value=value):
                 return self.value(value, scope) if value is not None else Const(None)
             case ast.Assign(targets=targets, value=value):
-                result = uses.item(value, targets[0], scope) or self.value(value, scope)
+                result = self.value(value, scope)
                 for target in targets:
                     self.assign(target, result, scope)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -114,10 +106,7 @@ class BodyInterpreter:
                 self._holds(test, scope)
             case ast.For(target=target, iter=iterable, body=body):
                 self._for(target, iterable, scope)
-                returned = self._block(body, scope)
-                if isinstance(target, ast.Tuple) and len(body) <= _SHORT:
-                    self._block(body, scope)
-                return returned
+                return self._block(body, scope)
             case ast.While(test=test, body=body):
                 self.value(test, scope)
                 return self._block(body, scope)
@@ -196,8 +185,7 @@ class BodyInterpreter:
         conditions.learn(self, lambda node: self.value(node, scope), test, holds=holds)
 
     def _for(self, target: ast.expr, iterable: ast.expr, scope: dict[str, Value]) -> None:
-        value = uses.listed(iterable, target, scope) or self.value(iterable, scope)
-        self.assign(target, uses.item_of(self, value), scope)
+        self.assign(target, uses.item_of(self, self.value(iterable, scope)), scope)
 
     def assign(self, target: ast.expr, value: Value, scope: dict[str, Value]) -> None:
         """Bind a target."""
@@ -215,7 +203,6 @@ class BodyInterpreter:
                 if len(parts) != len(targets):
                     named = [ast.unparse(target) for target in targets]
                     parts = value.evidence.parts = tuple(map(Evidence, named))
-                value.evidence.sequence = len(targets)
                 for inner, part in zip(targets, parts, strict=True):
                     self.assign(inner, Param(part), scope)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):

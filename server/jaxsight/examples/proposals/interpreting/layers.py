@@ -84,15 +84,6 @@ def applied(made: Layer, arguments: Sequence[Value]) -> Value:
     return Arr(shape.tied(0, {}, {}), loose=True)
 
 
-def resized(call: LibraryCall) -> Value:
-    facts_of(call.get(2, "method")).choices.append("'linear'")
-    shape = as_shape(call.get(1, "shape"))
-    image = call.array(0)
-    if image is not None and (rank := shape.find().rank) is not None:
-        image.set_rank(rank)
-    return Arr(shape)
-
-
 def convolved(call: LibraryCall) -> Value:
     """Return the result of `conv_general_dilated(lhs, rhs, strides, padding)`."""
     numbers = call.get(6, "dimension_numbers")
@@ -161,16 +152,6 @@ def vectors(call: LibraryCall) -> Value:
         if (shape := as_array(value)) is not None:
             shape.set_rank(1)
     return Arr(Shape.of([Dim()]))
-
-
-def windows(call: LibraryCall) -> Value:
-    """Return the result of `reduce_window(operand, init, function, shape, strides, padding)`."""
-    as_array(call.get(0))
-    facts_of(call.get(1)).choices.append("0.0")
-    facts_of(call.get(2)).called = True
-    for value in call.arguments[3:5]:
-        as_shape(value)
-    return Arr(Shape(), loose=True)
 
 
 def segments(call: LibraryCall) -> Value:

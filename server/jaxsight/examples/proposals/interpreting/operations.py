@@ -244,8 +244,6 @@ def _concatenated(call: LibraryCall) -> Value:
             shapes = [shape for value in values if (shape := as_array(value)) is not None]
             for one, two in pairwise(shapes):
                 call.machine.links.append((one, two))
-        case [Param(evidence), *_]:
-            evidence.sequence = max(evidence.sequence, 2)
     _axis(call.get(1, "axis"))
     return Arr(Shape(), loose=True)
 
@@ -301,7 +299,6 @@ def _length(call: LibraryCall) -> Value:
         case [ShapeOf(shape, None, None)]:
             return RankOf(shape)
         case [Param(evidence)]:
-            evidence.sequence = evidence.sequence or 2
             return Size(evidence.shape.dim(0)) if evidence.array else UNKNOWN
         case [Arr(shape)]:
             return Size(shape.dim(0))
@@ -338,15 +335,11 @@ _BY_NAMES: dict[str, Operation] = {
     "dynamic_slice": layers.sliced,
     "dynamic_update_slice": layers.updated,
     "dynamic_slice_in_dim dynamic_index_in_dim": layers.sliced_in_dim,
-    "reduce_window": layers.windows,
-    "resize": layers.resized,
     "matmul dot": linear.matmul_call,
     "vdot inner": linear.inner,
-    "dot_general": linear.dot_general,
     "einsum": linear.einsum,
+    "rearrange": linear.rearranged,
     "solve cho_solve solve_triangular triangular_solve": linear.solve,
-    "vectorize": linear.vectorize,
-    "vectorized": linear.vectorized,
     "jit checkpoint remat jvp wraps grad value_and_grad": control.same,
     "jacfwd jacrev jacobian hessian linearize vjp": control.called,
     "vmap filter_vmap": control.vmap,

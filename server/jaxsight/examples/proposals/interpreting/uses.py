@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -143,7 +142,6 @@ def item_of(machine: Machine, value: Value) -> Value:
     """Return what a loop over a value yields."""
     match value:
         case Param(evidence):
-            evidence.sequence = max(evidence.sequence, 2)
             return Param(looped(evidence))
         case Items(values) if values:
             return values[0]
@@ -161,28 +159,8 @@ def item_of(machine: Machine, value: Value) -> Value:
 def looped(evidence: Evidence) -> Evidence:
     """Return what is known of the items of a list that a loop goes over."""
     if evidence.item is None:
-        evidence.item = Evidence(evidence.name, shape=evidence.items)
+        evidence.item = Evidence(evidence.name)
     return evidence.item
-
-
-def listed(node: ast.expr, target: ast.expr, scope: Mapping[str, Value]) -> Value | None:
-    """Return a list whose items a loop unpacks, if it goes over a slice of it: `layers[:-1]`."""
-    match node, target:
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice()), ast.Tuple():
-            value = scope.get(name)
-            if isinstance(value, Param) and not value.evidence.array:
-                return value
-    return None
-
-
-def item(node: ast.expr, target: ast.expr, scope: Mapping[str, Value]) -> Value | None:
-    """Return an item of a list whose items a loop unpacks, as `layers[-1]` is."""
-    match node, target:
-        case ast.Subscript(value=ast.Name(id=name)), ast.Tuple():
-            value = scope.get(name)
-            if isinstance(value, Param) and value.evidence.item is not None:
-                return Param(value.evidence.item)
-    return None
 
 
 def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
@@ -200,9 +178,6 @@ def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
             return [Size(shape.dim(i)) for i in range(count)]
         case Items(values) if len(values) == count and not starred:
             return list(values)
-        case Param(evidence) if not starred and not evidence.array:
-            evidence.sequence = count
-            return [Arr(evidence.items) for _ in range(count)]
     return [UNKNOWN] * count
 
 
@@ -290,10 +265,6 @@ def arithmetic(machine: Machine, left: Value, right: Value, *, is_sum: bool = Tr
             for value in both:
                 if isinstance(value, Param) and not value.evidence.array:
                     value.evidence.number += 1
-            return UNKNOWN
-    for one, two in ((left, right), (right, left)):
-        if isinstance(one, Param) and isinstance(two, Const) and isinstance(two.value, str):
-            one.evidence.choices.append("'name'")
             return UNKNOWN
     shapes: list[Shape] = []
     loose = False
