@@ -35,10 +35,7 @@ def advantages(rewards, values, gamma):
     deltas = rewards + gamma * values[1:] - values[:-1]
     return jnp.cumsum(deltas)
 """,
-        (
-            "rewards: f32[N, D]; values: f32[M, D]; gamma: f32[]; where N=3, D=8, M=4; not told: "
-            "rewards, values"
-        ),
+        "rewards, values: f32[N, D]; gamma: f32[]; where N=4, D=8; not told: rewards, values",
     ),
     "new axes": (
         """
@@ -57,13 +54,6 @@ def messages(nodes, senders, receivers, weight):
             "nodes: f32[N, D]; senders: i32[N, D]; receivers: i32[D]; weight: f32[N, D]; where "
             "N=4, D=8; not told: nodes, senders"
         ),
-    ),
-    "what a loop carries": (
-        """
-def powers(x, a, count):
-    return jax.lax.fori_loop(0, count, lambda i, y: y @ a, x)
-""",
-        "x: f32[N, D]; a: f32[D, D]; count: 2; where N=4, D=8; not told: x",
     ),
     "slices of a cache": (
         """
@@ -97,23 +87,6 @@ def chosen(batch):
     return batch["values"][jnp.arange(4), batch["actions"]]
 """,
         "batch: {'values': f32[N, D], 'actions': i32[N, D]}; where N=4, D=8; not told: batch",
-    ),
-    "types in a docstring": (
-        '''
-def tiled(x, count, kernel):
-    """Tile an array.
-
-    :param x: an array
-    :param count: copies of it
-    :type count: int
-    :param kernel: callable of an array
-    """
-    return jnp.tile(jax.jit(kernel)(x), count)
-''',
-        (
-            "x: f32[N, D]; count: 2; kernel = lambda *args: args[0]; where N=4, D=8; not told: "
-            "kernel, x"
-        ),
     ),
     "attributes of a class": (
         """
@@ -151,50 +124,6 @@ def attend(
 """,
         "q: f32[B, T, H]; k: f32[B, S, H]; where B=4, T=8, H=16, S=32",
     ),
-    "a function under vmap in a variable": (
-        """
-def predict(params, image):
-    for w, b in params:
-        image = jnp.tanh(jnp.dot(w, image) + b)
-    return image
-
-batched = jax.vmap(predict, in_axes=(None, 0))
-
-def loss(params, images, targets):
-    return jnp.mean(batched(params, images) * targets)
-""",
-        (
-            "params: [(f32[N, D], f32[N]), (f32[N, D], f32[N])]; images: f32[M, D]; targets: "
-            "f32[M, K]; where N=16, D=32, M=4, K=8; not told: params, targets"
-        ),
-    ),
-    "modules of Linen, and their layers": (
-        """
-from flax import linen as nn
-
-class CNN(nn.Module):
-    classes: int
-
-    @nn.compact
-    def __call__(self, x):
-        x = nn.relu(nn.Conv(features=32, kernel_size=(3, 3))(x))
-        return nn.Dense(self.classes)(x.reshape((x.shape[0], -1)))
-""",
-        "self = CNN(classes=8); x: f32[B, H, W, C]; where B=4, H=8, W=16, C=32",
-    ),
-    "layers of NNX": (
-        """
-from flax import nnx
-
-class CNN(nnx.Module):
-    def __init__(self, rngs):
-        self.conv = nnx.Conv(1, 32, kernel_size=(3, 3), rngs=rngs)
-
-    def __call__(self, x):
-        return nnx.relu(self.conv(x))
-""",
-        "self = CNN(rngs=nnx.Rngs(0)); x: f32[B, H, W, 1]; where B=4, H=8, W=16",
-    ),
     "methods of the own class": (
         """
 class Cost:
@@ -204,7 +133,7 @@ class Cost:
     def __call__(self, x, y):
         return self.norm(x) - self.norm(y)
 """,
-        "self = Cost(); x: f32[D]; y: f32[N]; where D=4, N=8",
+        "self = Cost(); x, y: f32[N, D]; where N=4, D=8; not told: x, y",
     ),
     "assertions of chex": (
         """

@@ -28,13 +28,16 @@ _BUILT_IN = {
 _ROWS = tuple(
     (re.compile(pattern, re.DOTALL), kind)
     for pattern, kind in (
-        (r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b", Kind.TREE),
-        (r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)", Kind.FUNCTION),
+        (r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b", Kind.OTHER),
+        (r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)", Kind.OTHER),
         (r"(?i:^(?:\w+\.)*(?:DType\w*|dtype)(?:\s*\|.*)?$)", Kind.DTYPE),
-        (rf"^(?:\w+\.)*Shape(?:\s*\|.*)?$|{_LIST}\[int\b", Kind.SHAPE),
+        (rf"^(?:\w+\.)*Shape(?:\s*\|.*)?$|{_LIST}\[int\b", Kind.OTHER),
         (r"^(?:\w+\.)*(?:PRNGKey|KeyArray|PRNGKeyArray|RandomKey)\b", Kind.KEY),
-        (rf"^(?!.*tuple)(?!.*Tuple){_LIST}\[.*(?:Array|ndarray)", Kind.LIST),
-        (r"\b(?:\w*PyTree\w*|\w*Params|\w*Updates|\w*ArrayTree|\w*Pytree|Gradients?)\b", Kind.TREE),
+        (rf"^(?!.*tuple)(?!.*Tuple){_LIST}\[.*(?:Array|ndarray)", Kind.OTHER),
+        (
+            r"\b(?:\w*PyTree\w*|\w*Params|\w*Updates|\w*ArrayTree|\w*Pytree|Gradients?)\b",
+            Kind.OTHER,
+        ),
         (r"^(?!.*\bArray(?:Like)?\b).*\b(?:\w*ScalarLike|\w*Scalar|float)\b", Kind.SCALAR),
         (_ARRAYS, Kind.ARRAY),
     )

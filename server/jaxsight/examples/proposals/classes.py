@@ -43,22 +43,9 @@ def is_abstract(node: ast.ClassDef) -> bool:
     )
 
 
-def methods_of(node: ast.ClassDef | None) -> dict[str, ast.FunctionDef]:
-    """Return the methods of a class that take `self`, by name."""
-    return {m.name: m for m in _methods(node) if not m.decorator_list} if node is not None else {}
-
-
-def attributes_of(node: ast.ClassDef | None) -> dict[str, ast.expr]:
-    """Return what `__init__` and `setup` assign to the attributes of `self`, by name."""
-    makers = [m for m in _methods(node) if m.name in ("__init__", "setup")] if node else []
-    return {
-        target.attr: statement.value
-        for maker in makers
-        for statement in maker.body
-        if isinstance(statement, ast.Assign)
-        for target in statement.targets
-        if isinstance(target, ast.Attribute)
-    }
+def constructor(node: ast.ClassDef) -> ast.FunctionDef | None:
+    """Return the `__init__` of a class."""
+    return next((m for m in _methods(node) if m.name == "__init__"), None)
 
 
 def _methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:
@@ -77,10 +64,9 @@ def arguments_of(
     node = definition.node
     if not isinstance(node, ast.ClassDef):
         return
-    for method in _methods(node):
-        if method.name == "__init__":
-            yield from required(method.args, 1)
-            return
+    if (made := constructor(node)) is not None:
+        yield from required(made.args, 1)
+        return
     given: set[str] = set()
     defaults = {
         s.target.id

@@ -57,7 +57,7 @@ class Clues:
     def is_unneeded(self) -> bool:
         """It is an argument that may be `None`, of which nothing else is known."""
         uses = self.uses
-        is_used = self.has_rank or uses.array or uses.number or uses.tree or uses.integer
+        is_used = self.has_rank or uses.array or uses.number or uses.integer
         return self.is_argument and is_optional(self.annotation) and not is_used
 
     @property

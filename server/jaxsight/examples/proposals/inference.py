@@ -22,7 +22,6 @@ from jaxsight.examples.notation.values import (
     TreeNode,
 )
 from jaxsight.examples.problems import Malformed
-from jaxsight.examples.proposals import classes, names
 from jaxsight.examples.proposals.clues import Clues
 from jaxsight.examples.proposals.interpreting.evidence import Const, Evidence, Param, Value
 from jaxsight.examples.proposals.interpreting.interpretation import BodyInterpreter
@@ -90,7 +89,6 @@ def infer(
         writers[p.name] = ExampleWriter(clues, what, sizing, p.name)
     for writer in writers.values():
         writer.settle()
-    _flatten_biases(facts.evidence)
     _link(interpreter.links)
     for writer in writers.values():
         writer.take_shapes()
@@ -109,7 +107,6 @@ class _Facts:
             )
             for p in signature.parameters
         }
-        self._class = signature.class_name
         self._declared = {p.name: example_of(p.annotation) for p in signature.parameters}
         for name, text in known.items():
             self._declared[name] = None  # an expression, or the name of a class
@@ -141,25 +138,18 @@ class _Facts:
         for name, declared in self._declared.items():
             if name in self.evidence and declared is not None:
                 self._declare(name, self.evidence[name], declared)
-        methods = classes.methods_of(source.classes.get(self._class))
-        interpreter = BodyInterpreter(
-            source.functions,
-            source.aliases,
-            source.types,
-            methods,
-            classes.attributes_of(source.classes.get(self._class)),
-        )
+        interpreter = BodyInterpreter(source.aliases, source.types)
         for name, said in words.items():
             if said.scalar and not said.has_rank and self._declared.get(name) is None:
                 self.evidence[name].shape.set_rank(0)
-        for i in range(_PASSES):
-            interpreter.links.clear()
+        for _ in range(_PASSES):
             interpreter.run(node, self._values)
-            if i == 0:
-                for name, said in words.items():
-                    if name in self.evidence and not isinstance(self._declared.get(name), Array):
-                        self._say(self.evidence[name].shape, said)
-                self._settle()
+            for name, said in words.items():
+                if name in self.evidence and not isinstance(self._declared.get(name), Array):
+                    self._say(self.evidence[name].shape, said)
+            for facts in self.evidence.values():
+                for each in (facts, *facts.keys.values()):
+                    each.shape.settle()
         return interpreter
 
     def _declare(self, name: str, facts: Evidence, declared: Node) -> None:
@@ -175,10 +165,6 @@ class _Facts:
             case TreeNode("dict", children, keys):
                 for key, child in zip(keys, children, strict=True):
                     self._declare(key, facts.key(key), child)
-            case TreeNode(_, children):
-                facts.parts = tuple(Evidence(f"{name}{i}") for i in range(len(children)))
-                for part, child in zip(facts.parts, children, strict=True):
-                    self._declare(part.name, part, child)
             case Literal(text) if (constant := _constant(text)) is not None:
                 self._values[name] = constant
 
@@ -209,14 +195,6 @@ class _Facts:
             root.likely = said.rank
             if said.square:
                 shape.dim(-1).unify(shape.dim(-2))
-
-    def _settle(self) -> None:
-        """Give arrays of unknown rank the rank that is likely for them."""
-        for facts in self.evidence.values():
-            for each in (facts, *facts.keys.values()):
-                shape = each.shape.find()
-                if shape.rank is None and shape.likely is not None:
-                    shape.set_rank(max(shape.likely, shape.least))
 
 
 def _constant(text: str) -> Const | None:
@@ -260,17 +238,6 @@ def _documented(chunk: ModuleChunk, function: Function) -> str:
         entries.append(text)
     docstring = function.docstring.text if function.docstring is not None else ""
     return "\n\n".join((docstring, *entries))[:_LONGEST_TEXT]
-
-
-def _flatten_biases(evidence: Mapping[str, Evidence]) -> None:
-    """Give biases one axis, if the body does not say otherwise."""
-    shapes = {name: facts.shape for name, facts in evidence.items() if len(name) > 2}
-    for facts in evidence.values():
-        listed = facts.item.parts if facts.item is not None else ()
-        shapes |= {inner.name: inner.shape for inner in (*facts.keys.values(), *listed)}
-    for name, shape in shapes.items():
-        if names.BIAS.fullmatch(name) and shape.find().likely is None:
-            shape.set_rank(1)
 
 
 def _link(links: Iterable[tuple[Shape, Shape]]) -> None:

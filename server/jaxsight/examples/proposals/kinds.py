@@ -18,17 +18,11 @@ class Kind(Enum):
     SCALAR = auto()
     """An array without axes: a hyperparameter that may be traced."""
     KEY = auto()
-    TREE = auto()
-    """A pytree whose structure nothing tells."""
     DICT = auto()
     """A dict whose keys are known."""
-    LIST = auto()
-    """A list of arrays or of tuples of them, or a tuple that is unpacked."""
     OBJECT = auto()
     """An object of a class; the detail is the name of the class."""
-    FUNCTION = auto()
     DTYPE = auto()
-    SHAPE = auto()
     AXIS = auto()
     INTEGER = auto()
     FLOAT = auto()
@@ -39,6 +33,8 @@ class Kind(Enum):
     NONE = auto()
     RNGS = auto()
     """The random number streams of flax.nnx."""
+    OTHER = auto()
+    """Something that the text does not tell enough of: a function, a pytree, a shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +49,5 @@ class What:
 
 
 UNKNOWN = What(Kind.UNKNOWN)
-UNPROVED = frozenset((Kind.TREE, Kind.FUNCTION, Kind.SHAPE))
-"""Kinds whose examples are guesses: the text does not tell what a function returns, or how many
-axes there are."""
 PLAIN = frozenset((Kind.INTEGER, Kind.FLOAT, Kind.FLAG, Kind.STRING, Kind.LITERAL, Kind.NONE))
 """Kinds whose examples are Python literals."""

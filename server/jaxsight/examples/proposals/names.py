@@ -16,5 +16,3 @@ SCALAR = re.compile(
     r"multiplier|step_size|weight_decay|margin|prob|probability|power|ratio|offset|smoothing|"
     r"cutoff)|(?:min|max)_\w+|b1|b2|dt|dt0|t|t0|t1|time|a_min|a_max|limit"
 )
-BIAS = re.compile(r"(?:.*_)?bias(?:es)?\d*|b\d*")
-"""Arrays with one axis where they are added to others."""

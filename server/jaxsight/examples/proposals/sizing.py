@@ -9,7 +9,6 @@ from itertools import chain, count
 
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
-from jaxsight.examples.proposals.kinds import Kind
 from jaxsight.examples.proposals.proposal import Demanded, Length
 
 _POOL = (4, 8, 16, 32, 64, 24, 48, 12, 40)
@@ -34,20 +33,15 @@ class Sizing:
         self._numbers: Iterator[int] = chain(_POOL, count(56, 8))
         self._is_laid_out = False
 
-    def add(self, name: str, evidence: Evidence, kind: Kind) -> None:
+    def add(self, name: str, evidence: Evidence) -> None:
         """Take the shape of a parameter, and those of its items."""
         self._is_laid_out = False
-        item = evidence.item if kind is Kind.LIST else evidence
-        self._shapes[name] = item.shape if item is not None else Shape()
+        self._shapes[name] = evidence.shape
         for key, facts in evidence.keys.items():
             if facts.keys:
-                self.add(f"{name}[{key}]", facts, Kind.DICT)
+                self.add(f"{name}[{key}]", facts)
             else:
                 self._shapes[f"{name}[{key}]"] = facts.shape
-        if kind is Kind.LIST:
-            listed = evidence.item.parts if evidence.item is not None else ()
-            for part in (*listed, *evidence.parts):
-                self.add(f"{name}/{part.name}", part, Kind.ARRAY)
 
     def shape(self, name: str) -> tuple[Length, ...]:
         """Return the shape of a parameter that was added, the usual one of another."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from jaxsight.examples.proposals import names
 from jaxsight.examples.proposals.clues import Clues
-from jaxsight.examples.proposals.kinds import PLAIN, UNKNOWN, Kind, What
+from jaxsight.examples.proposals.kinds import PLAIN, Kind, What
 
 Row = tuple[Callable[[Clues], object], Kind | What | Callable[[Clues], What]]
 
@@ -29,7 +29,7 @@ def _annotated(clues: Clues) -> What:
     return clues.annotated
 
 
-_SAID = PLAIN | {Kind.FUNCTION, Kind.DTYPE, Kind.SHAPE, Kind.LIST, Kind.KEY}
+_SAID = PLAIN | {Kind.DTYPE, Kind.KEY}
 """Annotations that names do not change."""
 
 ROWS: tuple[Row, ...] = (
@@ -46,38 +46,31 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.is_unneeded, Kind.NONE),
     # Uses in the body.
     (lambda c: c.is_annotated(Kind.OBJECT) and c.uses.called, _annotated),
-    (lambda c: c.uses.called, Kind.FUNCTION),
-    (lambda c: c.is_annotated(Kind.FUNCTION) and not c.uses.array, Kind.FUNCTION),
+    (lambda c: c.uses.called, Kind.OTHER),
     (
         lambda c: c.uses.choices and not c.uses.array,
         lambda c: What(Kind.LITERAL, c.uses.choices[0]),
     ),
     (lambda c: c.uses.random and not c.is_annotated(Kind.INTEGER), Kind.KEY),
     (lambda c: c.uses.dtype and not c.uses.array, Kind.DTYPE),
-    (lambda c: c.uses.shape_like and not c.uses.array and c.uses.number, Kind.INTEGER),
-    (lambda c: c.uses.shape_like and not c.uses.array, Kind.SHAPE),
-    (lambda c: c.uses.item and c.uses.item.parts and not c.uses.array, Kind.LIST),
-    (lambda c: c.uses.parts and not c.uses.array and not c.uses.instance, Kind.LIST),
+    (lambda c: c.uses.shape_like and c.is_annotated(Kind.INTEGER), Kind.INTEGER),
+    (lambda c: c.uses.shape_like and not c.uses.array, Kind.OTHER),
     (lambda c: c.uses.keys and not c.uses.shape.find().least, Kind.DICT),
-    (lambda c: c.uses.tree and not c.uses.array and c.is_annotated(Kind.OBJECT), _annotated),
-    (lambda c: c.uses.tree and not c.uses.array, Kind.TREE),
     (lambda c: c.uses.axis and not c.has_axes, Kind.AXIS),
     (lambda c: c.uses.static and not c.has_axes, Kind.INTEGER),
-    # The annotation.
+    # The annotation, and the docstring.
     (lambda c: c.annotated.kind in _SAID, _annotated),
-    # The docstring.
-    (lambda c: c.said.is_function and not c.has_axes and not c.uses.array, Kind.FUNCTION),
     (lambda c: c.said.count and not c.has_axes, Kind.INTEGER),
     # Names and tests, where the body does not use the parameter as an array.
     (lambda c: c.named(names.KEY) and not c.uses.array and not c.uses.number, Kind.KEY),
     (lambda c: c.uses.tested and not c.uses.array and not c.uses.number, Kind.FLAG),
-    (lambda c: c.static, UNKNOWN),
+    (lambda c: c.static, Kind.OTHER),
     # Objects.
     (lambda c: c.is_annotated(Kind.OBJECT) and (not c.uses.array or c.is_class), _annotated),
     # Arrays.
     (lambda c: c.has_rank, Kind.ARRAY),
-    (lambda c: c.is_annotated(Kind.SCALAR), Kind.SCALAR),
+    (lambda c: c.is_annotated(Kind.SCALAR, Kind.OTHER), _annotated),
     (lambda c: c.said.scalar, Kind.SCALAR),
-    (lambda c: c.named(names.SCALAR) and not c.has_axes and c.uses.array <= 1, Kind.SCALAR),
-    (lambda c: c.is_annotated(Kind.TREE), Kind.TREE),
+    # At most one use as an array, seen in both passes of `inference`.
+    (lambda c: c.named(names.SCALAR) and not c.has_axes and c.uses.array <= 2, Kind.SCALAR),
 )

@@ -9,22 +9,20 @@ from dataclasses import dataclass, replace
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.notation.values import Array
-from jaxsight.examples.proposals import classes, names
+from jaxsight.examples.proposals import classes
 from jaxsight.examples.proposals.clues import Clues
-from jaxsight.examples.proposals.interpreting.evidence import Evidence, Param
-from jaxsight.examples.proposals.interpreting.interpretation import BodyInterpreter
-from jaxsight.examples.proposals.kinds import UNPROVED, Kind, What
+from jaxsight.examples.proposals.interpreting.evidence import Evidence
+from jaxsight.examples.proposals.interpreting.interpretation import uses_in
+from jaxsight.examples.proposals.kinds import Kind, What
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
     DictGuess,
     ExpressionGuess,
     Guess,
     KeyGuess,
-    ListGuess,
     LiteralGuess,
 )
 from jaxsight.examples.proposals.sizing import Sizing
-from jaxsight.examples.proposals.sources import DefinedName
 from jaxsight.examples.proposals.table import kind_of
 
 _DEEPEST = 2
@@ -33,12 +31,10 @@ _SIDE = 8
 """The sizes of the arrays of an object: that of the last axis of other arrays."""
 _FEW = re.compile(r"head|layer|depth|block|group|spatial")
 _LITERALS = {
-    Kind.UNKNOWN: "2",
     Kind.AXIS: "-1",
     Kind.FLAG: "True",
     Kind.STRING: "'name'",
     Kind.NONE: "None",
-    Kind.SHAPE: "(4, 8)",
 }
 """The kinds with one example."""
 
@@ -56,26 +52,21 @@ class ExampleWriter:
 
     def settle(self) -> None:
         """Find out whether the text tells all ranks, before arrays that meet get the same ones."""
-        uses, kind = self.clues.uses, self.what.kind
-        match kind:
+        uses = self.clues.uses
+        match self.what.kind:
             case Kind.SCALAR:
                 uses.shape.set_rank(0)
             case Kind.ARRAY:
                 self.is_guess = not self.clues.has_rank
             case Kind.DICT:
                 self.is_guess = any(map(_is_unranked, uses.keys.values()))
-            case Kind.LIST:
-                parts = [self._part(part) for part in self._parts]
-                for part in parts:
-                    part.settle()
-                is_unranked = uses.item is None or _is_unranked(uses.item)
-                self.is_guess = any(p.is_guess for p in parts) if parts else is_unranked
-        self.is_guess |= kind in UNPROVED or kind is Kind.UNKNOWN
+            case Kind.OTHER:
+                self.is_guess = True
 
     def take_shapes(self) -> None:
         """Add the shapes of the example to those that sizes are chosen for."""
-        if self.what.kind in (Kind.ARRAY, Kind.LIST, Kind.DICT):
-            self.sizing.add(self.clues.name, self.clues.uses, self.what.kind)
+        if self.what.kind in (Kind.ARRAY, Kind.DICT):
+            self.sizing.add(self.clues.name, self.clues.uses)
 
     def example(self) -> Guess:
         """Return the example; one of a kind that is not named here is an array."""
@@ -83,6 +74,8 @@ class ExampleWriter:
         match kind:
             case _ if kind in _LITERALS:
                 return LiteralGuess(_LITERALS[kind])
+            case Kind.OTHER if clues.static:
+                return LiteralGuess("2")
             case Kind.LITERAL:
                 return LiteralGuess(self.what.detail)
             case Kind.KEY:
@@ -96,10 +89,6 @@ class ExampleWriter:
                 return LiteralGuess("2" if is_few else str(_SIDE))
             case Kind.DICT:
                 return _keyed(clues.uses, self.sizing, self.place)
-            case Kind.LIST:
-                return self._list()
-            case Kind.FUNCTION:
-                return ExpressionGuess("lambda *args: args[0]")
             case Kind.OBJECT:
                 made = Constructor(clues, clues.uses.members).expression(self.what.detail)
                 self.is_guess |= not made
@@ -125,39 +114,13 @@ class ExampleWriter:
             return "bool"
         return "int32" if uses.integer or self.clues.said.integer else "float32"
 
-    @property
-    def _parts(self) -> tuple[Evidence, ...]:
-        """What a tuple is unpacked into, or what a loop unpacks the items of a list into."""
-        uses = self.clues.uses
-        return uses.parts or (uses.item.parts if uses.item is not None else ())
-
-    def _part(self, part: Evidence) -> ExampleWriter:
-        clues = replace(self.clues, name=part.name, annotation="", uses=part)
-        return ExampleWriter(clues, kind_of(clues), self.sizing, f"{self.place}/{part.name}")
-
-    def _list(self) -> Guess:
-        """Return a tuple of what it is unpacked into, or a list of what a loop unpacks."""
-        uses = self.clues.uses
-        parts: list[ArrayGuess | KeyGuess | LiteralGuess | DictGuess | ListGuess] = []
-        for part in self._parts:
-            guessed = self._part(part).example()
-            if isinstance(guessed, ExpressionGuess):
-                guessed = ArrayGuess(self.sizing.shape(f"{self.place}/{part.name}"))
-            parts.append(guessed)
-        if parts:
-            unpacked = ListGuess(tuple(parts), is_tuple=True)
-            return unpacked if uses.parts else ListGuess((unpacked,) * 2)
-        array = ArrayGuess(self.sizing.shape(self.place))
-        return ListGuess((array,) * 2)
-
 
 def _is_unranked(evidence: Evidence) -> bool:
     """Return whether nothing tells the rank of an item, or of one in it."""
     if evidence.keys:
         return any(map(_is_unranked, evidence.keys.values()))
     root = evidence.shape.find()
-    is_told = root.rank is not None or root.likely is not None
-    return not is_told and not names.BIAS.fullmatch(evidence.name)
+    return root.rank is None and root.likely is None
 
 
 def _keyed(evidence: Evidence, sizing: Sizing, place: str) -> DictGuess:
@@ -192,7 +155,9 @@ class Constructor:
         if classes.is_abstract(definition.node) or depth > _DEEPEST:
             return ""
         values: list[str] = []
-        uses = {**_uses_in_constructor(definition), **self.members}
+        made = classes.constructor(definition.node)
+        shown = uses_in(made, definition.source.aliases) if made is not None else {}
+        uses = {**shown, **self.members}
         for argument in classes.arguments_of(definition, scope):
             clues = Clues(
                 argument.name,
@@ -208,20 +173,6 @@ class Constructor:
                 return ""
             values.append(f"{argument.name}={value}")
         return f"{written}({', '.join(values)})"
-
-
-def _uses_in_constructor(definition: DefinedName) -> dict[str, Evidence]:
-    """Return what the body of `__init__` shows of its arguments."""
-    node, source = definition.node, definition.source
-    made = classes.methods_of(node).get("__init__") if isinstance(node, ast.ClassDef) else None
-    if made is None:
-        return {}
-    uses = {a.arg: Evidence(a.arg) for a in (*made.args.args, *made.args.kwonlyargs)}
-    for itself in made.args.args[:1]:
-        uses[itself.arg].instance = True
-    parameters = {name: Param(evidence) for name, evidence in uses.items()}
-    BodyInterpreter(source.functions, source.aliases, source.types).run(made, parameters)
-    return uses
 
 
 def _argument(clues: Clues, depth: int) -> str:

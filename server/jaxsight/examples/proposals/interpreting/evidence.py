@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 
@@ -34,14 +31,8 @@ class Evidence:
     called: bool = False
     choices: list[str] = field(default_factory=list)
     """Constants that it is compared with, as source."""
-    tree: bool = False
-    """It is mapped over as a pytree."""
     keys: dict[str, Evidence] = field(default_factory=dict)
     """What is known of the items of a dict, by their keys as source."""
-    item: Evidence | None = None
-    """What is known of the items that a loop takes from it."""
-    parts: tuple[Evidence, ...] = ()
-    """What is known of the items that it is unpacked into."""
     members: dict[str, Evidence] = field(default_factory=dict)
     """What is known of these attributes."""
     tested: bool = False
@@ -111,28 +102,6 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Closure:
-    """A function of the module or of the body, with the variables around it."""
-
-    node: ast.FunctionDef | ast.Lambda
-    scope: dict[str, Value]
-    bound: tuple[Value, ...] = ()
-    mapped: int = 0
-    """The number of `vmap` around it."""
-    unmapped: frozenset[int] = frozenset()
-    """Arguments that the innermost `vmap` passes as they are."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layer:
-    """A layer of a neural network; `rank` is that of its input, `size` the last size of that."""
-
-    name: str
-    rank: int | None = None
-    size: Dim | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Dotted:
     """A name of the module, or an attribute of one: `jnp.sum`."""
 
@@ -146,38 +115,12 @@ class Unknown:
     pass
 
 
-Value = (
-    Param
-    | Arr
-    | Size
-    | ShapeOf
-    | RankOf
-    | Const
-    | Items
-    | Closure
-    | Layer
-    | Dotted
-    | Unknown
-)
+Value = Param | Arr | Size | ShapeOf | RankOf | Const | Items | Dotted | Unknown
+Links = list[tuple[Shape, Shape]]
+"""Pairs of shapes that are broadcast with each other."""
 UNKNOWN = Unknown()
 
 
 def facts_of(value: Value) -> Evidence:
     """Return what is known of a parameter; of another value, facts that nobody reads."""
     return value.evidence if isinstance(value, Param) else Evidence("")
-
-
-class Machine(Protocol):
-    """What operations need of the interpreter."""
-
-    links: list[tuple[Shape, Shape]]
-    """Pairs of shapes that are broadcast with each other."""
-
-    def apply(
-        self,
-        function: Value,
-        arguments: Sequence[Value],
-        keywords: Mapping[str, Value] | None = None,
-    ) -> Value:
-        """Return the value of a call."""
-        ...

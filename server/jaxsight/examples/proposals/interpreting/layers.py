@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxsight.examples.proposals.interpreting import conditions
+from jaxsight.examples.proposals.interpreting import conditions, uses
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
-    Dotted,
     Items,
-    Layer,
     RankOf,
     Value,
     facts_of,
@@ -24,64 +22,6 @@ from jaxsight.examples.proposals.interpreting.uses import (
     as_integer,
     as_shape,
 )
-from jaxsight.text.names import words
-
-_SPATIAL = {"Conv1d": 1, "Conv2d": 2, "Conv3d": 3, "Conv1D": 1, "Conv2D": 2, "Conv3D": 3}
-_LIBRARIES = ("flax", "haiku", "equinox")
-_LAYERS = {
-    *_SPATIAL,
-    *words(
-        """
-        Conv ConvTranspose Dense DenseGeneral Linear Embed Embedding BatchNorm LayerNorm RMSNorm
-        GroupNorm Dropout MultiHeadDotProductAttention
-        """
-    ),
-}
-
-
-def layer(function: Dotted, call: LibraryCall) -> Layer | None:
-    """Return the layer of a neural network that a call makes: `nn.Conv(32, kernel_size=(3, 3))`."""
-    library, _, _ = function.dotted.partition(".")
-    name = function.dotted.rpartition(".")[2]
-    if library not in _LIBRARIES or name not in _LAYERS:
-        return None
-    size: Dim | None = None
-    for value in (*call.arguments, call.keywords.get("features", UNKNOWN)):
-        as_integer(value)
-    match call.arguments:
-        case [Const(int() as number), *_] if library == "equinox" or "nnx" in function.dotted:
-            size = Dim(number=number)
-    spatial = _SPATIAL.get(name)
-    if name in ("Conv", "ConvTranspose"):
-        by_name = call.keywords.get("kernel_size")
-        kernel = by_name or call.get(2 if "nnx" in function.dotted else 1)
-        spatial = len(kernel.values) if isinstance(kernel, Items) else None
-    batched = 1 if library == "equinox" else 2
-    if spatial is not None:
-        return Layer(name, spatial + batched, size if library != "equinox" else None)
-    if name in ("Linear", "Dense"):
-        return Layer(name, 1 if library == "equinox" else None, size)
-    return Layer(name)
-
-
-def applied(made: Layer, arguments: Sequence[Value]) -> Value:
-    """Return the result of a layer, of the rank of its input."""
-    if made.name in ("Embed", "Embedding"):
-        for value in arguments[:1]:
-            as_index(value)
-        return Arr(Shape(), loose=True)
-    shape = as_array(arguments[0]) if arguments else None
-    if shape is None:
-        return UNKNOWN
-    if made.rank is not None and shape.find().rank is None:
-        shape.set_rank(made.rank)
-    if made.size is not None:
-        shape.dim(-1).unify(made.size)
-    if made.name in ("BatchNorm", "LayerNorm", "RMSNorm", "GroupNorm", "Dropout"):
-        return Arr(shape)
-    if (dims := shape.dims) is not None:
-        return Arr(Shape.of([Dim() for _ in dims]), loose=True)
-    return Arr(shape.tied(0, {}, {}), loose=True)
 
 
 def convolved(call: LibraryCall) -> Value:
@@ -108,7 +48,7 @@ def convolved(call: LibraryCall) -> Value:
             taken = layouts[1].find("I") if layouts[1] else 1
             if "feature_group_count" not in call.keywords and min(channels, taken) >= 0:
                 image.dim(channels).unify(kernel.dim(taken))
-            return Arr(image.tied(0, {}, {}), loose=True)
+            return uses.of_same_rank(image)
     return Arr(Shape(), loose=True)
 
 
@@ -143,7 +83,7 @@ def sliced_in_dim(call: LibraryCall) -> Value:
     _scalar_index(call.get(1))
     as_integer(call.get(2, "slice_size"))
     shape = call.array(0)
-    return Arr(shape.tied(0, {}, {}), loose=True) if shape is not None else UNKNOWN
+    return uses.of_same_rank(shape) if shape is not None else UNKNOWN
 
 
 def vectors(call: LibraryCall) -> Value:
@@ -174,6 +114,6 @@ def labelled(call: LibraryCall) -> Value:
         case [None, Shape() as labels]:
             labels.suggest(1)
         case [Shape() as logits, Shape() as labels]:
-            conditions.equal(call.machine, RankOf(logits), RankOf(labels, 1))
+            conditions.equal(call.links, RankOf(logits), RankOf(labels, 1))
             return Arr(labels)
     return Arr(Shape(), loose=True)

@@ -9,7 +9,6 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Arr,
     Const,
     Items,
-    Machine,
     Param,
     Value,
 )
@@ -19,7 +18,7 @@ from jaxsight.examples.proposals.interpreting.uses import LibraryCall, as_array
 _MATRIX = re.compile(r"[A-Z]|(?:.*_)?[wW]\d*|(?:.*_)?weights?")
 
 
-def matmul(machine: Machine, left: Value, right: Value) -> Value:
+def matmul(left: Value, right: Value) -> Value:
     """Return a matrix product; the contracted sizes are the same."""
     one, two = as_array(left), as_array(right)
     if one is not None:
@@ -59,7 +58,7 @@ def _is_matrix(value: Value) -> bool:
 
 
 def matmul_call(call: LibraryCall) -> Value:
-    return matmul(call.machine, *call.arguments[:2]) if len(call.arguments) > 1 else UNKNOWN
+    return matmul(*call.arguments[:2]) if len(call.arguments) > 1 else UNKNOWN
 
 
 def inner(call: LibraryCall) -> Value:
@@ -96,7 +95,7 @@ def einsum(call: LibraryCall) -> Value:
     for i, term in enumerate(terms[: len(operands) - 1]):
         one, two = as_array(operands[i]), as_array(operands[i + 1])
         if "..." in term and terms[i + 1] == term and one is not None and two is not None:
-            call.machine.links.append((one, two))
+            call.links.append((one, two))
     if not arrow or "..." in output:
         return Arr(Shape(), loose=True)
     return Arr(Shape.of([letters[letter] for letter in output if letter in letters]))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-from jaxsight.examples.proposals.interpreting import conditions, control, layers, linear
+from jaxsight.examples.proposals.interpreting import conditions, layers, linear
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
@@ -96,7 +96,7 @@ def result_of(function: Dotted, call: LibraryCall) -> Value:
         result: Value = UNKNOWN
         for i, value in enumerate(call.arguments):
             facts_of(value).array += 1
-            result = value if i == 0 else arithmetic(call.machine, result, value)
+            result = value if i == 0 else arithmetic(call.links, result, value)
         return Arr(result.evidence.shape) if isinstance(result, Param) else result
     return _elementwise(call) if tail in _UNARY else _other(path, call.arguments)
 
@@ -186,10 +186,8 @@ def _reduced(call: LibraryCall) -> Value:
     for number in axes:
         shape.dim(number)
     dims = shape.dims
-    if not isinstance(keeps, Const) or (dims is None and keeps.value):
+    if not isinstance(keeps, Const) or dims is None:
         return Arr(Shape(), loose=True)
-    if dims is None:
-        return Arr(shape.tied(-len(axes), {}, {}), loose=True)
     removed = {number % len(dims) for number in axes} if dims else set()
     if keeps.value:
         kept = [Dim(is_one=True) if i in removed else dim for i, dim in enumerate(dims)]
@@ -243,7 +241,7 @@ def _concatenated(call: LibraryCall) -> Value:
         case [Items(values), *_]:
             shapes = [shape for value in values if (shape := as_array(value)) is not None]
             for one, two in pairwise(shapes):
-                call.machine.links.append((one, two))
+                call.links.append((one, two))
     _axis(call.get(1, "axis"))
     return Arr(Shape(), loose=True)
 
@@ -305,8 +303,16 @@ def _length(call: LibraryCall) -> Value:
     return UNKNOWN
 
 
-def _held(name: str) -> Operation:
-    return lambda call: Dotted(name, Items(tuple(call.arguments)))
+def _cond(call: LibraryCall) -> Value:
+    facts_of(call.get(0)).boolean = True
+    facts_of(call.get(0)).shape.set_rank(0)
+    return UNKNOWN
+
+
+def _fori_loop(call: LibraryCall) -> Value:
+    for value in call.arguments[:2]:
+        as_integer(value)
+    return UNKNOWN
 
 
 def _update(call: LibraryCall) -> Value:
@@ -340,16 +346,8 @@ _BY_NAMES: dict[str, Operation] = {
     "einsum": linear.einsum,
     "rearrange": linear.rearranged,
     "solve cho_solve solve_triangular triangular_solve": linear.solve,
-    "jit checkpoint remat jvp wraps grad value_and_grad": control.same,
-    "jacfwd jacrev jacobian hessian linearize vjp": control.called,
-    "vmap filter_vmap": control.vmap,
-    "tree_map map": control.tree_map,
-    "tree_leaves tree_flatten ravel_pytree leaves flatten": control.tree_leaves,
-    "cond": control.cond,
-    "fori_loop": control.fori_loop,
-    "partial": control.partial,
-    "scan": control.scan,
-    "while_loop": control.while_loop,
+    "cond": _cond,
+    "fori_loop": _fori_loop,
     "assert_equal_shape check_shapes_equal": conditions.equal_shapes,
     "assert_rank": conditions.has_rank,
     "assert_shape": conditions.has_shape,
@@ -360,8 +358,6 @@ _BY_NAMES: dict[str, Operation] = {
     "arange range": _range,
     "concatenate stack hstack vstack column_stack": _concatenated,
     "finfo iinfo canonicalize_dtype": _dtype,
-    "enumerate": _held("enumerate"),
-    "zip": _held("zip"),
     "len": _length,
     "one_hot": _one_hot,
     "ravel": _flat,
