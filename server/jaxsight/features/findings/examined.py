@@ -116,8 +116,8 @@ async def _why_not(
     outcome = await engine.proposals.known(document, chunk, function)
     if outcome is None:
         return "untried", untraced(engine, document, chunk, function) or WITHOUT
-    if outcome.traced is not None and not outcome.trivial:
+    if outcome.computes:
         return "no-inputs", f"{NOT_CALLED} {outcome.guess.title}"
-    if outcome.traced is not None:
+    if outcome.is_traced:
         return "no-inputs", "no example inputs, and proposed ones compute nothing from arrays"
     return "no-inputs", f"no example inputs, and proposed ones fail: {outcome.reason}"

@@ -1,6 +1,6 @@
 """The code actions *Keep these inputs*, which are in use, and *Add example inputs*.
 
-The latter are proposals that were traced, or the best guess.
+The latter are what the text suggests; the title says if it could not be traced.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Wanting:
     async def of(self, outcome: Tried | None) -> list[Action]:
         """Return the actions that write proposals which were tried; `None` if nothing may run."""
         if outcome is not None:
-            reason = "" if outcome.traced is not None else outcome.reason or "no tracer"
+            reason = "" if outcome.is_traced else outcome.reason or "no tracer"
             return self._actions(outcome.guess, reason)
         guess = await asyncio.to_thread(self._guess)
         held_back = self.engine.projects.of(self.document.path).held_back
@@ -212,7 +212,7 @@ async def show_proposed(engine: Engine, path: str, name: str, *, hide: bool = Fa
         show(document, name, None)
         return
     outcome = (await wanting.tried(None)).result()
-    if outcome is None or outcome.traced is None:
+    if outcome is None or not outcome.is_traced:
         reason = outcome.reason if outcome is not None else engine.projects.of(path).held_back
         raise LookupError(f"no proposed inputs of {name} can be traced: {reason}")
     document.hidden.discard(name)

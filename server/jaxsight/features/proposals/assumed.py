@@ -39,7 +39,8 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
     """Try proposals of a document's functions that have no inputs, and show those that trace.
 
     A refresh is sent for each. With the setting `examplesAssumed` off, lenses offer them.
-    With `only`, this is for the function that the user named, whether it is worth it or not.
+    With `only`, this is for the function that the user named, whether it is worth it or not, and
+    whether its text proves the inputs or not.
     """
     document = engine.documents.get(path)
     if document is None:
@@ -66,7 +67,7 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
             name = function.qualname
             outcome = await _outcome(engine, document, chunk, function)
             wants = settings.examples_assumed and name not in document.hidden
-            is_good = outcome is not None and outcome.is_shown
+            is_good = outcome is not None and (outcome.is_shown or bool(only and outcome.computes))
             was_shown = name in document.proposed
             is_changed = _suggest(document, name, outcome)
             show(document, name, outcome if wants and is_good else None)
@@ -84,7 +85,7 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
 def _suggest(document: Document, name: str, outcome: Tried | None) -> bool:
     """Keep inputs that can be traced, but that the text does not prove; return whether for new."""
     before = document.suggested.pop(name, "")
-    if outcome is None or outcome.traced is None or outcome.trivial or outcome.is_shown:
+    if outcome is None or not outcome.computes or outcome.is_shown:
         return bool(before)
     document.suggested[name] = outcome.guess.title
     return document.suggested[name] != before

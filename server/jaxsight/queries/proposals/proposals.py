@@ -177,7 +177,7 @@ def _digest(*parts: object) -> str:
 def show(document: Document, function: str, outcome: Tried | None) -> None:
     """Trace a function with a proposal that can be traced from now on; `None` ends that."""
     proposed = {name: sets for name, sets in document.proposed.items() if name != function}
-    if outcome is not None and outcome.outside_set is not None:
+    if outcome is not None and outcome.is_traced:
         proposed[function] = (outcome.outside_set,)
     if proposed != document.proposed:
         document.proposed = MappingProxyType(proposed)

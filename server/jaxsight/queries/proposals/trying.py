@@ -38,28 +38,30 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of the proposal of a function.
-
-    `guess` is the proposal; it is `traced`, too, unless `reason` says why it could not be traced.
-    """
+    """What came of the proposal of a function; `reason` says why it could not be traced."""
 
     guess: Proposal
-    traced: Proposal | None = None
+    is_traced: bool = False
     reason: str = ""
     trivial: bool = False
-    """No equation of the traced proposal depends on an input."""
+    """No equation of the trace depends on an input."""
     partial: PartialCall | None = None
     """The call whose unknown arguments are proposed."""
 
     @property
-    def is_shown(self) -> bool:
-        """Whether a trace with the proposal says something that the function's text proves."""
-        return self.traced is not None and not self.trivial and not self.traced.unproved
+    def computes(self) -> bool:
+        """Whether the proposal was traced, and something is computed from it."""
+        return self.is_traced and not self.trivial
 
     @property
-    def outside_set(self) -> OutsideSet | None:
-        """The traced proposal as an example set."""
-        return outside_set(self.traced, self.partial) if self.traced is not None else None
+    def is_shown(self) -> bool:
+        """Whether it also has no rank and no structure that the function's text does not tell."""
+        return self.computes and not self.guess.unproved
+
+    @property
+    def outside_set(self) -> OutsideSet:
+        """The proposal as an example set."""
+        return outside_set(self.guess, self.partial)
 
 
 def outside_set(proposal: Proposal, partial: PartialCall | None = None) -> OutsideSet:
@@ -100,7 +102,7 @@ async def outcome_of(
     attempt = _Attempt(document, chunk, function, bench, partial, device)
     for proposal in itertools.islice((*like, first), _MOST_TRIED):
         outcome = await attempt.of(proposal)
-        if outcome.traced is not None:
+        if outcome.is_traced:
             break
     return outcome
 
@@ -143,7 +145,7 @@ class _Attempt:
                 body = outlined.program.body if outlined is not None else None
                 inputs = set(body.inputs) if body is not None else set()
                 used = body is not None and any(inputs & {*s.operands} for s in body.steps)
-                return replace(tried, traced=proposal, trivial=not used)
+                return replace(tried, is_traced=True, trivial=not used)
             case Failed(failure=failure):
                 reason = words(first_sentence(failure.message) or failure.type)
                 return replace(tried, reason=reason)
