@@ -51,8 +51,8 @@ def messages(nodes, senders, receivers, weight):
     return jax.ops.segment_sum(sent, receivers, nodes.shape[0])
 """,
         (
-            "nodes: f32[N, D]; senders: i32[N, D]; receivers: i32[D]; weight: f32[N, D]; where "
-            "N=4, D=8; not told: nodes, senders"
+            "nodes: f32[N, D]; senders: i32[N, D]; receivers, weight: f32[N, D]; where N=4, D=8; "
+            "not told: nodes, receivers, senders"
         ),
     ),
     "slices of a cache": (
@@ -61,14 +61,6 @@ def updated(cache, k, index):
     return jax.lax.dynamic_update_slice(cache["k"], k, (0, index, 0))
 """,
         "cache: {'k': f32[B, N, D]}; k: f32[B, N, D]; index: i32[]; where B=16, N=4, D=8",
-    ),
-    "convolutions": (
-        """
-def block(x, kernel):
-    numbers = ("NHWC", "HWIO", "NHWC")
-    return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=numbers)
-""",
-        "x: f32[B, H, W, C]; kernel: f32[B, H, C, M]; where B=4, H=8, W=16, C=32, M=64",
     ),
     "dicts in a dict": (
         """

@@ -233,7 +233,9 @@ async def test_unknown_arguments_of_calls_are_assumed(session: Session, tmp_path
     hints = await session.hints(str(path), wait=True)
     titles = [lens.title for lens in await session.lenses(str(path))]
     session.close(str(path))
-    assert "    y⟦: ?f32[N,10]⟧ = jnp.tanh(jnp.einsum('nd,dm->nm', batch, w))\n" in with_hints(text, hints)
+    assert "    y⟦: ?f32[N,10]⟧ = jnp.tanh(jnp.einsum('nd,dm->nm', batch, w))\n" in with_hints(
+        text, hints
+    )
     assert titles[0] == "assumed inputs: batch: f32[N, M]; others as called by `main`"
     assert "keep" not in titles
 

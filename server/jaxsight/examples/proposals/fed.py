@@ -16,7 +16,6 @@ from jaxsight.examples.proposals.proposal import (
     Demanded,
     DictGuess,
     Guess,
-    ListGuess,
     Proposal,
 )
 from jaxsight.text.parsing import literal_in
@@ -60,8 +59,6 @@ def _leaves(examples: Mapping[str, Guess], above: str = "") -> Iterator[tuple[st
                 found.append((path, guess))
             case DictGuess(items):
                 found += _leaves({_key(key): item for key, item in items}, path)
-            case ListGuess(items):
-                found += _leaves({str(n): item for n, item in enumerate(items)}, path)
             case _:
                 pass
     yield from sorted(found, key=lambda pair: -len(pair[1].shape))
@@ -85,7 +82,4 @@ def _with(guess: Guess, path: str, chosen: str, array: ArrayGuess) -> Guess:
         case DictGuess(items):
             changed = ((k, _with(g, f"{path}/{_key(k)}", chosen, array)) for k, g in items)
             return DictGuess(tuple(changed))  # type: ignore[arg-type]
-        case ListGuess(items):
-            inside = (_with(g, f"{path}/{n}", chosen, array) for n, g in enumerate(items))
-            return replace(guess, items=tuple(inside))  # type: ignore[arg-type]
     return guess

@@ -39,19 +39,8 @@ class ArrayGuess:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyGuess:
-    """A key, or an array of keys."""
-
-    shape: tuple[Length, ...] = ()
-
-    @property
-    def text(self) -> str:
-        return f"key<fry>[{', '.join(map(str, self.shape))}]"
-
-
-@dataclass(frozen=True, slots=True)
 class LiteralGuess:
-    """A Python literal."""
+    """A Python literal, or another text without sizes."""
 
     text: str
 
@@ -78,22 +67,7 @@ class DictGuess:
         return "{" + ", ".join(f"{key}: {item.text}" for key, item in self.items) + "}"
 
 
-@dataclass(frozen=True, slots=True)
-class ListGuess:
-    """A list or a tuple, in most cases of arrays."""
-
-    items: tuple[ArrayGuess | KeyGuess | LiteralGuess | DictGuess | ListGuess, ...]
-    is_tuple: bool = False
-
-    @property
-    def text(self) -> str:
-        inside = ", ".join(item.text for item in self.items)
-        if self.is_tuple:
-            return f"({inside},)" if len(self.items) == 1 else f"({inside})"
-        return f"[{inside}]"
-
-
-Guess = ArrayGuess | KeyGuess | LiteralGuess | ExpressionGuess | DictGuess | ListGuess
+Guess = ArrayGuess | LiteralGuess | ExpressionGuess | DictGuess
 
 
 def arrays_in(guess: Guess) -> tuple[ArrayGuess, ...]:
@@ -103,8 +77,6 @@ def arrays_in(guess: Guess) -> tuple[ArrayGuess, ...]:
             return (guess,)
         case DictGuess(items):
             return tuple(array for _, item in items for array in arrays_in(item))
-        case ListGuess(items):
-            return tuple(array for item in items for array in arrays_in(item))
     return ()
 
 
@@ -197,6 +169,4 @@ def resized(guess: Guess, size_of: Callable[[Length], Length]) -> Guess:
             return replace(guess, shape=tuple(map(size_of, shape)))
         case DictGuess(items):
             return DictGuess(tuple((key, resized(item, size_of)) for key, item in items))  # type: ignore[misc]
-        case ListGuess(items):
-            return replace(guess, items=tuple(resized(item, size_of) for item in items))  # type: ignore[misc]
     return guess

@@ -19,7 +19,6 @@ from jaxsight.examples.proposals.proposal import (
     DictGuess,
     ExpressionGuess,
     Guess,
-    KeyGuess,
     LiteralGuess,
 )
 from jaxsight.examples.proposals.sizing import Sizing
@@ -79,7 +78,7 @@ class ExampleWriter:
             case Kind.LITERAL:
                 return LiteralGuess(self.what.detail)
             case Kind.KEY:
-                return KeyGuess()
+                return LiteralGuess("key<fry>[]")
             case Kind.SCALAR if not clues.is_argument:
                 return ArrayGuess((), self._dtype)
             case Kind.SCALAR | Kind.FLOAT:

@@ -102,11 +102,9 @@ class BodyInterpreter:
         if any(isinstance(inner, ast.Raise) for inner in body):
             conditions.learn(self.links, self.value, test, holds=False)
         else:
-            is_skipped = self._is_of_other_class(test)
             kept = self._optional_in(test)
             self._test(test)
-            if not is_skipped or kept:
-                self._block(body)
+            self._block(body)
             self.scope |= kept
         self._block(statement.orelse)
 
@@ -118,18 +116,6 @@ class BodyInterpreter:
                 if isinstance(value, Param) and value.evidence.optional:
                     return {name: value}
         return {}
-
-    def _is_of_other_class(self, test: ast.expr) -> bool:
-        """Return whether a branch is for parameters that are no arrays."""
-        match test:
-            case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), classes]):
-                is_parameter = isinstance(self.scope.get(name), Param)
-                return is_parameter and "rray" not in ast.unparse(classes)
-            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]):
-                return isinstance(self.scope.get(name), Param)
-            case ast.BoolOp(op=ast.And(), values=values):
-                return any(map(self._is_of_other_class, values))
-        return False
 
     def _test(self, test: ast.expr) -> None:
         """Interpret the condition of a branch: ranks that it asks for are likely."""

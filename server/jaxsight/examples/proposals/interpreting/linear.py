@@ -8,7 +8,6 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
-    Items,
     Param,
     Value,
 )
@@ -59,12 +58,6 @@ def _is_matrix(value: Value) -> bool:
 
 def matmul_call(call: LibraryCall) -> Value:
     return matmul(*call.arguments[:2]) if len(call.arguments) > 1 else UNKNOWN
-
-
-def inner(call: LibraryCall) -> Value:
-    """`vdot`, `inner`: operands of the same shape."""
-    call.linked()
-    return Arr(Shape.of([]))
 
 
 def einsum(call: LibraryCall) -> Value:
@@ -123,15 +116,3 @@ def square(call: LibraryCall, shape: Shape) -> Value:
 def matrix(call: LibraryCall, shape: Shape) -> Value:
     shape.at_least(2)
     return UNKNOWN
-
-
-def solve(call: LibraryCall) -> Value:
-    first = call.get(0)
-    first = first.values[0] if isinstance(first, Items) and first.values else first
-    shape, other = as_array(first), call.array(1)
-    if shape is not None:
-        square(call, shape)
-        if other is not None:
-            other.at_least(1)
-            other.dim(0 if other.find().rank in (None, 1) else -2).unify(shape.dim(-1))
-    return Arr(other) if other is not None else UNKNOWN

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-from jaxsight.examples.proposals.interpreting import conditions, layers, linear
+from jaxsight.examples.proposals.interpreting import conditions, linear
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
@@ -32,6 +32,7 @@ from jaxsight.examples.proposals.interpreting.uses import (
     as_index,
     as_integer,
     as_shape,
+    of_same_rank,
     size_of,
     transposed,
 )
@@ -322,30 +323,52 @@ def _update(call: LibraryCall) -> Value:
     return Arr(shape) if shape is not None else UNKNOWN
 
 
-def _dtype(call: LibraryCall) -> Value:
-    facts = facts_of(call.get(0))
-    facts.dtype = facts.dtype or not facts.array
-    return UNKNOWN
-
-
 def _flat(call: LibraryCall) -> Value:
     as_array(call.get(0))
     return Arr(Shape.of([Dim()]))
 
 
+def _updated(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_update_slice(operand, update, indices)`."""
+    return _at_indices(call.arguments[:2], call.get(2, "start_indices"))
+
+
+def _sliced(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_slice(operand, indices, sizes)`."""
+    _at_indices(call.arguments[:1], call.get(1))
+    return Arr(as_shape(call.get(2)), loose=True)
+
+
+def _at_indices(arrays: Sequence[Value], indices: Value) -> Value:
+    shapes = [shape for value in arrays if (shape := as_array(value)) is not None]
+    if isinstance(indices, Items):
+        for shape in shapes:
+            shape.set_rank(len(indices.values))
+        for value in indices.values:
+            _scalar_index(value)
+    return Arr(shapes[0]) if shapes else UNKNOWN
+
+
+def _scalar_index(value: Value) -> None:
+    as_index(value)
+    facts_of(value).shape.set_rank(0)
+
+
+def _sliced_in_dim(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_slice_in_dim(operand, start, size, axis)` and the like."""
+    _scalar_index(call.get(1))
+    as_integer(call.get(2, "slice_size"))
+    shape = call.array(0)
+    return of_same_rank(shape) if shape is not None else UNKNOWN
+
+
 _BY_NAMES: dict[str, Operation] = {
-    "segment_sum segment_max segment_min segment_prod segment_mean": layers.segments,
-    "softmax_cross_entropy_with_integer_labels": layers.labelled,
-    "convolve correlate": layers.vectors,
-    "conv_general_dilated": layers.convolved,
-    "dynamic_slice": layers.sliced,
-    "dynamic_update_slice": layers.updated,
-    "dynamic_slice_in_dim dynamic_index_in_dim": layers.sliced_in_dim,
+    "dynamic_slice": _sliced,
+    "dynamic_update_slice": _updated,
+    "dynamic_slice_in_dim dynamic_index_in_dim": _sliced_in_dim,
     "matmul dot": linear.matmul_call,
-    "vdot inner": linear.inner,
     "einsum": linear.einsum,
     "rearrange": linear.rearranged,
-    "solve cho_solve solve_triangular triangular_solve": linear.solve,
     "cond": _cond,
     "fori_loop": _fori_loop,
     "assert_equal_shape check_shapes_equal": conditions.equal_shapes,
@@ -357,7 +380,6 @@ _BY_NAMES: dict[str, Operation] = {
     "eye identity tri": _eye,
     "arange range": _range,
     "concatenate stack hstack vstack column_stack": _concatenated,
-    "finfo iinfo canonicalize_dtype": _dtype,
     "len": _length,
     "one_hot": _one_hot,
     "ravel": _flat,
