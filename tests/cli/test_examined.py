@@ -62,6 +62,7 @@ import jax.numpy as jnp
 
 
 def weak(x):
+    # x: (N,)
     return jnp.where(x > 0, 1.0, 2.0)
 """
 WRITTEN = '    """\n    Example inputs:\n        x: f32[8]\n    """\n'

@@ -43,7 +43,10 @@ ASSUMED = """\
 import jax.numpy as jnp
 
 
-def stable(logits, labels):
+def stable(
+    logits,  # (N, D)
+    labels,  # (N, D)
+):
     return jnp.log1p(jnp.exp(logits)) - logits * labels
 """
 

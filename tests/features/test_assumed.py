@@ -58,10 +58,10 @@ async def test_hints(name: str, session: Session, update_fixtures: bool) -> None
 
 async def test_hovers_name_the_assumed_inputs(session: Session, tmp_path: Path) -> None:
     path = tmp_path / "model.py"
-    text = f"{HEAD}def f(x, w):\n    y = jnp.dot(x, w)\n    return y\n"
+    text = f"{HEAD}def f(x, w):\n    # x: (N, D)\n    y = jnp.dot(x, w)\n    return y\n"
     await shown(session, path, text)
     function = await session.hover(str(path), Position(3, 4))
-    expression = await session.hover(str(path), Position(4, 4))
+    expression = await session.hover(str(path), Position(5, 4))
     session.close(str(path))
     assert function is not None
     assert expression is not None
@@ -77,7 +77,7 @@ async def test_hovers_name_the_assumed_inputs(session: Session, tmp_path: Path) 
 
 async def test_lenses_keep_and_hide_them(session: Session, tmp_path: Path) -> None:
     path = tmp_path / "model.py"
-    text = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    return y\n"
+    text = f"{HEAD}def f(x):\n    # x: (N, D)\n    y = jnp.sin(x)\n    return y\n"
     with_shapes = await shown(session, path, text)
     assert "y⟦: ?f32[N,D]⟧" in with_shapes
     titles = [lens.title for lens in await session.lenses(str(path))]
@@ -94,11 +94,25 @@ async def test_lenses_keep_and_hide_them(session: Session, tmp_path: Path) -> No
     assert "x: f32[N, D]" in kept.edits[0].text
 
 
+async def test_inputs_that_the_text_does_not_tell_are_offered(
+    session: Session, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.py"
+    text = f"{HEAD}def f(x, n: int):\n    y = jnp.sin(x) * n\n    return y\n"
+    actual = await shown(session, path, text)
+    await session.show_proposed(str(path), "f")
+    asked = await shown(session, path, text)
+    session.close(str(path))
+    assert "def f(x, n: int):⟦not shown: not called: try x: f32[4, 8], n: 2⟧\n" in actual
+    assert "?" not in actual
+    assert "y⟦: ?f32[N,D]⟧" in asked
+
+
 async def test_an_edit_that_fails_is_silent(session: Session, tmp_path: Path) -> None:
     path = tmp_path / "model.py"
-    text = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    return y\n"
+    text = f"{HEAD}def f(x):\n    # x: (N, D)\n    y = jnp.sin(x)\n    return y\n"
     await shown(session, path, text)
-    failing = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    raise ValueError(y)\n"
+    failing = f"{HEAD}def f(x):\n    # x: (N, D)\n    y = jnp.sin(x)\n    raise ValueError(y)\n"
     session.change(str(path), failing)
     await session.settle_inputs(str(path), patience=240)
     assert await session.findings(str(path)) == []
@@ -135,6 +149,7 @@ async def test_findings_that_do_not_depend_on_inputs(session: Session, tmp_path:
     body = (
         "def f(key, x):\n"
         '    """\n'
+        "    x: an array of shape (N, D)\n\n"
         "    Expect: kernels <= 0\n"
         '    """\n'
         "    a = jax.random.normal(key, x.shape)\n"
@@ -153,8 +168,8 @@ async def test_findings_that_do_not_depend_on_inputs(session: Session, tmp_path:
 
 async def test_callers_with_assumed_inputs_say_nothing(session: Session, tmp_path: Path) -> None:
     path = tmp_path / "model.py"
-    helper = "def g(x):\n    y = jnp.cos(x)\n    return y\n\n\n"
-    text = f"{HEAD}{helper}def f(x):\n    return g(x) + jnp.sin(1.0)\n"
+    helper = "def g(x):\n    # x: (N, D)\n    y = jnp.cos(x)\n    return y\n\n\n"
+    text = f"{HEAD}{helper}def f(x):\n    # x: (N, D)\n    return g(x) + jnp.sin(1.0)\n"
     await shown(session, path, text)
     document = session.engine.documents.get(str(path))
     assert document is not None
@@ -195,7 +210,7 @@ async def test_unknown_arguments_of_calls_are_assumed(session: Session, tmp_path
     text = (
         f"{HEAD}import numpy as np\n\n\n"
         "def step(w, batch):\n"
-        "    y = jnp.tanh(batch @ w)\n"
+        "    y = jnp.tanh(jnp.einsum('nd,dm->nm', batch, w))\n"
         "    return y\n\n\n"
         "def main():\n"
         "    w = jnp.zeros((32, 10))\n"
@@ -218,14 +233,16 @@ async def test_unknown_arguments_of_calls_are_assumed(session: Session, tmp_path
     hints = await session.hints(str(path), wait=True)
     titles = [lens.title for lens in await session.lenses(str(path))]
     session.close(str(path))
-    assert "    y⟦: ?f32[N,10]⟧ = jnp.tanh(batch @ w)\n" in with_hints(text, hints)
+    assert "    y⟦: ?f32[N,10]⟧ = jnp.tanh(jnp.einsum('nd,dm->nm', batch, w))\n" in with_hints(
+        text, hints
+    )
     assert titles[0] == "assumed inputs: batch: f32[N, M]; others as called by `main`"
     assert "keep" not in titles
 
 
 async def test_figures_say_that_sizes_are_assumed(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
-    text = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    return y\n"
+    text = f"{HEAD}def f(x):\n    # x: (N, D)\n    y = jnp.sin(x)\n    return y\n"
     session = session_without_spare()
     quiet = {"examplesFromPrograms": False, "proposeInputs": False}
     session.configure([str(tmp_path)], {**quiet, "python": sys.executable, "target": "cpu"})

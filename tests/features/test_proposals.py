@@ -116,12 +116,6 @@ async def test_proposals_are_offered_that_can_be_traced(project: tuple[Session, 
     session.change(path, MODEL)
 
 
-async def test_an_error_guides_the_next_proposal(project: tuple[Session, str]) -> None:
-    session, path = project
-    first, *_ = await proposed(session, path, MODEL, "scaled")
-    assert first.title == "Add example inputs: x: f32[4, 8], flag: 0.5"
-
-
 async def test_the_best_guess_says_why_it_was_not_traced(project: tuple[Session, str]) -> None:
     session, path = project
     (only,) = await proposed(session, path, MODEL, "impossible")

@@ -32,13 +32,12 @@ class Measured:
     seconds: float
 
     @property
-    def first_guess(self) -> bool:
-        return self.content and self.outcome is not None and self.outcome.is_first
+    def shown(self) -> bool:
+        return self.outcome is not None and self.outcome.is_shown
 
     @property
     def content(self) -> bool:
-        outcome = self.outcome
-        return outcome is not None and bool(outcome.traced) and not outcome.trivial
+        return self.outcome is not None and self.outcome.computes
 
     @property
     def trivial(self) -> bool:
@@ -117,26 +116,25 @@ def _show(name: str, measured: list[Measured], *, quiet: bool) -> None:
             print(f"-- {result.chosen}: unreadable")
             continue
         mark = "OK" if result.content else "triv" if result.trivial else "FAIL"
-        mark += "1" if result.first_guess else ""
-        print(f"{mark:5} {result.chosen} ({outcome.tried} tried, {result.seconds:.1f} s)")
-        for proposal in outcome.traced or (outcome.guess,):
-            print(f"        {'; '.join(proposal.lines)}")
+        mark += "!" if result.shown else ""
+        print(f"{mark:5} {result.chosen} ({result.seconds:.1f} s)")
+        print(f"        {'; '.join(outcome.guess.lines)}")
         if outcome.reason:
             print(f"        {outcome.reason}")
     print(f"\n{name}: {len(measured)} functions")
-    print("| library | functions | first guess | first proposal | trivial | not traced |")
+    print("| library | functions | shown | traced | trivial | not traced |")
     print("|---|---|---|---|---|---|")
     libraries = dict.fromkeys(m.chosen.library for m in measured)
     for library in [*libraries, "all"]:
         those = [m for m in measured if library in (m.chosen.library, "all")]
         counts = Counter(
-            first=sum(m.first_guess for m in those),
+            shown=sum(m.shown for m in those),
             content=sum(m.content for m in those),
             trivial=sum(m.trivial for m in those),
         )
         failed = len(those) - counts["content"] - counts["trivial"]
         print(
-            f"| {library} | {len(those)} | {counts['first']} | {counts['content']} |"
+            f"| {library} | {len(those)} | {counts['shown']} | {counts['content']} |"
             f" {counts['trivial']} | {failed} |"
         )
 

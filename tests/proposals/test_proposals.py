@@ -11,8 +11,8 @@ from tests.proposals.__main__ import PACKAGES, load, measure
 from tests.proposals.choosing import eligible
 
 TRACED = (
-    "optax/losses/_classification.py:multiclass_perceptron_loss",
-    "flax/nnx/transforms/transforms.py:cond",
+    "optax/losses/_regression.py:l2_loss",
+    "equinox/nn/_attention.py:dot_product_attention_weights",
 )
 
 
@@ -23,9 +23,9 @@ def test_proposals_are_valid_example_inputs() -> None:
             chunk, function = next(
                 found for found in module.functions if found[1].qualname == chosen.function
             )
-            inferred = infer(module, chunk, function)
-            assert inferred is not None
-            found = choice.of(function, sizes={}, project=inferred.proposal.text)
+            proposal = infer(module, chunk, function)
+            assert proposal is not None
+            found = choice.of(function, sizes={}, project=proposal.text)
             assert (found.source, found.problems, str(chosen)) == ("project", (), str(chosen))
 
 
@@ -34,4 +34,4 @@ async def test_functions_of_libraries_are_traced() -> None:
     if len(functions) != len(TRACED) or not all((PACKAGES / f.file).exists() for f in functions):
         pytest.skip("the libraries are not installed")
     measured = await measure(functions)
-    assert [str(result.chosen) for result in measured if not result.content] == []
+    assert [str(result.chosen) for result in measured if not result.shown] == []

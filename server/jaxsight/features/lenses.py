@@ -50,7 +50,7 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
     if engine.projects.of(path).settings.propose_inputs:
         for chunk, function in worth_proposing(document, subjects):
             outcome = await engine.proposals.known(document, chunk, function)
-            if outcome is not None and outcome.traced and not outcome.trivial:
+            if outcome is not None and outcome.computes:
                 start = function.range.shifted(chunk.first_line).start
                 arguments = (path, function.qualname)
                 above = Range(start, start)

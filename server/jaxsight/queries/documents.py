@@ -129,6 +129,8 @@ class Document:
         """Proposed example inputs that are shown, by the function's qualified name."""
         self.rejected: Mapping[str, tuple[str, frozenset[OutsideSet]]] = {}
         """Calls whose traces show nothing, by a function's id, with a digest of what it means."""
+        self.suggested: dict[str, str] = {}
+        """Inputs that the text does not prove, in words, by the function's qualified name."""
         self.hidden: set[str] = set()
         """Functions whose proposed example inputs the user does not want to see."""
         self._unread: str | None = None

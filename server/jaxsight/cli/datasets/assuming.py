@@ -125,7 +125,7 @@ async def _assumed(session: Session, candidate: _Candidate) -> ExampleSet | None
         tried = await asyncio.wait_for(outcome, _SECONDS)
     except TimeoutError:
         return None
-    if tried is None or not tried.traced or tried.trivial:
+    if tried is None or not tried.computes:
         return None
-    chosen = choice.of(candidate.function, sizes={}, project=tried.traced[0].text)
+    chosen = choice.of(candidate.function, sizes={}, project=tried.guess.text)
     return next(iter(chosen.sets), None)

@@ -15,7 +15,6 @@ _ARRAYS = r"\b(?:\w+\.)*(?:Array|ArrayLike|ndarray|Tensor|Numeric|Scalar\w*)\b"
 _LIST = r"^(?:\w+\.)*(?:Sequence|list|List|tuple|Tuple|Iterable|Collection)"
 _CLASS = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:\[.*\])?", re.DOTALL)
 _UNION = re.compile(r"^(?:\w+\.)*(?:Union|Annotated|Final)\[(.*)\]$", re.DOTALL)
-_TREE_OF = re.compile(r"^(?:\w+\.)*PyTree\[((?:\w+\.)*(?:Abstract|Base)\w+)\]$")
 _ANYTHING = frozenset(("", "Any", "object", "typing.Any", "tp.Any", "t.Any"))
 _BUILT_IN = {
     "int": What(Kind.INTEGER),
@@ -29,16 +28,16 @@ _BUILT_IN = {
 _ROWS = tuple(
     (re.compile(pattern, re.DOTALL), kind)
     for pattern, kind in (
-        (rf"{_LIST}\[.*Callable", Kind.FUNCTIONS),
-        (r"^(?:\w+\.)*(?:Mapping|dict|Dict)\[.*, int\]$", Kind.SIZES),
-        (r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b", Kind.TREE),
-        (r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)", Kind.FUNCTION),
+        (r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b", Kind.OTHER),
+        (r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)", Kind.OTHER),
         (r"(?i:^(?:\w+\.)*(?:DType\w*|dtype)(?:\s*\|.*)?$)", Kind.DTYPE),
-        (r"^(?:\w+\.)*ShapeDtypeStruct\b", Kind.SHAPE_AND_DTYPE),
-        (rf"^(?:\w+\.)*Shape(?:\s*\|.*)?$|{_LIST}\[int\b", Kind.SHAPE),
+        (rf"^(?:\w+\.)*Shape(?:\s*\|.*)?$|{_LIST}\[int\b", Kind.OTHER),
         (r"^(?:\w+\.)*(?:PRNGKey|KeyArray|PRNGKeyArray|RandomKey)\b", Kind.KEY),
-        (rf"^(?!.*tuple)(?!.*Tuple){_LIST}\[.*(?:Array|ndarray)", Kind.LIST),
-        (r"\b(?:\w*PyTree\w*|\w*Params|\w*Updates|\w*ArrayTree|\w*Pytree|Gradients?)\b", Kind.TREE),
+        (rf"^(?!.*tuple)(?!.*Tuple){_LIST}\[.*(?:Array|ndarray)", Kind.OTHER),
+        (
+            r"\b(?:\w*PyTree\w*|\w*Params|\w*Updates|\w*ArrayTree|\w*Pytree|Gradients?)\b",
+            Kind.OTHER,
+        ),
         (r"^(?!.*\bArray(?:Like)?\b).*\b(?:\w*ScalarLike|\w*Scalar|float)\b", Kind.SCALAR),
         (_ARRAYS, Kind.ARRAY),
     )
@@ -79,8 +78,6 @@ def kind_of(annotation: str | None) -> What:
         return What(Kind.LITERAL, choice)
     if (union := _UNION.match(text)) is not None:
         return _of_union(union.group(1))
-    if (item := _TREE_OF.match(text)) is not None:
-        return What(Kind.OBJECT, item.group(1))
     for pattern, kind in _ROWS:
         if pattern.search(text):
             return What(kind)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import permutations
 from types import MappingProxyType
 
 from jaxsight.examples.annotations import example_of
@@ -24,52 +22,27 @@ from jaxsight.examples.notation.values import (
     TreeNode,
 )
 from jaxsight.examples.problems import Malformed
-from jaxsight.examples.proposals import classes, names
-from jaxsight.examples.proposals.clues import Clues, Surroundings
+from jaxsight.examples.proposals.clues import Clues
 from jaxsight.examples.proposals.interpreting.evidence import Const, Evidence, Param, Value
 from jaxsight.examples.proposals.interpreting.interpretation import BodyInterpreter
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
-from jaxsight.examples.proposals.kinds import SIZED, Kind, What
-from jaxsight.examples.proposals.proposal import ArrayGuess, Guess, ListGuess, Proposal
+from jaxsight.examples.proposals.kinds import Kind, What
+from jaxsight.examples.proposals.proposal import Guess, Proposal
 from jaxsight.examples.proposals.prose import Described, described
-from jaxsight.examples.proposals.sizing import USUAL_RANK, Sizing
-from jaxsight.examples.proposals.sources import Definitions, Library, source_of
-from jaxsight.examples.proposals.sources import ModuleScope as NamesAround
+from jaxsight.examples.proposals.sizing import Sizing
+from jaxsight.examples.proposals.sources import Definitions, Library, ModuleScope, source_of
 from jaxsight.examples.proposals.table import kind_of
-from jaxsight.examples.proposals.writing import example
+from jaxsight.examples.proposals.writing import ExampleWriter
 from jaxsight.examples.signature import Signature
-from jaxsight.source.functions import Function, Parameter
+from jaxsight.source.functions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
 from jaxsight.text.parsing import literal_in
 
-_KEYS = re.compile(r"prng_key|key_data|wrap_key")
 _PASSES = 2
 """Times that a body is interpreted: the second time with the ranks that the first one found."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(eq=False, slots=True)
-class Inferred:
-    """What is known of a function, and the proposal that follows from it."""
-
-    proposal: Proposal
-    around: Surroundings
-    clues: Mapping[str, Clues]
-    optional: Mapping[str, Guess]
-    """Examples of the parameters whose default is `None`."""
-    sizing: Sizing
-    converts_keys: bool
-    """The body asks whether an array has keys, or for their data."""
-
-    @property
-    def nullable(self) -> Iterator[str]:
-        """Parameters without a default whose annotation allows `None`."""
-        return (n for n in self.proposal.examples if n in self.clues and self.clues[n].is_optional)
-
-    def example(self, clues: Clues, what: What | None = None) -> Guess:
-        """Return the example of a parameter of which something else is known now."""
-        return example(clues, what or kind_of(clues), self.sizing)
+_NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
 
 
 def infer(
@@ -78,7 +51,7 @@ def infer(
     function: Function,
     library: Library | None = None,
     known: Mapping[str, str] = _NOTHING,
-) -> Inferred | None:
+) -> Proposal | None:
     """Return a proposal for a function; `None` if its text cannot be read.
 
     Definitions of imported names are read from the files of `library`. `known` are examples of
@@ -94,57 +67,34 @@ def infer(
     facts = _Facts(signature, known)
     words = described(_documented(chunk, function), [p.name for p in function.parameters])
     interpreter = facts.interpret(node, source, words)
-    around = Surroundings(NamesAround(source, library), frozenset(facts.evidence))
+    scope = ModuleScope(source, library)
     shared = read_docstring(function.class_docstring).sets[:1]
     covered = {*known, *(line.name for declared in shared for line in declared.examples)}
-    needed = [p for p in signature.required if p.name not in covered]
-    optional = [p for p in signature.parameters if p.default == "None" and p.name not in known]
-    clues: dict[str, Clues] = {}
-    for p in (*needed, *optional):
+    writers: dict[str, ExampleWriter] = {}
+    sizing = Sizing({p.name for p in function.parameters})
+    for p in signature.required:
+        if p.name in covered:
+            continue
         is_self = p.name == signature.self_name
-        clues[p.name] = Clues(
+        clues = Clues(
             p.name,
-            around,
+            scope,
+            frozenset(facts.evidence),
             signature.class_name if is_self else p.annotation or "",
             uses=facts.evidence[p.name],
             said=words.get(p.name, Described()),
             static=p.name in function.static_names,
         )
-        itself = What(Kind.OBJECT, signature.class_name)
-        around.kinds[p.name] = itself if is_self else kind_of(clues[p.name])
-        if around.kinds[p.name].kind is Kind.SCALAR:
-            clues[p.name].uses.shape.set_rank(0)
-        for part in clues[p.name].uses.parts:
-            item = replace(clues[p.name], name=part.name, annotation="", uses=part)
-            if kind_of(item).kind is Kind.SCALAR:
-                part.shape.set_rank(0)
-    _flatten_biases(facts.evidence)
+        what = What(Kind.OBJECT, signature.class_name) if is_self else kind_of(clues)
+        writers[p.name] = ExampleWriter(clues, what, sizing, p.name)
+    for writer in writers.values():
+        writer.settle()
     _link(interpreter.links)
-    _batch(facts.evidence)
-    sizing = Sizing({p.name for p in function.parameters})
-    examples = _examples(needed, clues, sizing)
-    has_functions = any(what.kind is Kind.FUNCTION for what in around.kinds.values())
-    if (stars := signature.variadic) and (not examples or has_functions):
-        arrays = (ArrayGuess(sizing.usual()),) * (1 if examples else 2)
-        examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
-    extras = _examples(optional, clues, sizing)
-    converts_keys = bool(_KEYS.search(chunk.text))
-    proposal = Proposal(examples, sizing.sizes, facts.names)
-    return Inferred(proposal, around, clues, extras, sizing, converts_keys)
-
-
-def _examples(
-    parameters: list[Parameter], clues: Mapping[str, Clues], sizing: Sizing
-) -> dict[str, Guess]:
-    """Return the examples of parameters, whose shapes are taken first."""
-    for known in (clues[p.name] for p in parameters):
-        what = known.around.kinds[known.name]
-        if what.kind in SIZED:
-            sizing.add(known.name, known.uses, what.kind)
-    for known in (clues[p.name] for p in parameters):
-        what = known.around.kinds[known.name]
-        known.around.examples[known.name] = example(known, what, sizing)
-    return {p.name: clues[p.name].around.examples[p.name] for p in parameters}
+    for writer in writers.values():
+        writer.take_shapes()
+    examples: dict[str, Guess] = {name: writer.example() for name, writer in writers.items()}
+    unproved = frozenset(name for name, writer in writers.items() if writer.is_guess)
+    return Proposal(examples, sizing.sizes, facts.names, unproved)
 
 
 class _Facts:
@@ -157,7 +107,6 @@ class _Facts:
             )
             for p in signature.parameters
         }
-        self._class = signature.class_name
         self._declared = {p.name: example_of(p.annotation) for p in signature.parameters}
         for name, text in known.items():
             self._declared[name] = None  # an expression, or the name of a class
@@ -170,6 +119,7 @@ class _Facts:
             if p.default not in (None, "None") and (value := _constant(p.default or "")) is not None
         }
         self._sized: dict[str, Dim] = {}
+        self._constants: Mapping[str, int] = _NO_NUMBERS
 
     @property
     def names(self) -> frozenset[str]:
@@ -180,28 +130,26 @@ class _Facts:
         self, node: ast.FunctionDef, source: Definitions, words: Mapping[str, Described]
     ) -> BodyInterpreter:
         """Collect what annotations, the body and the docstring say, in this order."""
+        self._constants = {
+            name: node.value
+            for name, node in source.types.items()
+            if isinstance(node, ast.Constant) and type(node.value) is int
+        }
         for name, declared in self._declared.items():
             if name in self.evidence and declared is not None:
                 self._declare(name, self.evidence[name], declared)
-        methods = classes.methods_of(source.classes.get(self._class))
-        interpreter = BodyInterpreter(
-            source.functions,
-            source.aliases,
-            source.types,
-            methods,
-            classes.attributes_of(source.classes.get(self._class)),
-        )
+        interpreter = BodyInterpreter(source.aliases, source.types)
         for name, said in words.items():
             if said.scalar and not said.has_rank and self._declared.get(name) is None:
                 self.evidence[name].shape.set_rank(0)
-        for i in range(_PASSES):
-            interpreter.links.clear()
+        for _ in range(_PASSES):
             interpreter.run(node, self._values)
-            if i == 0:
-                for name, said in words.items():
-                    if name in self.evidence and not isinstance(self._declared.get(name), Array):
-                        self._say(self.evidence[name].shape, said)
-                self._settle(interpreter.links)
+            for name, said in words.items():
+                if name in self.evidence and not isinstance(self._declared.get(name), Array):
+                    self._say(self.evidence[name].shape, said)
+            for facts in self.evidence.values():
+                for each in (facts, *facts.keys.values()):
+                    each.shape.settle()
         return interpreter
 
     def _declare(self, name: str, facts: Evidence, declared: Node) -> None:
@@ -217,10 +165,6 @@ class _Facts:
             case TreeNode("dict", children, keys):
                 for key, child in zip(keys, children, strict=True):
                     self._declare(key, facts.key(key), child)
-            case TreeNode(_, children):
-                facts.parts = tuple(Evidence(f"{name}{i}") for i in range(len(children)))
-                for part, child in zip(facts.parts, children, strict=True):
-                    self._declare(part.name, part, child)
             case Literal(text) if (constant := _constant(text)) is not None:
                 self._values[name] = constant
 
@@ -229,7 +173,8 @@ class _Facts:
             case Number(value):
                 return Dim(number=value, is_one=value == 1)
             case NamedSize(name):
-                return self._sized.setdefault(name, Dim(name=name))
+                number = self._constants.get(name)
+                return self._sized.setdefault(name, Dim(name=name, number=number))
         return Dim()
 
     def _say(self, shape: Shape, said: Described) -> None:
@@ -250,40 +195,6 @@ class _Facts:
             root.likely = said.rank
             if said.square:
                 shape.dim(-1).unify(shape.dim(-2))
-
-    def _settle(self, links: list[tuple[Shape, Shape]]) -> None:
-        """Give arrays of unknown rank the rank that is likely for them or what comes of them."""
-        items = [inner for facts in self.evidence.values() for inner in facts.keys.values()]
-        for facts in (*self.evidence.values(), *items):
-            name, shape = facts.name, facts.shape.find()
-            if names.INDEX.fullmatch(name) and facts.integer and not shape.least:
-                shape.set_rank(0)
-            is_array = facts.array or names.IMAGE.fullmatch(name)
-            if shape.rank is not None or not is_array or facts.keys or facts.tree:
-                continue
-            likely = shape.likely
-            if likely is None:
-                ranks = (
-                    (tied.rank if tied.rank is not None else tied.likely, more)
-                    for other, more in shape.ties
-                    for tied in (other.find(),)
-                )
-                likely = next((rank - more for rank, more in ranks if rank is not None), None)
-            if likely is None:
-                likely = next(
-                    (
-                        rank
-                        for pattern, rank in names.RANKS
-                        if pattern.fullmatch(name) and shape.least <= rank
-                    ),
-                    None,
-                )
-            if likely is None and shape.ties and not names.SCALAR.fullmatch(name):
-                pairs = ((a.find(), b.find()) for link in links for a, b in permutations(link))
-                linked = (other.rank for mine, other in pairs if mine is shape and other.rank)
-                likely = next(linked, USUAL_RANK)
-            if likely is not None:
-                shape.set_rank(max(likely, shape.least))
 
 
 def _constant(text: str) -> Const | None:
@@ -327,37 +238,6 @@ def _documented(chunk: ModuleChunk, function: Function) -> str:
         entries.append(text)
     docstring = function.docstring.text if function.docstring is not None else ""
     return "\n\n".join((docstring, *entries))[:_LONGEST_TEXT]
-
-
-def _flatten_biases(evidence: Mapping[str, Evidence]) -> None:
-    """Give biases one axis, if the body does not say otherwise."""
-    shapes = {name: facts.shape for name, facts in evidence.items() if len(name) > 2}
-    for facts in evidence.values():
-        listed = facts.item.parts if facts.item is not None else ()
-        shapes |= {inner.name: inner.shape for inner in (*facts.keys.values(), *listed)}
-    for name, shape in shapes.items():
-        if names.BIAS.fullmatch(name) and shape.find().likely is None:
-            shape.set_rank(1)
-
-
-def _batch(evidence: Mapping[str, Evidence]) -> None:
-    """Give labels as many items as the inputs that they belong to."""
-    every = [*evidence.values()]
-    for facts in evidence.values():
-        every += (*facts.keys.values(), *facts.parts)
-    batch: Dim | None = None
-    for facts in every:
-        name, root = facts.name, facts.shape.find()
-        if names.LABELS.fullmatch(name) and root.rank is None and facts.integer and root.least < 2:
-            facts.shape.set_rank(1)
-        is_batched = names.INPUTS.fullmatch(name) or names.LABELS.fullmatch(name)
-        if not is_batched or root.rank == 0 or (root.rank is None and root.least < 1):
-            continue
-        first = facts.shape.dim(0)
-        if batch is None:
-            batch = first
-        elif not (first.find().name and batch.find().name):
-            first.unify(batch)
 
 
 def _link(links: Iterable[tuple[Shape, Shape]]) -> None:

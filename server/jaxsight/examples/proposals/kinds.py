@@ -18,43 +18,23 @@ class Kind(Enum):
     SCALAR = auto()
     """An array without axes: a hyperparameter that may be traced."""
     KEY = auto()
-    TREE = auto()
-    """A pytree of arrays: the parameters of a model, gradients, a batch."""
     DICT = auto()
     """A dict whose keys are known."""
-    LIST = auto()
-    """A list of arrays or of tuples of them, or a tuple that is unpacked."""
-    WIDTHS = auto()
-    """A list of the sizes of layers: `[784, 512, 10]`."""
-    SIZES = auto()
-    """A dict of sizes by name."""
     OBJECT = auto()
     """An object of a class; the detail is the name of the class."""
-    STUB = auto()
-    """An object with the methods that the parameter is asked for."""
-    OPTIMIZER_STATE = auto()
-    FUNCTION = auto()
-    FUNCTIONS = auto()
-    PROGRAM = auto()
-    """A probabilistic program of NumPyro."""
     DTYPE = auto()
-    SHAPE = auto()
     AXIS = auto()
-    AXES = auto()
     INTEGER = auto()
-    SIZE = auto()
-    """A number of something: a Python integer."""
     FLOAT = auto()
     FLAG = auto()
     STRING = auto()
     LITERAL = auto()
     """A Python literal; the detail is its source."""
     NONE = auto()
-    MESH = auto()
     RNGS = auto()
     """The random number streams of flax.nnx."""
-    SHAPE_AND_DTYPE = auto()
-    """A `jax.ShapeDtypeStruct`."""
+    OTHER = auto()
+    """Something that the text does not tell enough of: a function, a pytree, a shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +49,5 @@ class What:
 
 
 UNKNOWN = What(Kind.UNKNOWN)
-SIZED = frozenset((Kind.ARRAY, Kind.LIST, Kind.TREE, Kind.DICT))
-"""Kinds whose examples have arrays with shapes."""
-PLAIN = frozenset(
-    (Kind.INTEGER, Kind.FLOAT, Kind.FLAG, Kind.STRING, Kind.LITERAL, Kind.NONE, Kind.SIZE)
-)
+PLAIN = frozenset((Kind.INTEGER, Kind.FLOAT, Kind.FLAG, Kind.STRING, Kind.LITERAL, Kind.NONE))
 """Kinds whose examples are Python literals."""

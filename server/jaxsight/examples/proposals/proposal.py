@@ -39,19 +39,8 @@ class ArrayGuess:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyGuess:
-    """A key, or an array of keys."""
-
-    shape: tuple[Length, ...] = ()
-
-    @property
-    def text(self) -> str:
-        return f"key<fry>[{', '.join(map(str, self.shape))}]"
-
-
-@dataclass(frozen=True, slots=True)
 class LiteralGuess:
-    """A Python literal."""
+    """A Python literal, or another text without sizes."""
 
     text: str
 
@@ -78,22 +67,7 @@ class DictGuess:
         return "{" + ", ".join(f"{key}: {item.text}" for key, item in self.items) + "}"
 
 
-@dataclass(frozen=True, slots=True)
-class ListGuess:
-    """A list or a tuple, in most cases of arrays."""
-
-    items: tuple[ArrayGuess | KeyGuess | LiteralGuess | DictGuess | ListGuess, ...]
-    is_tuple: bool = False
-
-    @property
-    def text(self) -> str:
-        inside = ", ".join(item.text for item in self.items)
-        if self.is_tuple:
-            return f"({inside},)" if len(self.items) == 1 else f"({inside})"
-        return f"[{inside}]"
-
-
-Guess = ArrayGuess | KeyGuess | LiteralGuess | ExpressionGuess | DictGuess | ListGuess
+Guess = ArrayGuess | LiteralGuess | ExpressionGuess | DictGuess
 
 
 def arrays_in(guess: Guess) -> tuple[ArrayGuess, ...]:
@@ -103,8 +77,6 @@ def arrays_in(guess: Guess) -> tuple[ArrayGuess, ...]:
             return (guess,)
         case DictGuess(items):
             return tuple(array for _, item in items for array in arrays_in(item))
-        case ListGuess(items):
-            return tuple(array for item in items for array in arrays_in(item))
     return ()
 
 
@@ -117,6 +89,8 @@ class Proposal:
     sizes: Mapping[str, int] = field(default_factory=dict)
     parameters: frozenset[str] = frozenset()
     """Names that sizes cannot have."""
+    unproved: frozenset[str] = frozenset()
+    """The parameters of whose examples the text does not tell a rank or a structure."""
 
     @property
     def named(self) -> Proposal:
@@ -140,7 +114,7 @@ class Proposal:
             return size if isinstance(size, str | Demanded) else found.get(size, size)
 
         examples = {name: resized(guess, name_of) for name, guess in self.examples.items()}
-        return Proposal(examples, sizes, self.parameters)
+        return replace(self, examples=examples, sizes=sizes)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -170,19 +144,6 @@ class Proposal:
         }
         return {name: size for name, size in self.sizes.items() if name in names}
 
-    @property
-    def arrays(self) -> dict[str, ArrayGuess]:
-        """The examples that are arrays."""
-        return {n: g for n, g in self.examples.items() if isinstance(g, ArrayGuess)}
-
-    def shape(self, array: ArrayGuess) -> tuple[int, ...]:
-        """Return a shape in numbers."""
-        return tuple(self.sizes[s] if isinstance(s, str) else s for s in array.shape)
-
-    def having(self, examples: Mapping[str, Guess]) -> Proposal:
-        """Return the proposal with other examples of some parameters."""
-        return replace(self, examples={**self.examples, **examples})
-
 
 def _lines(examples: Mapping[str, Guess]) -> Iterator[str]:
     """Yield a line for each example, or for several parameters that have the same one."""
@@ -195,18 +156,6 @@ def _lines(examples: Mapping[str, Guess]) -> Iterator[str]:
             yield f"{', '.join(names)}: {text}"
 
 
-def changed(guess: Guess, change: Callable[[ArrayGuess], ArrayGuess]) -> Guess:
-    """Return a guess with other arrays in it."""
-    match guess:
-        case ArrayGuess():
-            return change(guess)
-        case DictGuess(items):
-            return DictGuess(tuple((key, changed(item, change)) for key, item in items))  # type: ignore[misc]
-        case ListGuess(items):
-            return replace(guess, items=tuple(changed(item, change) for item in items))  # type: ignore[misc]
-    return guess
-
-
 def numbered(guess: Guess, sizes: Mapping[str, int]) -> Guess:
     """Return a guess with numbers for the names of sizes."""
 
@@ -215,4 +164,9 @@ def numbered(guess: Guess, sizes: Mapping[str, int]) -> Guess:
 
 def resized(guess: Guess, size_of: Callable[[Length], Length]) -> Guess:
     """Return a guess with other sizes of the arrays in it."""
-    return changed(guess, lambda array: replace(array, shape=tuple(map(size_of, array.shape))))
+    match guess:
+        case ArrayGuess(shape):
+            return replace(guess, shape=tuple(map(size_of, shape)))
+        case DictGuess(items):
+            return DictGuess(tuple((key, resized(item, size_of)) for key, item in items))  # type: ignore[misc]
+    return guess

@@ -30,12 +30,9 @@ _ABOUT = (
     r"(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
 )
 _SCALAR = re.compile(
-    r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b"
-    r"|^[^\n.;]{0,60}\b(?:constant|length|coefficient|rate|factor|temperature|threshold)\W*$",
+    r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b(?! or )"
+    r"|^[^\n.;,(]{0,60}\b(?:constant|length|coefficient|rate|factor|temperature|threshold)\W*$",
     re.IGNORECASE,
-)
-_FUNCTION = re.compile(
-    r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+)?(?:callable|function)\b(?! value)", re.IGNORECASE
 )
 _INTEGER = re.compile(r"\b(?:integer|int32|indices|class ids|int)\b", re.IGNORECASE)
 _COUNT = re.compile(
@@ -58,7 +55,6 @@ class Described:
     integer: bool = False
     count: bool = False
     """It is a single integer."""
-    is_function: bool = False
     rank: int | None = None
     square: bool = False
 
@@ -93,7 +89,6 @@ def _described(docstring: str, name: str) -> Described:
         scalar=bool(_SCALAR.match(text)),
         integer=bool(_INTEGER.search(text[:_ABOUT_TYPE])),
         count=bool(_COUNT.search(text[:_ABOUT_TYPE])) or kind == "int",
-        is_function=bool(_FUNCTION.match(text)),
         rank=rank,
         square=bool(rank == 2 and _SQUARE.search(text)),
     )

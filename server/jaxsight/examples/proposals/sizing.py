@@ -9,8 +9,7 @@ from itertools import chain, count
 
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
-from jaxsight.examples.proposals.kinds import Kind
-from jaxsight.examples.proposals.proposal import Demanded, Guess, Length, numbered
+from jaxsight.examples.proposals.proposal import Demanded, Length
 
 _POOL = (4, 8, 16, 32, 64, 24, 48, 12, 40)
 """Each divides most of those after it, so that what a body divides is likely divisible."""
@@ -34,19 +33,15 @@ class Sizing:
         self._numbers: Iterator[int] = chain(_POOL, count(56, 8))
         self._is_laid_out = False
 
-    def add(self, name: str, evidence: Evidence, kind: Kind) -> None:
+    def add(self, name: str, evidence: Evidence) -> None:
         """Take the shape of a parameter, and those of its items."""
         self._is_laid_out = False
-        self._shapes[name] = evidence.items if kind is Kind.LIST else evidence.shape
+        self._shapes[name] = evidence.shape
         for key, facts in evidence.keys.items():
             if facts.keys:
-                self.add(f"{name}[{key}]", facts, Kind.DICT)
+                self.add(f"{name}[{key}]", facts)
             else:
                 self._shapes[f"{name}[{key}]"] = facts.shape
-        if kind is Kind.LIST:
-            listed = evidence.item.parts if evidence.item is not None else ()
-            for part in (*listed, *evidence.parts):
-                self.add(f"{name}/{part.name}", part, Kind.ARRAY)
 
     def shape(self, name: str) -> tuple[Length, ...]:
         """Return the shape of a parameter that was added, the usual one of another."""
@@ -60,13 +55,6 @@ class Sizing:
         """Return the shape of arrays about which nothing is known."""
         self._lay_out()
         return tuple(self._written[id(dim.find())] for dim in reversed(self._usual[:USUAL_RANK]))
-
-    def numbers(self, shape: tuple[Length, ...]) -> tuple[int, ...]:
-        return tuple(self.sizes[size] if isinstance(size, str) else size for size in shape)
-
-    def numbered(self, guess: Guess) -> Guess:
-        """Return a guess with numbers for the names of sizes."""
-        return numbered(guess, self.sizes)
 
     def _lay_out(self) -> None:
         """Fix all ranks, and choose all sizes."""
@@ -118,7 +106,9 @@ class Sizing:
         origin, more = dim.origin
         if origin is not dim:
             self._write(origin)
-            self._written[key] = max(self.numbers((self._written[id(origin)],))[0] + more, 1)
+            size = self._written[id(origin)]
+            number = self.sizes[size] if isinstance(size, str) else size
+            self._written[key] = max(number + more, 1)
             return
         number = next(self._numbers)
         if name := self._name(dim.name):

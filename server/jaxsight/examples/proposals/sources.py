@@ -6,7 +6,7 @@ import ast
 import contextlib
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -206,37 +206,3 @@ class ModuleScope:
         package, _, name = module.rpartition(".")
         alias = self.alias(package) if package else ""
         return f"{alias}.{name}" if alias else ""
-
-    def beside(self, written: str) -> Iterator[tuple[str, str]]:
-        """Yield names that the module can write, with the dotted names that they stand for.
-
-        They are those of the module, and those of the module before the dot of `written`.
-        """
-        prefix = written.rpartition(".")[0]
-        for name in self.source.classes:
-            yield name, ""
-        for name, origin in self.source.aliases.items():
-            if name[:1].isupper():
-                yield name, origin
-        if prefix and (origin := self.module(prefix)):
-            source = self.library.module(origin)
-            if source is not None:
-                for name in source.classes:
-                    yield f"{prefix}.{name}", f"{origin}.{name}"
-                for name, other in source.aliases.items():
-                    if name[:1].isupper():
-                        yield f"{prefix}.{name}", other
-
-    def module(self, prefix: str) -> str:
-        """Return the dotted name of the module that a prefix stands for."""
-        root, _, rest = prefix.partition(".")
-        origin = self.source.aliases.get(root, "")
-        return f"{origin}.{rest}" if rest and origin else origin
-
-    def functions_beside(self, written: str) -> Mapping[str, ast.FunctionDef]:
-        """Return the functions of the module before the dot of `written`, as they are written."""
-        prefix = written.rpartition(".")[0]
-        if not prefix:
-            return self.source.functions
-        source = self.library.module(self.module(prefix))
-        return {f"{prefix}.{n}": f for n, f in source.functions.items()} if source else {}

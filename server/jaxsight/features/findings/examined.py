@@ -13,7 +13,7 @@ from jaxsight.examples.jax_use import JaxUse
 from jaxsight.examples.sets import Examples
 from jaxsight.features.findings import failures, inputs
 from jaxsight.features.findings.reached import ReachedPlaces
-from jaxsight.features.setup.unshown import WITHOUT, untraced
+from jaxsight.features.setup.unshown import NOT_CALLED, WITHOUT, untraced
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
@@ -116,6 +116,8 @@ async def _why_not(
     outcome = await engine.proposals.known(document, chunk, function)
     if outcome is None:
         return "untried", untraced(engine, document, chunk, function) or WITHOUT
-    if outcome.traced:
+    if outcome.computes:
+        return "no-inputs", f"{NOT_CALLED} {outcome.guess.title}"
+    if outcome.is_traced:
         return "no-inputs", "no example inputs, and proposed ones compute nothing from arrays"
     return "no-inputs", f"no example inputs, and proposed ones fail: {outcome.reason}"

@@ -14,7 +14,7 @@ from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head, head_of, line_end
 from jaxsight.features.model import Hint
-from jaxsight.features.setup.unshown import WITHOUT, why_untraced
+from jaxsight.features.setup.unshown import NOT_CALLED, WITHOUT, why_untraced
 from jaxsight.text.inert import clause, one_line
 from jaxsight.text.markdown import prose
 
@@ -66,7 +66,8 @@ def _reasons(shown: ShownDocument) -> Iterator[Hint]:
         first = chunk.first_line
         name, whole = function.name_range.shifted(first), function.range.shifted(first)
         tooltip = prose(f"not shown: {reason}")
-        more = f"\n\n{_PROPOSES}" if reason == WITHOUT else ""
+        is_proposed = reason == WITHOUT or reason.startswith(NOT_CALLED)
+        more = f"\n\n{_PROPOSES}" if is_proposed else ""
         place = head_of(document.module, name, whole)
         yield Hint(place, f"not shown: {clause(reason, _LONGEST)}", f"{tooltip}{more}")
 

@@ -1,6 +1,6 @@
 """The code actions *Keep these inputs*, which are in use, and *Add example inputs*.
 
-The latter are proposals that were traced, or the best guess.
+The latter are what the text suggests; the title says if it could not be traced.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.proposals.proposals import show
-from jaxsight.queries.traces.traces import named
 from jaxsight.settings.example_entries import with_entries
 from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.source.functions import Function
@@ -27,7 +26,6 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.inert import clause
 
 if TYPE_CHECKING:
-    from jaxsight.examples.proposals.inference import Inferred
     from jaxsight.examples.proposals.proposal import Proposal
     from jaxsight.queries.proposals.trying import Tried
 
@@ -48,8 +46,7 @@ async def add_examples(
 ) -> list[Action]:
     """Return the actions that write inputs of the function at the range, unless it has a section.
 
-    The inputs in use are first, if nobody wrote them and they can be written. Others are the best
-    proposals that could be traced, or the best guess.
+    The inputs in use are first, if nobody wrote them and they can be written. Others are proposed.
     """
     innermost = document.module.function_at(range.start)
     if innermost is None:
@@ -106,26 +103,25 @@ class _Wanting:
 
         Its edits are those of the best guess, for editors that need them at once.
         """
-        inferred = await asyncio.to_thread(self._inferred)
-        if inferred is None:
+        guess = await asyncio.to_thread(self._guess)
+        if guess is None:
             return []
         if self._is_installed:
-            return self._actions(inferred.proposal, "not tried yet")
+            return self._actions(guess, "not tried yet")
         name = self.function.qualname
-        edits, pending = (self._section(inferred.proposal.lines),), f"{PENDING}{name}"
+        edits, pending = (self._section(guess.lines),), f"{PENDING}{name}"
         return [Action(f"{_TITLE} to {name}", ADD_EXAMPLES, edits, pending=pending)]
 
     async def of(self, outcome: Tried | None) -> list[Action]:
         """Return the actions that write proposals which were tried; `None` if nothing may run."""
-        if outcome is not None and outcome.traced:
-            return [action for each in outcome.traced for action in self._actions(each, "")]
         if outcome is not None:
-            return self._actions(outcome.guess, outcome.reason or "no tracer")
-        inferred = await asyncio.to_thread(self._inferred)
+            reason = "" if outcome.is_traced else outcome.reason or "no tracer"
+            return self._actions(outcome.guess, reason)
+        guess = await asyncio.to_thread(self._guess)
         held_back = self.engine.projects.of(self.document.path).held_back
-        return self._actions(inferred.proposal, held_back or "no tracer") if inferred else []
+        return self._actions(guess, held_back or "no tracer") if guess is not None else []
 
-    def _inferred(self) -> Inferred | None:
+    def _guess(self) -> Proposal | None:
         """Return what the text says about the inputs; the first call imports what reads it."""
         from jaxsight.examples.proposals.inference import infer
 
@@ -216,7 +212,7 @@ async def show_proposed(engine: Engine, path: str, name: str, *, hide: bool = Fa
         show(document, name, None)
         return
     outcome = (await wanting.tried(None)).result()
-    if outcome is None or not outcome.traced:
+    if outcome is None or not outcome.is_traced:
         reason = outcome.reason if outcome is not None else engine.projects.of(path).held_back
         raise LookupError(f"no proposed inputs of {name} can be traced: {reason}")
     document.hidden.discard(name)
@@ -233,8 +229,4 @@ async def keep_proposed(engine: Engine, path: str, name: str) -> Action:
     actions = await wanting.of((await wanting.tried(None)).result())
     if not actions:
         raise LookupError(f"no proposed inputs of {name} can be written")
-    subject = named(engine.documents.subjects(wanting.document), name)
-    chosen = engine.choices.set_of(wanting.document, subject) if subject is not None else None
-    if subject is None or chosen is None or not subject.is_proposed:
-        return actions[0]
-    return actions[min(subject.examples.sets.index(chosen), len(actions) - 1)]
+    return actions[0]

@@ -39,7 +39,8 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
     """Try proposals of a document's functions that have no inputs, and show those that trace.
 
     A refresh is sent for each. With the setting `examplesAssumed` off, lenses offer them.
-    With `only`, this is for the function that the user named, whether it is worth it or not.
+    With `only`, this is for the function that the user named, whether it is worth it or not, and
+    whether its text proves the inputs or not.
     """
     document = engine.documents.get(path)
     if document is None:
@@ -66,8 +67,9 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
             name = function.qualname
             outcome = await _outcome(engine, document, chunk, function)
             wants = settings.examples_assumed and name not in document.hidden
-            is_good = outcome is not None and bool(outcome.traced) and not outcome.trivial
+            is_good = outcome is not None and (outcome.is_shown or bool(only and outcome.computes))
             was_shown = name in document.proposed
+            is_changed = _suggest(document, name, outcome)
             show(document, name, outcome if wants and is_good else None)
             if name in document.proposed and not await _traces(engine, document, name):
                 show(document, name, None)
@@ -76,8 +78,17 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
         except Exception:
             log.exception("proposing inputs of %s of %s", function.qualname, path)
             return
-        if is_good or was_shown:
+        if is_good or was_shown or is_changed:
             engine.waiting.refresh(path)
+
+
+def _suggest(document: Document, name: str, outcome: Tried | None) -> bool:
+    """Keep inputs that can be traced, but that the text does not prove; return whether for new."""
+    before = document.suggested.pop(name, "")
+    if outcome is None or not outcome.computes or outcome.is_shown:
+        return bool(before)
+    document.suggested[name] = outcome.guess.title
+    return document.suggested[name] != before
 
 
 def is_worth_proposing(engine: Engine, document: Document) -> bool:
@@ -91,7 +102,7 @@ async def _outcome(
     """Return the best outcome for a function: a call with its unknown arguments comes first."""
     for partial in engine.dry_runs.partial(document.path, function.qualname):
         outcome = await engine.proposals.outcome(document, chunk, function, partial)
-        if outcome is not None and outcome.traced and not outcome.trivial:
+        if outcome is not None and outcome.is_shown:
             return outcome
     if function.refused:
         return None

@@ -25,6 +25,8 @@ from jaxsight.workers.results import Died
 
 _LONGEST = 80
 """Characters of a clause, a choice: status bars share a line with other extensions."""
+NOT_CALLED = "not called: try"
+"""Why a function shows nothing whose text does not prove the inputs that follow."""
 WITHOUT = "no example inputs"
 """Why a function shows nothing of which nothing else is known."""
 _NAMED = 3
@@ -111,6 +113,8 @@ def why_untraced(
         return f"`{around}` was run here, but nothing called it"
     if around:
         return f"it is nested in `{around}`, whose example inputs would show it, too"
+    if inputs := document.suggested.get(name):
+        return f"{NOT_CALLED} {inputs}"
     return WITHOUT
 
 

@@ -175,12 +175,9 @@ def _digest(*parts: object) -> str:
 
 
 def show(document: Document, function: str, outcome: Tried | None) -> None:
-    """Trace a function with the proposals that can be traced from now on; `None` ends that."""
+    """Trace a function with a proposal that can be traced from now on; `None` ends that."""
     proposed = {name: sets for name, sets in document.proposed.items() if name != function}
-    if outcome is not None and outcome.traced:
-        trying = import_module(_TRYING)  # there is an outcome
-        proposed[function] = tuple(
-            trying.outside_set(proposal, outcome.partial) for proposal in outcome.traced
-        )
+    if outcome is not None and outcome.is_traced:
+        proposed[function] = (outcome.outside_set,)
     if proposed != document.proposed:
         document.proposed = MappingProxyType(proposed)

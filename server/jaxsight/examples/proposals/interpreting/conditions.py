@@ -12,7 +12,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Dotted,
     Evidence,
     Items,
-    Machine,
+    Links,
     Param,
     RankOf,
     ShapeOf,
@@ -23,21 +23,19 @@ from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import LibraryCall
 
 
-def learn(
-    machine: Machine, value: Callable[[ast.expr], Value], test: ast.expr, *, holds: bool
-) -> None:
+def learn(links: Links, value: Callable[[ast.expr], Value], test: ast.expr, *, holds: bool) -> None:
     """Learn from a condition that must be true, or false; `value` evaluates an expression."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            learn(machine, value, operand, holds=not holds)
+            learn(links, value, operand, holds=not holds)
         case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) == holds:
             for inner in values:
-                learn(machine, value, inner, holds=holds)
+                learn(links, value, inner, holds=holds)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             one, two = value(left), value(right)
             match op, holds:
                 case (ast.Eq(), True) | (ast.NotEq(), False):
-                    equal(machine, one, two)
+                    equal(links, one, two)
                 case (ast.GtE(), True) | (ast.Lt(), False):
                     at_least(one, two, 0)
                 case ast.Gt(), True:
@@ -47,10 +45,7 @@ def learn(
         case ast.Compare(left=left, comparators=comparators) if holds:
             first = value(left)
             for right in comparators:
-                equal(machine, first, value(right))
-        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() as name, classes]) if holds:
-            if isinstance(asked := value(name), Param):
-                instance(asked.evidence, ast.unparse(classes))
+                equal(links, first, value(right))
         case _:
             value(test)
 
@@ -58,17 +53,14 @@ def learn(
 def choose(evidence: Evidence, value: object) -> None:
     if isinstance(value, str):
         evidence.choices.append(repr(value))
-    elif isinstance(value, int | float):
-        evidence.tested = True
-        evidence.numbers.append(repr(value))
 
 
-def equal(machine: Machine, one: Value, two: Value) -> None:
+def equal(links: Links, one: Value, two: Value) -> None:
     match one, two:
         case (RankOf(shape), Const(int() as rank)) | (Const(int() as rank), RankOf(shape)):
             shape.set_rank(rank)
         case (RankOf(shape, more), RankOf(other, less)) if more == less:
-            machine.links.append((shape, other))
+            links.append((shape, other))
         case (RankOf(shape, more), RankOf(other, less)):
             _ranks_differ(shape.find(), other.find(), less - more)
         case (ShapeOf(shape, None, None), ShapeOf(other, None, None)):
@@ -136,26 +128,10 @@ def among(one: Value, two: Value) -> None:
                         evidence.choices.append(repr(choice))
                     case Dotted(dotted, None) if dotted.startswith(("jax.numpy.", "numpy.")):
                         evidence.dtype = True
-                        evidence.dtypes.append(dotted.rpartition(".")[2])
         case Size(dim), Items((*_, Const(int() as number))):
             dim.unify(Dim(number=number))
         case RankOf(shape), Items((Const(int() as rank), *_)):
             shape.find().likely = rank
-
-
-def instance(evidence: Evidence, classes: str) -> None:
-    """Learn from a class that a parameter must be an instance of."""
-    names = classes.strip("()").replace(" ", "").split(",")
-    if any("rray" in name for name in names):
-        return
-    if "int" in names:
-        evidence.static = True
-    elif "str" in names:
-        evidence.choices.append("'name'")
-    elif "float" in names:
-        evidence.choices.append("0.5")
-    elif "bool" in names:
-        evidence.choices.append("True")
 
 
 def has_rank(call: LibraryCall) -> Value:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 
@@ -18,14 +15,11 @@ class Evidence:
     shape: Shape = field(default_factory=Shape)
     array: int = 0
     """Uses as an array."""
-    passed: int = 0
-    """Calls of functions of JAX that it is passed to, which may not take an array."""
     number: int = 0
     """Uses in arithmetic, which numbers allow too."""
     integer: bool = False
     """It is an index, or integer labels."""
     boolean: bool = False
-    inexact: bool = False
     random: bool = False
     """It is passed to `jax.random` as a key."""
     static: bool = False
@@ -34,38 +28,15 @@ class Evidence:
     shape_like: bool = False
     """It is the shape of an array."""
     dtype: bool = False
-    called: tuple[str, ...] | None = None
-    """Names of the arguments that it is called with; `None` if it is not called."""
-    returned: int = 0
-    """The number of values that its result is unpacked into."""
-    scanned: bool = False
-    """It is the body of a scan: it takes and returns a carry and an item."""
-    differentiated: bool = False
-    """It is differentiated: it returns a scalar."""
+    called: bool = False
     choices: list[str] = field(default_factory=list)
     """Constants that it is compared with, as source."""
-    numbers: list[str] = field(default_factory=list)
-    """Numbers that it is compared with, as source."""
-    tree: bool = False
-    """It is mapped over as a pytree."""
     keys: dict[str, Evidence] = field(default_factory=dict)
     """What is known of the items of a dict, by their keys as source."""
-    sequence: int = 0
-    """Number of items of a list that it is iterated over as or unpacked into."""
-    items: Shape = field(default_factory=Shape)
-    """The shape of the items of that list."""
-    item: Evidence | None = None
-    """What is known of the items that a loop takes from it."""
-    parts: tuple[Evidence, ...] = ()
-    """What is known of the items that it is unpacked into."""
-    attributes: set[str] = field(default_factory=set)
     members: dict[str, Evidence] = field(default_factory=dict)
     """What is known of these attributes."""
-    dtypes: list[str] = field(default_factory=list)
-    """The names of the dtypes that it may be: `float8_e4m3fn`."""
     tested: bool = False
     """It decides a branch."""
-    classes: list[str] = field(default_factory=list)
     optional: bool = False
     """Its default is `None`."""
     instance: bool = False
@@ -131,35 +102,6 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Closure:
-    """A function of the module or of the body, with the variables around it."""
-
-    node: ast.FunctionDef | ast.Lambda
-    scope: dict[str, Value]
-    bound: tuple[Value, ...] = ()
-    mapped: int = 0
-    """The number of `vmap` around it."""
-    unmapped: frozenset[int] = frozenset()
-    """Arguments that the innermost `vmap` passes as they are."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layer:
-    """A layer of a neural network; `rank` is that of its input, `size` the last size of that."""
-
-    name: str
-    rank: int | None = None
-    size: Dim | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Result:
-    """The result of a call of a parameter."""
-
-    evidence: Evidence
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Dotted:
     """A name of the module, or an attribute of one: `jnp.sum`."""
 
@@ -173,40 +115,12 @@ class Unknown:
     pass
 
 
-Value = (
-    Param
-    | Arr
-    | Size
-    | ShapeOf
-    | RankOf
-    | Const
-    | Items
-    | Closure
-    | Layer
-    | Result
-    | Dotted
-    | Unknown
-)
+Value = Param | Arr | Size | ShapeOf | RankOf | Const | Items | Dotted | Unknown
+Links = list[tuple[Shape, Shape]]
+"""Pairs of shapes that are broadcast with each other."""
 UNKNOWN = Unknown()
 
 
 def facts_of(value: Value) -> Evidence:
     """Return what is known of a parameter; of another value, facts that nobody reads."""
     return value.evidence if isinstance(value, Param) else Evidence("")
-
-
-class Machine(Protocol):
-    """What operations need of the interpreter."""
-
-    links: list[tuple[Shape, Shape]]
-    """Pairs of shapes that are broadcast with each other."""
-
-    def apply(
-        self,
-        function: Value,
-        arguments: Sequence[Value],
-        keywords: Mapping[str, Value] | None = None,
-        names: tuple[str, ...] = (),
-    ) -> Value:
-        """Return the value of a call."""
-        ...

@@ -1,54 +1,35 @@
 """Interpret a function's body on abstract values, to see what it demands of its parameters.
 
-Both branches of an `if` are interpreted, a loop's body once, and functions of the module that it
-calls as if they were written in its place.
+Both branches of an `if` are interpreted, and a loop's body once. Functions that are defined or
+called in the body are not looked into: how they are called is observed.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.examples.proposals.interpreting import (
-    conditions,
-    control,
-    layers,
-    linear,
-    operations,
-    uses,
-)
+from jaxsight.examples.proposals.interpreting import conditions, linear, operations, uses
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
-    Closure,
     Const,
     Dotted,
     Evidence,
     Items,
-    Layer,
+    Links,
     Param,
     RankOf,
-    Result,
     ShapeOf,
     Size,
     Unknown,
     Value,
     facts_of,
 )
-from jaxsight.examples.proposals.interpreting.shapes import Shape
 
-_DEEPEST = 3
-"""Calls of the module's functions that are looked into, inside each other, a choice: what is known
-of a parameter gets less with each."""
-_SHORT = 4
-"""Statements of a loop that is interpreted twice, a choice: what comes out goes in again, and
-longer bodies take twice the time."""
 _MOST = 6000
 """Expressions that are interpreted, a choice: those of some hundred lines, a moment of the loop."""
-_VECTORIZED = re.compile(r"vectorize\b.*signature=['\"]([^'\"]+)['\"]")
-_NONE = ast.Constant(None)
 
 
 class _Enough(Exception):
@@ -57,181 +38,124 @@ class _Enough(Exception):
 
 @dataclass(eq=False, slots=True)
 class BodyInterpreter:
-    """Interprets one function; `functions` are those of its module, `aliases` its imports."""
+    """Interprets one function; `aliases` are the imports of its module."""
 
-    functions: Mapping[str, ast.FunctionDef]
     aliases: Mapping[str, str]
     variables: Mapping[str, ast.expr] = field(default_factory=dict)
-    """What the module's variables are assigned: `predict = jax.vmap(one)`."""
-    methods: Mapping[str, ast.FunctionDef] = field(default_factory=dict)
-    """The methods of the function's class."""
-    attributes: Mapping[str, ast.expr] = field(default_factory=dict)
-    """What the class assigns to the attributes of `self`: its layers."""
-    links: list[tuple[Shape, Shape]] = field(default_factory=list)
-    """Pairs of shapes that are broadcast with each other."""
-    depth: int = 0
+    """What the module's variables are assigned: `SIZE = 8`."""
+    links: Links = field(default_factory=list)
+    scope: dict[str, Value] = field(default_factory=dict)
     steps: int = 0
-    active: list[ast.AST] = field(default_factory=list)
 
     def run(self, node: ast.FunctionDef, parameters: Mapping[str, Value]) -> None:
         """Interpret a function whose parameters have these values."""
-        self.steps = 0
-        for decorator in node.decorator_list:
-            if signature := _VECTORIZED.search(ast.unparse(decorator)):
-                linear.demand([parameters[a.arg] for a in node.args.args], signature.group(1))
+        self.scope, self.steps = dict(parameters), 0
+        self.links.clear()
         try:
-            self._block(node.body, dict(parameters))
+            self._block(node.body)
         except (_Enough, RecursionError):
             return
 
     # Statements
 
-    def _block(self, body: Sequence[ast.stmt], scope: dict[str, Value]) -> Value | None:
-        """Interpret statements; return the value of the first `return`."""
-        returned: Value | None = None
+    def _block(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
-            value = self._statement(statement, scope)
-            returned = value if returned is None else returned
-        return returned
+            self._statement(statement)
 
-    def _statement(self, statement: ast.stmt, scope: dict[str, Value]) -> Value | None:
+    def _statement(self, statement: ast.stmt) -> None:
         match statement:
-            case ast.Return(value=value):
-                return self.value(value, scope) if value is not None else Const(None)
+            case ast.Return(value=ast.expr() as value) | ast.Expr(value=value):
+                self.value(value)
             case ast.Assign(targets=targets, value=value):
-                result = uses.item(value, targets[0], scope) or self.value(value, scope)
+                result = self.value(value)
                 for target in targets:
-                    self.assign(target, result, scope)
+                    self._assign(target, result)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
-                self.assign(target, self.value(value, scope), scope)
+                self._assign(target, self.value(value))
             case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
-                left = scope.get(name, UNKNOWN)
-                scope[name] = self.binary(left, op, self.value(value, scope))
+                left = self.scope.get(name, UNKNOWN)
+                self.scope[name] = self._binary(left, op, self.value(value))
             case ast.FunctionDef(name=name):
-                scope[name] = Closure(statement, scope)
+                self.scope[name] = UNKNOWN
             case ast.If():
-                return self._if(statement, scope)
+                self._if(statement)
             case ast.Assert(test=test):
-                self._holds(test, scope)
+                conditions.learn(self.links, self.value, test, holds=True)
             case ast.For(target=target, iter=iterable, body=body):
-                self._for(target, iterable, scope)
-                returned = self._block(body, scope)
-                if isinstance(target, ast.Tuple) and len(body) <= _SHORT:
-                    self._block(body, scope)
-                return returned
+                self._assign(target, uses.item_of(self.value(iterable)))
+                self._block(body)
             case ast.While(test=test, body=body):
-                self.value(test, scope)
-                return self._block(body, scope)
-            case ast.With(body=body):
-                return self._block(body, scope)
-            case ast.Try(body=body):
-                return self._block(body, scope)
+                self.value(test)
+                self._block(body)
+            case ast.With(body=body) | ast.Try(body=body):
+                self._block(body)
             case ast.Match(subject=subject, cases=cases):
-                facts = facts_of(self.value(subject, scope))
-                returned = None
+                facts = facts_of(self.value(subject))
                 for case in cases:
                     match case.pattern:
                         case ast.MatchValue(value=ast.Constant(value=str(choice))):
                             facts.choices.append(repr(choice))
-                    value_of_case = self._block(case.body, scope)
-                    returned = value_of_case if returned is None else returned
-                return returned
-            case ast.Expr(value=value):
-                self.value(value, scope)
-        return None
+                    self._block(case.body)
 
-    def _if(self, statement: ast.If, scope: dict[str, Value]) -> Value | None:
-        test, body, orelse = statement.test, statement.body, statement.orelse
-        if any(isinstance(statement, ast.Raise) for statement in body):
-            self._holds(test, scope, holds=False)
-            return self._block(orelse, scope)
-        match test:
-            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]) if (
-                isinstance(value := scope.get(name), Param) and value.evidence.optional
-            ):
-                # The parameter is `None` in this branch, and keeps its value after that.
-                inner = dict(scope)
-                first = self._block(body, inner)
-                scope |= {**inner, name: scope[name]}
-            case _:
-                skipped = self._of_other_class(test, scope)
-                self._test(test, scope)
-                first = None if skipped else self._block(body, scope)
-        second = self._block(orelse, scope)
-        return first if first is not None else second
+    def _if(self, statement: ast.If) -> None:
+        test, body = statement.test, statement.body
+        if any(isinstance(inner, ast.Raise) for inner in body):
+            conditions.learn(self.links, self.value, test, holds=False)
+        else:
+            kept = self._optional_in(test)
+            self._test(test)
+            self._block(body)
+            self.scope |= kept
+        self._block(statement.orelse)
 
-    def _of_other_class(self, test: ast.expr, scope: dict[str, Value]) -> bool:
-        """Return whether a branch is for parameters that are no arrays."""
+    def _optional_in(self, test: ast.expr) -> dict[str, Value]:
+        """Return the parameter that is `None` in a branch, and keeps its value after that."""
         match test:
-            case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), classes]):
-                value = scope.get(name)
-                return isinstance(value, Param) and "rray" not in ast.unparse(classes)
             case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]):
-                return isinstance(scope.get(name), Param)
-            case ast.BoolOp(op=ast.And(), values=values):
-                return any(self._of_other_class(value, scope) for value in values)
-        return False
+                value = self.scope.get(name)
+                if isinstance(value, Param) and value.evidence.optional:
+                    return {name: value}
+        return {}
 
-    def _test(self, test: ast.expr, scope: dict[str, Value]) -> None:
+    def _test(self, test: ast.expr) -> None:
         """Interpret the condition of a branch: ranks that it asks for are likely."""
         match test:
-            case ast.Name(id=name) if isinstance(value := scope.get(name), Param):
+            case ast.Name(id=name) if isinstance(value := self.scope.get(name), Param):
                 value.evidence.tested = True
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                self._test(operand, scope)
+                self._test(operand)
             case ast.BoolOp(values=values):
                 for inner in values:
-                    self._test(inner, scope)
+                    self._test(inner)
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                one, two = self.value(left, scope), self.value(right, scope)
-                match one, two:
+                match self.value(left), self.value(right):
                     case RankOf(shape), Const(int() as rank):
                         shape.suggest(rank)
                     case Param(evidence), Const(constant):
                         conditions.choose(evidence, constant)
             case _:
-                self.value(test, scope)
+                self.value(test)
 
-    def _holds(self, test: ast.expr, scope: dict[str, Value], *, holds: bool = True) -> None:
-        """Learn from a condition that must be true, or false."""
-        conditions.learn(self, lambda node: self.value(node, scope), test, holds=holds)
-
-    def _for(self, target: ast.expr, iterable: ast.expr, scope: dict[str, Value]) -> None:
-        value = uses.listed(iterable, target, scope) or self.value(iterable, scope)
-        self.assign(target, uses.item_of(self, value), scope)
-
-    def assign(self, target: ast.expr, value: Value, scope: dict[str, Value]) -> None:
+    def _assign(self, target: ast.expr, value: Value) -> None:
         """Bind a target."""
         match target:
             case ast.Name(id=name):
-                scope[name] = value
+                self.scope[name] = value
                 if isinstance(value, Size) and not value.dim.find().name:
                     value.dim.find().name = name
-            case ast.Tuple(elts=targets) | ast.List(elts=targets) if (
-                isinstance(value, Param)
-                and all(isinstance(target, ast.Name) for target in targets)
-                and not value.evidence.array
-            ):
-                parts = value.evidence.parts
-                if len(parts) != len(targets):
-                    named = [ast.unparse(target) for target in targets]
-                    parts = value.evidence.parts = tuple(map(Evidence, named))
-                value.evidence.sequence = len(targets)
-                for inner, part in zip(targets, parts, strict=True):
-                    self.assign(inner, Param(part), scope)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 starred = any(isinstance(target, ast.Starred) for target in targets)
                 values = uses.unpacked(value, len(targets), starred=starred)
                 for inner, item in zip(targets, values, strict=True):
-                    self.assign(inner, item, scope)
+                    self._assign(inner, item)
             case ast.Starred(value=inner):
-                self.assign(inner, UNKNOWN, scope)
+                self._assign(inner, UNKNOWN)
             case ast.Subscript():
-                self.value(target, scope)
+                self.value(target)
 
     # Expressions
 
-    def value(self, node: ast.expr, scope: dict[str, Value]) -> Value:
+    def value(self, node: ast.expr) -> Value:
         """Return the value of an expression."""
         self.steps += 1
         if self.steps > _MOST:
@@ -240,85 +164,51 @@ class BodyInterpreter:
             case ast.Constant(value=constant):
                 return Const(constant)
             case ast.Name(id=name):
-                return self._name(name, scope)
+                return self._name(name)
             case ast.Attribute(value=inner, attr=attr):
-                return self._attribute(self.value(inner, scope), attr)
+                return uses.attribute(self.value(inner), attr)
             case ast.Subscript(value=inner, slice=index):
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
-                whole = self.value(inner, scope)
-                return uses.indexed(whole, [self._part(part, scope) for part in parts])
+                return uses.indexed(self.value(inner), [self._part(part) for part in parts])
             case ast.Call():
-                return self._call(node, scope)
+                return self._call(node)
             case ast.BinOp(left=left, op=op, right=right):
-                return self.binary(self.value(left, scope), op, self.value(right, scope))
+                return self._binary(self.value(left), op, self.value(right))
             case ast.UnaryOp(op=op, operand=operand):
-                return self._unary(op, self.value(operand, scope))
+                return self._unary(op, self.value(operand))
             case ast.Compare():
-                return self._comparison(node, scope)
+                return self._comparison(node)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
-                return self._display(elements, scope)
+                return self._display(elements)
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                self._test(test, scope)
-                first, second = self.value(body, scope), self.value(orelse, scope)
+                self._test(test)
+                first, second = self.value(body), self.value(orelse)
                 return second if isinstance(first, Const | Unknown) else first
-            case ast.Lambda():
-                return Closure(node, scope)
-            case ast.GeneratorExp() | ast.ListComp() | ast.DictComp() | ast.SetComp():
-                inside = dict(scope)
-                for generator in node.generators:
-                    self._for(generator.target, generator.iter, inside)
-                    for condition in generator.ifs:
-                        self.value(condition, inside)
-                self.value(node.value if isinstance(node, ast.DictComp) else node.elt, inside)
             case ast.NamedExpr(target=target, value=inner):
-                value = self.value(inner, scope)
-                self.assign(target, value, scope)
+                value = self.value(inner)
+                self._assign(target, value)
                 return value
-            case ast.BoolOp(values=values):
-                operands = [self.value(value, scope) for value in values]
-                match operands:
-                    case [Param(evidence), Items() | ShapeOf()]:
-                        evidence.shape_like = True
-                return operands[-1]
-            case ast.Dict(values=values):
-                for item in values:
-                    self.value(item, scope)
+            case ast.BoolOp(values=values) | ast.Dict(values=values):
+                for item in values[:-1]:
+                    self.value(item)
+                return self.value(values[-1]) if values else UNKNOWN
         return UNKNOWN
 
-    def _attribute(self, value: Value, name: str) -> Value:
-        """Return an attribute; a method of the function's own class is interpreted where called."""
-        match value:
-            case Param(evidence) if evidence.instance:
-                if name in self.methods:
-                    return Closure(self.methods[name], {}, (value,))
-                if isinstance(layer := self.value(self.attributes.get(name, _NONE), {}), Layer):
-                    return layer
-                evidence.attributes.add(name)
-                return Param(evidence.members.setdefault(name, Evidence(name)))
-        return uses.attribute(value, name)
-
-    def _name(self, name: str, scope: dict[str, Value]) -> Value:
-        if name in scope:
-            return scope[name]
-        if name in self.functions:
-            return Closure(self.functions[name], {})
-        if isinstance(assigned := self.variables.get(name), ast.Call) and self.depth < _DEEPEST:
-            self.depth += 1
-            try:
-                made = self.value(assigned, {})
-            finally:
-                self.depth -= 1
-            if isinstance(made, Closure | Layer):
-                return made
+    def _name(self, name: str) -> Value:
+        if name in self.scope:
+            return self.scope[name]
+        match self.variables.get(name):
+            case ast.Constant(value=constant):
+                return Const(constant)
         return Dotted(self.aliases.get(name, name))
 
-    def _part(self, part: ast.expr, scope: dict[str, Value]) -> Value | slice:
+    def _part(self, part: ast.expr) -> Value | slice:
         """Return a part of a subscript; a slice has constant bounds or none."""
         if not isinstance(part, ast.Slice):
-            return self.value(part, scope)
+            return self.value(part)
         bounds: list[int | None] = []
         for bound in (part.lower, part.upper):
-            value = self.value(bound, scope) if bound is not None else Const(None)
+            value = self.value(bound) if bound is not None else Const(None)
             uses.as_integer(value)
             constant = value.value if isinstance(value, Const) else None
             bounds.append(constant if isinstance(constant, int) else None)
@@ -326,22 +216,21 @@ class BodyInterpreter:
         known = part.step is None and limits == sum(bound is not None for bound in bounds)
         return slice(bounds[0], bounds[1], None if known else 1)
 
-    def _display(self, elements: list[ast.expr], scope: dict[str, Value]) -> Value:
+    def _display(self, elements: list[ast.expr]) -> Value:
         values: list[Value] = []
-        known = True
         for element in elements:
-            if isinstance(element, ast.Starred):
-                inner = self.value(element.value, scope)
-                dims = uses.sizes_of(inner) if isinstance(inner, ShapeOf) else None
-                if isinstance(inner, Items):
-                    values += inner.values
-                elif dims is not None:
-                    values += map(Size, dims)
-                else:
-                    known = False
+            if not isinstance(element, ast.Starred):
+                values.append(self.value(element))
+                continue
+            inner = self.value(element.value)
+            dims = uses.sizes_of(inner) if isinstance(inner, ShapeOf) else None
+            if isinstance(inner, Items):
+                values += inner.values
+            elif dims is not None:
+                values += map(Size, dims)
             else:
-                values.append(self.value(element, scope))
-        return Items(tuple(values)) if known else UNKNOWN
+                return UNKNOWN
+        return Items(tuple(values))
 
     def _unary(self, op: ast.unaryop, operand: Value) -> Value:
         match op, operand:
@@ -355,25 +244,21 @@ class BodyInterpreter:
                 return Arr(evidence.shape)
         return operand
 
-    def binary(self, left: Value, op: ast.operator, right: Value) -> Value:
+    def _binary(self, left: Value, op: ast.operator, right: Value) -> Value:
         """Return the value of an operation on two operands."""
         match left, op, right:
             case _, ast.MatMult(), _:
-                return linear.matmul(self, left, right)
-            case ((ShapeOf() | Items()), ast.Add(), (ShapeOf() | Items() | Param())) | (
-                Param(),
-                ast.Add(),
-                (ShapeOf() | Items()),
-            ):
+                return linear.matmul(left, right)
+            case ((ShapeOf() | Items()), ast.Add(), (ShapeOf() | Items())):
                 return uses.joined(left, right)
         if isinstance(left, RankOf) and not isinstance(op, ast.Add | ast.Sub):
             return UNKNOWN
-        return uses.arithmetic(self, left, right, is_sum=isinstance(op, ast.Add))
+        return uses.arithmetic(self.links, left, right, is_sum=isinstance(op, ast.Add))
 
-    def _comparison(self, node: ast.Compare, scope: dict[str, Value]) -> Value:
-        value = self.value(node.left, scope)
+    def _comparison(self, node: ast.Compare) -> Value:
+        value = self.value(node.left)
         for op, comparator in zip(node.ops, node.comparators, strict=True):
-            other = self.value(comparator, scope)
+            other = self.value(comparator)
             if isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn):
                 conditions.among(value, other)
                 return UNKNOWN
@@ -381,75 +266,35 @@ class BodyInterpreter:
                 if isinstance(value, Param):
                     conditions.choose(value.evidence, other.value)
                 return UNKNOWN
-            value = uses.arithmetic(self, value, other)
+            value = uses.arithmetic(self.links, value, other)
         return value
 
-    # Calls
-
-    def _call(self, node: ast.Call, scope: dict[str, Value]) -> Value:
-        function = self.value(node.func, scope)
+    def _call(self, node: ast.Call) -> Value:
+        function = self.value(node.func)
         arguments: list[Value] = []
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                inner = self.value(argument.value, scope)
+                inner = self.value(argument.value)
                 arguments += inner.values if isinstance(inner, Items) else [inner]
             else:
-                arguments.append(self.value(argument, scope))
+                arguments.append(self.value(argument))
         keywords = {
-            keyword.arg: self.value(keyword.value, scope)
+            keyword.arg: self.value(keyword.value)
             for keyword in node.keywords
             if keyword.arg is not None
         }
-        names = tuple(a.id if isinstance(a, ast.Name) else "" for a in node.args)
-        return self.apply(function, arguments, keywords, names)
-
-    def apply(
-        self,
-        function: Value,
-        arguments: Sequence[Value],
-        keywords: Mapping[str, Value] | None = None,
-        names: tuple[str, ...] = (),
-    ) -> Value:
-        """Return the value of a call."""
-        keywords = keywords or {}
         match function:
             case Param(evidence):
-                if evidence.called is None:
-                    own = [a.evidence.name if isinstance(a, Param) else "" for a in arguments]
-                    evidence.called = names or tuple(own)
-                return Result(evidence)
-            case Closure():
-                return self._inline(function, arguments, keywords)
-            case Layer():
-                return layers.applied(function, arguments)
+                evidence.called = True
             case Dotted():
-                call = uses.LibraryCall(self, arguments, keywords)
-                return layers.layer(function, call) or operations.result_of(function, call)
+                call = uses.LibraryCall(self.links, arguments, keywords)
+                return operations.result_of(function, call)
         return UNKNOWN
 
-    def _inline(
-        self, function: Closure, arguments: Sequence[Value], keywords: Mapping[str, Value]
-    ) -> Value:
-        if function.mapped:
-            return control.mapped_call(self, function, arguments)
-        node = function.node
-        if len(self.active) >= _DEEPEST or node in self.active:
-            return UNKNOWN
-        scope = dict(function.scope)
-        parameters = [p.arg for p in (*node.args.posonlyargs, *node.args.args)]
-        scope |= dict.fromkeys((*parameters, *(p.arg for p in node.args.kwonlyargs)), UNKNOWN)
-        for name, default in zip(reversed(parameters), reversed(node.args.defaults), strict=False):
-            if isinstance(default, ast.Constant):
-                scope[name] = Const(default.value)
-        passed = [*function.bound, *arguments]
-        scope |= {**dict(zip(parameters, passed, strict=False)), **keywords}
-        if node.args.vararg is not None:
-            scope[node.args.vararg.arg] = Items(tuple(passed[len(parameters) :]))
-        self.active.append(node)
-        try:
-            if isinstance(node, ast.Lambda):
-                return self.value(node.body, scope)
-            result = self._block(node.body, scope)
-            return result if result is not None else UNKNOWN
-        finally:
-            self.active.pop()
+
+def uses_in(node: ast.FunctionDef, aliases: Mapping[str, str]) -> dict[str, Evidence]:
+    """Return what the body of a function shows of its parameters."""
+    found = {a.arg: Evidence(a.arg) for a in (*node.args.args, *node.args.kwonlyargs)}
+    parameters = {name: Param(evidence) for name, evidence in found.items()}
+    BodyInterpreter(aliases).run(node, parameters)
+    return found

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
-    Dotted,
-    Items,
-    Machine,
     Param,
     Value,
 )
@@ -19,10 +15,9 @@ from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import LibraryCall, as_array
 
 _MATRIX = re.compile(r"[A-Z]|(?:.*_)?[wW]\d*|(?:.*_)?weights?")
-_CORE = re.compile(r"\(([^()]*)\)")
 
 
-def matmul(machine: Machine, left: Value, right: Value) -> Value:
+def matmul(left: Value, right: Value) -> Value:
     """Return a matrix product; the contracted sizes are the same."""
     one, two = as_array(left), as_array(right)
     if one is not None:
@@ -62,13 +57,7 @@ def _is_matrix(value: Value) -> bool:
 
 
 def matmul_call(call: LibraryCall) -> Value:
-    return matmul(call.machine, *call.arguments[:2]) if len(call.arguments) > 1 else UNKNOWN
-
-
-def inner(call: LibraryCall) -> Value:
-    """`vdot`, `inner`: operands of the same shape."""
-    call.linked()
-    return Arr(Shape.of([]))
+    return matmul(*call.arguments[:2]) if len(call.arguments) > 1 else UNKNOWN
 
 
 def einsum(call: LibraryCall) -> Value:
@@ -99,10 +88,23 @@ def einsum(call: LibraryCall) -> Value:
     for i, term in enumerate(terms[: len(operands) - 1]):
         one, two = as_array(operands[i]), as_array(operands[i + 1])
         if "..." in term and terms[i + 1] == term and one is not None and two is not None:
-            call.machine.links.append((one, two))
+            call.links.append((one, two))
     if not arrow or "..." in output:
         return Arr(Shape(), loose=True)
     return Arr(Shape.of([letters[letter] for letter in output if letter in letters]))
+
+
+def rearranged(call: LibraryCall) -> Value:
+    """`einops.rearrange(x, "b (h w) c -> b h w c")` and the like: the left side names all axes."""
+    match call.get(0), call.get(1, "pattern"):
+        case (Param() | Arr()) as value, Const(str() as pattern) if "->" in pattern:
+            axes = re.findall(r"\([^)]*\)|\S+", pattern.partition("->")[0])
+            shape = as_array(value)
+            if shape is not None and not {"...", "1"} & {*axes}:
+                shape.set_rank(len(axes))
+                for i, axis in enumerate(axes):
+                    shape.dim(i).unify(Dim(name=axis if axis.isidentifier() else ""))
+    return Arr(Shape(), loose=True)
 
 
 def square(call: LibraryCall, shape: Shape) -> Value:
@@ -114,58 +116,3 @@ def square(call: LibraryCall, shape: Shape) -> Value:
 def matrix(call: LibraryCall, shape: Shape) -> Value:
     shape.at_least(2)
     return UNKNOWN
-
-
-def solve(call: LibraryCall) -> Value:
-    first = call.get(0)
-    first = first.values[0] if isinstance(first, Items) and first.values else first
-    shape, other = as_array(first), call.array(1)
-    if shape is not None:
-        square(call, shape)
-        if other is not None:
-            other.at_least(1)
-            other.dim(0 if other.find().rank in (None, 1) else -2).unify(shape.dim(-1))
-    return Arr(other) if other is not None else UNKNOWN
-
-
-def dot_general(call: LibraryCall) -> Value:
-    shapes = call.arrays()
-    numbers = call.get(2, "dimension_numbers")
-    if isinstance(numbers, Param):
-        numbers.evidence.choices.append("(((1,), (0,)), ((), ()))")
-        for shape in shapes:
-            shape.find().likely = shape.find().likely or 2
-        if len(shapes) == 2:
-            shapes[0].dim(1).unify(shapes[1].dim(0))
-    return Arr(Shape(), loose=True)
-
-
-def vectorize(call: LibraryCall) -> Value:
-    """`jnp.vectorize(f, signature="(n,n),(n)->(n)")`: the last axes are those of the signature."""
-    match call.keywords.get("signature", UNKNOWN):
-        case Const(str()) as signature:
-            return Dotted("vectorized", signature)
-    return UNKNOWN
-
-
-def vectorized(call: LibraryCall) -> Value:
-    """Call the result of `jnp.vectorize`; the first argument is the signature."""
-    match call.arguments:
-        case [Const(str() as signature), *operands]:
-            demand(operands, signature)
-    return Arr(Shape(), loose=True)
-
-
-def demand(operands: Sequence[Value], signature: str) -> None:
-    """Give arrays the core dimensions of a signature of generalized functions."""
-    dims: dict[str, Dim] = {}
-    for value, core in zip(operands, _CORE.findall(signature.partition("->")[0]), strict=False):
-        shape = as_array(value)
-        sizes = [size for size in core.replace(" ", "").split(",") if size]
-        if shape is None:
-            continue
-        shape.at_least(len(sizes))
-        shape.suggest(len(sizes))
-        for i, size in enumerate(reversed(sizes), start=1):
-            dim = Dim(number=int(size)) if size.isdigit() else dims.setdefault(size, Dim(name=size))
-            shape.dim(-i).unify(dim)

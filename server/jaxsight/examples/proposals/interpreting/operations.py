@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-from jaxsight.examples.proposals.interpreting import conditions, control, layers, linear
+from jaxsight.examples.proposals.interpreting import conditions, linear
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
@@ -32,6 +32,7 @@ from jaxsight.examples.proposals.interpreting.uses import (
     as_index,
     as_integer,
     as_shape,
+    of_same_rank,
     size_of,
     transposed,
 )
@@ -74,7 +75,6 @@ def result_of(function: Dotted, call: LibraryCall) -> Value:
         return _random(tail, call)
     match function.dotted, call.arguments:
         case "getattr", [Param(evidence), Const(str() as name)]:
-            evidence.attributes.add(name)
             return Param(evidence.members.setdefault(name, Evidence(name)))
         case "isinstance" | "callable" | "hasattr" | "getattr" | "map" | "filter", _:
             return UNKNOWN
@@ -97,7 +97,7 @@ def result_of(function: Dotted, call: LibraryCall) -> Value:
         result: Value = UNKNOWN
         for i, value in enumerate(call.arguments):
             facts_of(value).array += 1
-            result = value if i == 0 else arithmetic(call.machine, result, value)
+            result = value if i == 0 else arithmetic(call.links, result, value)
         return Arr(result.evidence.shape) if isinstance(result, Param) else result
     return _elementwise(call) if tail in _UNARY else _other(path, call.arguments)
 
@@ -106,8 +106,6 @@ def _other(path: Sequence[str], arguments: Sequence[Value]) -> Value:
     """Return the result of a function that is not known: its operands are arrays if it is JAX's."""
     root, tail = path[0], path[-1]
     if root in ("jax", "lax", "numpy", "scipy") and "tree" not in path:
-        for value in arguments:
-            facts_of(value).passed += 1
         return Arr(Shape(), loose=True)
     if tail.startswith(("check_arraylike", "promote_", "ensure_arraylike")):
         arrays = [value for value in arguments if not isinstance(value, Const)]
@@ -189,10 +187,8 @@ def _reduced(call: LibraryCall) -> Value:
     for number in axes:
         shape.dim(number)
     dims = shape.dims
-    if not isinstance(keeps, Const) or (dims is None and keeps.value):
+    if not isinstance(keeps, Const) or dims is None:
         return Arr(Shape(), loose=True)
-    if dims is None:
-        return Arr(shape.tied(-len(axes), {}, {}), loose=True)
     removed = {number % len(dims) for number in axes} if dims else set()
     if keeps.value:
         kept = [Dim(is_one=True) if i in removed else dim for i, dim in enumerate(dims)]
@@ -246,9 +242,7 @@ def _concatenated(call: LibraryCall) -> Value:
         case [Items(values), *_]:
             shapes = [shape for value in values if (shape := as_array(value)) is not None]
             for one, two in pairwise(shapes):
-                call.machine.links.append((one, two))
-        case [Param(evidence), *_]:
-            evidence.sequence = max(evidence.sequence, 2)
+                call.links.append((one, two))
     _axis(call.get(1, "axis"))
     return Arr(Shape(), loose=True)
 
@@ -304,15 +298,22 @@ def _length(call: LibraryCall) -> Value:
         case [ShapeOf(shape, None, None)]:
             return RankOf(shape)
         case [Param(evidence)]:
-            evidence.sequence = evidence.sequence or 2
             return Size(evidence.shape.dim(0)) if evidence.array else UNKNOWN
         case [Arr(shape)]:
             return Size(shape.dim(0))
     return UNKNOWN
 
 
-def _held(name: str) -> Operation:
-    return lambda call: Dotted(name, Items(tuple(call.arguments)))
+def _cond(call: LibraryCall) -> Value:
+    facts_of(call.get(0)).boolean = True
+    facts_of(call.get(0)).shape.set_rank(0)
+    return UNKNOWN
+
+
+def _fori_loop(call: LibraryCall) -> Value:
+    for value in call.arguments[:2]:
+        as_integer(value)
+    return UNKNOWN
 
 
 def _update(call: LibraryCall) -> Value:
@@ -322,46 +323,54 @@ def _update(call: LibraryCall) -> Value:
     return Arr(shape) if shape is not None else UNKNOWN
 
 
-def _dtype(call: LibraryCall) -> Value:
-    facts = facts_of(call.get(0))
-    facts.dtype = facts.dtype or not facts.array
-    return UNKNOWN
-
-
 def _flat(call: LibraryCall) -> Value:
     as_array(call.get(0))
     return Arr(Shape.of([Dim()]))
 
 
+def _updated(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_update_slice(operand, update, indices)`."""
+    return _at_indices(call.arguments[:2], call.get(2, "start_indices"))
+
+
+def _sliced(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_slice(operand, indices, sizes)`."""
+    _at_indices(call.arguments[:1], call.get(1))
+    return Arr(as_shape(call.get(2)), loose=True)
+
+
+def _at_indices(arrays: Sequence[Value], indices: Value) -> Value:
+    shapes = [shape for value in arrays if (shape := as_array(value)) is not None]
+    if isinstance(indices, Items):
+        for shape in shapes:
+            shape.set_rank(len(indices.values))
+        for value in indices.values:
+            _scalar_index(value)
+    return Arr(shapes[0]) if shapes else UNKNOWN
+
+
+def _scalar_index(value: Value) -> None:
+    as_index(value)
+    facts_of(value).shape.set_rank(0)
+
+
+def _sliced_in_dim(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_slice_in_dim(operand, start, size, axis)` and the like."""
+    _scalar_index(call.get(1))
+    as_integer(call.get(2, "slice_size"))
+    shape = call.array(0)
+    return of_same_rank(shape) if shape is not None else UNKNOWN
+
+
 _BY_NAMES: dict[str, Operation] = {
-    "segment_sum segment_max segment_min segment_prod segment_mean": layers.segments,
-    "softmax_cross_entropy_with_integer_labels": layers.labelled,
-    "convolve correlate": layers.vectors,
-    "conv_general_dilated": layers.convolved,
-    "dynamic_slice": layers.sliced,
-    "dynamic_update_slice": layers.updated,
-    "dynamic_slice_in_dim dynamic_index_in_dim": layers.sliced_in_dim,
-    "reduce_window": layers.windows,
-    "resize": layers.resized,
+    "dynamic_slice": _sliced,
+    "dynamic_update_slice": _updated,
+    "dynamic_slice_in_dim dynamic_index_in_dim": _sliced_in_dim,
     "matmul dot": linear.matmul_call,
-    "vdot inner": linear.inner,
-    "dot_general": linear.dot_general,
     "einsum": linear.einsum,
-    "solve cho_solve solve_triangular triangular_solve": linear.solve,
-    "vectorize": linear.vectorize,
-    "vectorized": linear.vectorized,
-    "jit checkpoint remat jvp wraps": control.same,
-    "grad value_and_grad": control.grad,
-    "differentiated": control.differentiable,
-    "jacfwd jacrev jacobian hessian linearize vjp": control.differentiated,
-    "vmap filter_vmap": control.vmap,
-    "tree_map map": control.tree_map,
-    "tree_leaves tree_flatten ravel_pytree leaves flatten": control.tree_leaves,
-    "cond": control.cond,
-    "fori_loop": control.fori_loop,
-    "partial": control.partial,
-    "scan": control.scan,
-    "while_loop": control.while_loop,
+    "rearrange": linear.rearranged,
+    "cond": _cond,
+    "fori_loop": _fori_loop,
     "assert_equal_shape check_shapes_equal": conditions.equal_shapes,
     "assert_rank": conditions.has_rank,
     "assert_shape": conditions.has_shape,
@@ -371,9 +380,6 @@ _BY_NAMES: dict[str, Operation] = {
     "eye identity tri": _eye,
     "arange range": _range,
     "concatenate stack hstack vstack column_stack": _concatenated,
-    "finfo iinfo canonicalize_dtype": _dtype,
-    "enumerate": _held("enumerate"),
-    "zip": _held("zip"),
     "len": _length,
     "one_hot": _one_hot,
     "ravel": _flat,

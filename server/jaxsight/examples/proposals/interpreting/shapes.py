@@ -89,22 +89,7 @@ class Shape:
     front: dict[int, Dim] = field(default_factory=dict)
     back: dict[int, Dim] = field(default_factory=dict)
     """Sizes by their distance from the end, from 0."""
-    ties: list[tuple[Shape, int]] = field(default_factory=list)
-    """Shapes whose ranks are greater than this one's by a number."""
     parent: Shape | None = None
-
-    def tied(self, more: int, front: dict[int, Dim], back: dict[int, Dim]) -> Shape:
-        """Return a shape whose rank is greater by a number, with some of its sizes."""
-        root = self.find()
-        extent = max([i + 1 for i in (*front, *back)], default=0)
-        other = Shape(least=max(root.least + more, extent), front=front, back=back)
-        if root.likely is not None:
-            other.likely = max(root.likely + more, 0)
-        root.ties.append((other, more))
-        other.ties.append((root, -more))
-        if root.rank is not None:
-            other.set_rank(root.rank + more)
-        return other
 
     @staticmethod
     def of(dims: list[Dim]) -> Shape:
@@ -163,10 +148,13 @@ class Shape:
             else:
                 shape.front[index] = dim
         shape.back = {}
-        for other, more in shape.ties:
-            if other.find().rank is None and rank + more >= 0:
-                other.set_rank(rank + more)
         return True
+
+    def settle(self) -> None:
+        """Fix the rank that is likely, if none is known."""
+        shape = self.find()
+        if shape.rank is None and shape.likely is not None:
+            shape.set_rank(max(shape.likely, shape.least))
 
     @property
     def dims(self) -> list[Dim] | None:
@@ -198,5 +186,4 @@ class Shape:
                     sizes[index] = dim
         one.least = max(one.least, two.least)
         one.likely = one.likely if one.likely is not None else two.likely
-        one.ties += two.ties
         two.parent = one

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,10 +12,9 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Dotted,
     Evidence,
     Items,
-    Machine,
+    Links,
     Param,
     RankOf,
-    Result,
     ShapeOf,
     Size,
     Unknown,
@@ -47,7 +45,7 @@ _METHODS = REDUCTIONS.union(
 class LibraryCall:
     """A call of a library's function, or of a method, whose object is the first argument."""
 
-    machine: Machine
+    links: Links
     arguments: Sequence[Value]
     keywords: Mapping[str, Value]
 
@@ -68,7 +66,7 @@ class LibraryCall:
         """Return them after noting that the first two arguments are broadcast with each other."""
         shapes = self.arrays()
         if len(shapes) == 2:
-            self.machine.links.append((shapes[0], shapes[1]))
+            self.links.append((shapes[0], shapes[1]))
         return shapes
 
 
@@ -140,50 +138,20 @@ def sizes_of(value: ShapeOf) -> list[Dim] | None:
     return None if dims is None else dims[value.start : value.stop]
 
 
-def item_of(machine: Machine, value: Value) -> Value:
+def item_of(value: Value) -> Value:
     """Return what a loop over a value yields."""
     match value:
-        case Param(evidence):
-            evidence.sequence = max(evidence.sequence, 2)
-            return Param(looped(evidence))
         case Items(values) if values:
             return values[0]
         case ShapeOf():
             return Size(Dim())
-        case Dotted("zip", Items(values)):
-            return Items(tuple(item_of(machine, inner) for inner in values))
-        case Dotted("enumerate", Items((inner,))):
-            return Items((UNKNOWN, item_of(machine, inner)))
-        case Arr():
-            return Arr(Shape())
     return UNKNOWN
 
 
-def looped(evidence: Evidence) -> Evidence:
-    """Return what is known of the items of a list that a loop goes over."""
-    if evidence.item is None:
-        evidence.item = Evidence(evidence.name, shape=evidence.items)
-    return evidence.item
-
-
-def listed(node: ast.expr, target: ast.expr, scope: Mapping[str, Value]) -> Value | None:
-    """Return a list whose items a loop unpacks, if it goes over a slice of it: `layers[:-1]`."""
-    match node, target:
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice()), ast.Tuple():
-            value = scope.get(name)
-            if isinstance(value, Param) and not value.evidence.array:
-                return value
-    return None
-
-
-def item(node: ast.expr, target: ast.expr, scope: Mapping[str, Value]) -> Value | None:
-    """Return an item of a list whose items a loop unpacks, as `layers[-1]` is."""
-    match node, target:
-        case ast.Subscript(value=ast.Name(id=name)), ast.Tuple():
-            value = scope.get(name)
-            if isinstance(value, Param) and value.evidence.item is not None:
-                return Param(value.evidence.item)
-    return None
+def of_same_rank(shape: Shape) -> Arr:
+    """Return an array of the rank of another one, as far as that is known."""
+    dims = shape.dims
+    return Arr(Shape.of([Dim() for _ in dims]) if dims is not None else Shape(), loose=True)
 
 
 def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
@@ -201,11 +169,6 @@ def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
             return [Size(shape.dim(i)) for i in range(count)]
         case Items(values) if len(values) == count and not starred:
             return list(values)
-        case Result(evidence):
-            evidence.returned = count
-        case Param(evidence) if not starred and not evidence.array:
-            evidence.sequence = count
-            return [Arr(evidence.items) for _ in range(count)]
     return [UNKNOWN] * count
 
 
@@ -214,6 +177,8 @@ def attribute(value: Value, name: str) -> Value:
     match value:
         case Dotted(dotted, None):
             return Dotted(f"{dotted}.{name}")
+        case Param(evidence) if evidence.instance:
+            return Param(evidence.members.setdefault(name, Evidence(name)))
         case Param() | Arr() if name in _OF_ARRAYS or name in _METHODS:
             if name == "size" and isinstance(value, Param):
                 value.evidence.array += 1
@@ -222,13 +187,9 @@ def attribute(value: Value, name: str) -> Value:
             if shape is None:
                 return UNKNOWN
             return _array_attribute(value, shape, name)
-        case Param(evidence) if name in ("items", "keys", "values"):
-            evidence.tree = True
-            return Dotted(f".{name}", value)
         case Param(evidence):
             if name in _OF_STRINGS:
                 return Dotted(f"str.{name}", value)
-            evidence.attributes.add(name)
             return Param(evidence.members.setdefault(name, Evidence(name)))
         case Dotted("at.", bound) if bound is not None:
             return Dotted("at.update", bound)
@@ -277,13 +238,10 @@ def joined(left: Value, right: Value) -> Value:
                 if dims is None:
                     return UNKNOWN
                 parts += map(Size, dims)
-            case Param(evidence):
-                evidence.shape_like = True
-                return UNKNOWN
     return Items(tuple(parts))
 
 
-def arithmetic(machine: Machine, left: Value, right: Value, *, is_sum: bool = True) -> Value:
+def arithmetic(links: Links, left: Value, right: Value, *, is_sum: bool = True) -> Value:
     """Return the value of an elementwise operation on two operands."""
     match left, right:
         case RankOf(shape, more), Const(int() as number):
@@ -294,10 +252,6 @@ def arithmetic(machine: Machine, left: Value, right: Value, *, is_sum: bool = Tr
             for value in both:
                 if isinstance(value, Param) and not value.evidence.array:
                     value.evidence.number += 1
-            return UNKNOWN
-    for one, two in ((left, right), (right, left)):
-        if isinstance(one, Param) and isinstance(two, Const) and isinstance(two.value, str):
-            one.evidence.choices.append("'name'")
             return UNKNOWN
     shapes: list[Shape] = []
     loose = False
@@ -313,7 +267,7 @@ def arithmetic(machine: Machine, left: Value, right: Value, *, is_sum: bool = Tr
             case Unknown():
                 loose = True
     if len(shapes) == 2 and shapes[0].find() is not shapes[1].find():
-        machine.links.append((shapes[0], shapes[1]))
+        links.append((shapes[0], shapes[1]))
     if not shapes:
         return Arr(Shape(), loose=True) if loose else UNKNOWN
     match [shape.dims for shape in shapes]:
@@ -353,7 +307,7 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
             return Dotted("at.", bound)
     shape = as_array(value)
     if shape is None:
-        for part in parts if isinstance(value, Result) or len(parts) > 1 else ():
+        for part in parts if len(parts) > 1 else ():
             if not isinstance(part, slice | Const):
                 as_index(part)
         return UNKNOWN
@@ -382,23 +336,38 @@ def _of_shape(value: ShapeOf, part: Part) -> Value:
     return UNKNOWN
 
 
-def _taken(shape: Shape, parts: Sequence[Part]) -> Value:
+def _taken(shape: Shape, parts: Sequence[Part]) -> Arr:
     """Return what an index takes from an array."""
     used = sum(not _is_new(part) for part in parts if not _is_ellipsis(part))
     shape.at_least(used)
     has_new = any(_is_new(part) for part in parts)
     if has_new and used and not any(map(_is_ellipsis, parts)):
         shape.find().likely = used
-    arrays = [part for part in parts if isinstance(part, Param | Arr | Unknown | Result)]
+    arrays = [part for part in parts if isinstance(part, Param | Arr | Unknown)]
     for part in parts:
         if not isinstance(part, slice | Const | Size):
             as_index(part)
-    index = _index_dims(arrays)
-    if index is None:
+    index, dims = _index_dims(arrays), shape.dims
+    if index is None or dims is None:
         return Arr(Shape(), loose=True)
-    taken = sum(not _is_new(p) and not _is_ellipsis(p) and not isinstance(p, slice) for p in parts)
-    more = sum(map(_is_new, parts)) - taken + len(index)
-    return Arr(shape.tied(more, *_kept(shape, parts, index, has_arrays=bool(arrays))))
+    split = next((i for i, part in enumerate(parts) if _is_ellipsis(part)), len(parts))
+    whole = [slice(None)] * (len(dims) - used)
+    kept: list[Dim] = []
+    rest, is_inserted = iter(dims), not arrays
+    for part in (*parts[:split], *whole, *parts[split + 1 :]):
+        if _is_new(part):
+            kept.append(Dim(is_one=True))
+            continue
+        dim = next(rest, Dim())
+        match part:
+            case slice():
+                kept.append(_sliced(dim, part))
+            case Const() | Size():
+                pass
+            case _ if not is_inserted:
+                kept += index
+                is_inserted = True
+    return Arr(Shape.of(kept))
 
 
 def _is_new(part: Part) -> bool:
@@ -418,50 +387,9 @@ def _index_dims(arrays: Sequence[Value]) -> list[Dim] | None:
             shape = part.shape
         known = shape.dims if shape is not None else None
         if known is None:
-            if isinstance(part, Param) and shape is not None:
-                shape.suggest(1)
             return None
         dims = broadcast(dims, known)
     return dims
-
-
-def _kept(
-    shape: Shape, parts: Sequence[Part], index: list[Dim], *, has_arrays: bool
-) -> tuple[dict[int, Dim], dict[int, Dim]]:
-    """Return the sizes after an index, from the front and from the back."""
-    split = next((i for i, part in enumerate(parts) if _is_ellipsis(part)), len(parts))
-    left, right = parts[:split], parts[split + 1 :]
-    front: list[Dim] = []
-    at, is_inserted = 0, not has_arrays
-    for part in left:
-        at, is_inserted = _keep(shape, part, at, index, is_inserted, front)
-    back: list[Dim] = []
-    behind = -sum(not _is_new(part) for part in right)
-    for part in right:
-        behind, is_inserted = _keep(shape, part, behind, index, is_inserted, back)
-    root = shape.find()
-    if root.rank is not None:
-        last = root.rank - sum(not _is_new(part) for part in right)
-        front += [root.dim(i) for i in range(at, last)]
-    return dict(enumerate(front)), dict(enumerate(reversed(back)))
-
-
-def _keep(
-    shape: Shape, part: Part, at: int, index: list[Dim], is_inserted: bool, kept: list[Dim]
-) -> tuple[int, bool]:
-    """Add the sizes that one part of an index keeps; return the next axis."""
-    if _is_new(part):
-        kept.append(Dim(is_one=True))
-        return at, is_inserted
-    match part:
-        case slice():
-            kept.append(_sliced(shape.dim(at), part))
-        case Const() | Size():
-            pass
-        case _ if not is_inserted:
-            kept += index
-            is_inserted = True
-    return at + 1, is_inserted
 
 
 def _sliced(dim: Dim, part: slice) -> Dim:

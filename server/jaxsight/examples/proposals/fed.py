@@ -16,7 +16,6 @@ from jaxsight.examples.proposals.proposal import (
     Demanded,
     DictGuess,
     Guess,
-    ListGuess,
     Proposal,
 )
 from jaxsight.text.parsing import literal_in
@@ -45,12 +44,9 @@ def like_fed(proposal: Proposal, fed: tuple[str, ...]) -> Iterator[Proposal]:
         batch = _BATCH if first == 1 else first
         array = ArrayGuess((batch, *map(Demanded, others)), BY_NAME[typed["dtype"]])
         for chosen in inputs or [name for name, _ in leaves]:
-            yield proposal.having(
-                {
-                    name: _with(guess, name, chosen, array)
-                    for name, guess in proposal.examples.items()
-                }
-            )
+            like = {n: _with(g, n, chosen, array) for n, g in proposal.examples.items()}
+            told = {name.partition("/")[0] for name, _ in leaves}
+            yield replace(proposal, examples=like, unproved=proposal.unproved - told)
 
 
 def _leaves(examples: Mapping[str, Guess], above: str = "") -> Iterator[tuple[str, ArrayGuess]]:
@@ -63,8 +59,6 @@ def _leaves(examples: Mapping[str, Guess], above: str = "") -> Iterator[tuple[st
                 found.append((path, guess))
             case DictGuess(items):
                 found += _leaves({_key(key): item for key, item in items}, path)
-            case ListGuess(items):
-                found += _leaves({str(n): item for n, item in enumerate(items)}, path)
             case _:
                 pass
     yield from sorted(found, key=lambda pair: -len(pair[1].shape))
@@ -88,7 +82,4 @@ def _with(guess: Guess, path: str, chosen: str, array: ArrayGuess) -> Guess:
         case DictGuess(items):
             changed = ((k, _with(g, f"{path}/{_key(k)}", chosen, array)) for k, g in items)
             return DictGuess(tuple(changed))  # type: ignore[arg-type]
-        case ListGuess(items):
-            inside = (_with(g, f"{path}/{n}", chosen, array) for n, g in enumerate(items))
-            return replace(guess, items=tuple(inside))  # type: ignore[arg-type]
     return guess

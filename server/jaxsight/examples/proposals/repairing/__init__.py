@@ -1,1 +1,0 @@
-"""Change proposals that could not be traced: what an error says of kinds, shapes and functions."""
