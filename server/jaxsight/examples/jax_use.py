@@ -10,6 +10,7 @@ from jaxsight.source.module import Module, ModuleChunk
 
 _LIBRARIES = frozenset({"jax", "jaxlib", "flax", "equinox", "haiku", "optax"})
 _NOT_TRACED = re.compile(r"main|test_\w*|setup\w*|pytest_\w*|_?plot\w*")
+_PROGRAM = re.compile(r"main|test\w*")
 _ARRAYS = r"\.(?:shape|reshape|at\[|astype|T)\b"
 _OPERATORS = r"[\w)\]] (?:@|\*\*?|[-+/]) [-\w(\[]|[\w)\]]\*\*[-\w(]"
 
@@ -58,3 +59,8 @@ class JaxUse:
 def may_be_traced(function: Function) -> bool:
     """Return whether a function may be there to be traced: tests, plots and `main` are not."""
     return _NOT_TRACED.fullmatch(function.qualname.rpartition(".")[2]) is None
+
+
+def is_program(function: Function) -> bool:
+    """Return whether a function is run as a program, and shows what a run of it does."""
+    return _PROGRAM.fullmatch(function.qualname.rpartition(".")[2]) is not None

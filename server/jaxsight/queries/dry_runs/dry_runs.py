@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from jaxsight.examples.jax_use import JaxUse, may_be_traced
+from jaxsight.examples.jax_use import JaxUse, is_program, may_be_traced
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.files.texts import Version
 from jaxsight.projects.project import Project
@@ -356,13 +356,17 @@ class ProgramCalls:
         having -= self._failing(document)
         jax_use = JaxUse.of(document.module)
         return {
-            id: jax_use.by(chunk, function) and function.qualname.rpartition(".")[2] not in _MAKES
+            id: (
+                jax_use.by(chunk, function)
+                or (is_program(function) and jax_use.mentioned(chunk, function))
+            )
+            and function.qualname.rpartition(".")[2] not in _MAKES
             for (chunk, function), id in _functions(document.module)
             if function.refused in ("", "nested")
             and id not in having
             and not (is_used_around(chunk, function) and having & {*around(function.qualname)})
             and jax_use.uses is not None
-            and may_be_traced(function)
+            and (may_be_traced(function) or is_program(function))
         }
 
     def _failing(self, document: Document) -> set[str]:
@@ -381,6 +385,9 @@ class ProgramCalls:
         Calls with which a function cannot be traced do not count, if others could be shown.
         """
         complete = {call.function for call, _ in found.calls if not call.unknown}
+        programs = _programs(found.module)
+        replies = (reply for reply in found.replies.values() if reply is not None)
+        complete |= {name for reply in replies for name, _ in reply.ran if name in programs}
         for (_, function), calls in sets.items():
             known = [call for call in calls if call.dry_call is None or not call.dry_call.is_run]
             can_fail = all((function, call.label) in found.failed for call in known)
@@ -405,8 +412,9 @@ class ProgramCalls:
         }
         own = {c.compiled for c, d in found.calls if d.entry.is_own(document.path)}
         sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
+        wanted = {*lacking} - _programs(document.module)
         for call, dry_call in found.calls:
-            if call.unknown or call.function not in lacking:
+            if call.unknown or call.function not in wanted:
                 continue
             has_arrays = any(_ARRAY.search(text) for _, text in call.inputs)
             if not has_arrays and (call.function in loops or not lacking[call.function]):
@@ -452,6 +460,7 @@ class ProgramCalls:
         subjects = self._documents.subjects(document)
         having = {s.id for s in subjects if s.examples.source not in _WEAKER}
         plain = {f.qualname for _, f in document.module.functions if f.kind == "function"}
+        plain |= _programs(document.module)
         seen: set[str] = set()
         for batch, reply in found.replies.items():
             for name, number in reply.ran if reply is not None else ():
@@ -472,9 +481,23 @@ def _functions(module: Module) -> Iterator[tuple[tuple[ModuleChunk, Function], s
     return zip(module.functions, module.ids, strict=True)
 
 
+def _programs(module: Module) -> set[str]:
+    """Return the functions of a module that are run as programs."""
+    return {function.qualname for _, function in module.functions if is_program(function)}
+
+
 def _batches(programs: tuple[EntryPoint, ...]) -> Iterator[_Batch]:
-    """Yield the programs that run in one request: some of one file."""
+    """Yield the programs that run in one request: some of one file, or one of several tests."""
     for _, group in groupby(programs, key=lambda entry: entry.file):
-        entries = tuple(group)
-        for first in range(0, len(entries), _BATCH):
-            yield entries[first : first + _BATCH]
+        batch: _Batch = ()
+        for entry in group:
+            of_several = " " in entry.function
+            if batch and (of_several or len(batch) == _BATCH):
+                yield batch
+                batch = ()
+            batch += (entry,)
+            if of_several:
+                yield batch
+                batch = ()
+        if batch:
+            yield batch

@@ -8,6 +8,7 @@ import inspect
 import io
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -18,7 +19,7 @@ import jax
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
 from jaxsight.tracer.compat import contexts
-from jaxsight.tracer.dry_runs import rewriting, unknown
+from jaxsight.tracer.dry_runs import rewriting, test_functions, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
@@ -26,7 +27,7 @@ from jaxsight.tracer.dry_runs.runtime import DryRuntime
 from jaxsight.tracer.dry_runs.unknown import Unknown
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
-from jaxsight.tracer.interruptions import CancelledByServer, at_most
+from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
 from jaxsight.tracer.isolation import code_origins, refusals
 from jaxsight.tracer.observation import call_entries
 from jaxsight.tracer.observation.observation_table import Observed
@@ -41,6 +42,16 @@ logger = logging.getLogger(__name__)
 
 _clear_caches: Callable[[], None] = jax.clear_caches
 
+_REWRITING = 2.0
+"""Seconds of processor time after which no further module of the project is rewritten in a run, a
+choice: a library that is developed has hundreds, and most are not what its tests are about.
+"""
+_ELSEWHERE = 1 << 20
+"""The first number in rewritten modules, whose functions are not noted: no number of the file's."""
+_ONE_TEST = 4.0
+"""Seconds of one of several tests, a choice: most take less than one."""
+_MODULES = 256
+"""Modules whose rewritten codes are kept, a choice: those of a large project."""
 _KEPT = 32
 """Dry runs whose calls are kept, with the objects in them; other programs run again."""
 _ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "unused_args"})
@@ -89,6 +100,28 @@ class _Codes:
             function.__code__ = code
 
 
+_ByPlace = Mapping[tuple[str, int], CodeType]
+
+
+class _ModuleCodes:
+    """The rewritten codes of modules, by file and text."""
+
+    def __init__(self) -> None:
+        self._codes: Recent[tuple[str, str], _ByPlace] = Recent(_MODULES)
+
+    def of(self, file: str, text: str, deadline: float) -> _ByPlace | None:
+        """Return the codes of a module; `None` if the processor time is over."""
+        codes = self._codes.get((file, text))
+        if codes is None and time.process_time() < deadline:
+            codes = {}
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+                tree = ast.parse(text)
+                names = rewriting.rewrite(tree, _ELSEWHERE).names
+                codes = _codes_of(names, compile(tree, file, "exec", dont_inherit=True))
+            self._codes.put((file, text), codes)
+        return codes
+
+
 class DryRuns:
     """The dry runs of this process; the newest ones are kept."""
 
@@ -96,6 +129,7 @@ class DryRuns:
         self._modules = modules
         self._runtime = DryRuntime()
         self._ran: Recent[object, DryRunResult] = Recent(_KEPT)
+        self._known = _ModuleCodes()
 
     def ran(
         self,
@@ -128,7 +162,9 @@ class DryRuns:
         ):
             return known
         seen = executed if is_own else None
-        run = _Run(self._modules, self._runtime, request, names, recorder, entry, seen)
+        run = _Run(
+            self._modules, self._runtime, self._known, request, names, recorder, entry, seen
+        )
         ran = run.run(patience)
         self._ran.put(key, ran)
         return ran
@@ -141,13 +177,14 @@ class _Run:
         self,
         modules: ProjectModules,
         runtime: DryRuntime,
+        known: _ModuleCodes,
         request: Trace,
         names: dict[str, object],
         recorder: Recorder,
         entry: EntryPoint,
         seen: ExecutedStatements | None,
     ) -> None:
-        self._modules, self._runtime = modules, runtime
+        self._modules, self._runtime, self._known = modules, runtime, known
         self._is_own, self._seen = seen is not None, seen or ExecutedStatements()
         self._request, self._names, self._recorder, self._entry = request, names, recorder, entry
         self._files: dict[str, Version] = {}
@@ -174,6 +211,7 @@ class _Run:
         self._recorder.capture = self._report
         try:
             self._rewrite_file()
+            self._imported()
             with (
                 at_most(patience),  # first: it starts a thread
                 refusals.refusing(),
@@ -181,7 +219,6 @@ class _Run:
                 contextlib.redirect_stderr(io.StringIO()),
                 self._command_line.given(),
             ):
-                self._imported()
                 with contexts.eager(), self._recorder.tracing() as sites:
                     jax.make_jaxpr(program)()
         except CancelledByServer:
@@ -247,7 +284,7 @@ class _Run:
             for above, source in self._skipped():
                 self._execute(source, entry.file, self._names, own=False, above=above)
         elif own:
-            self._call(self._names, entry.function)
+            self._call_each(self._names)
         else:
             module = ModuleType(_MAIN if not entry.function else entry.module)
             module.__dict__.update(_fresh(module.__name__, entry.file))
@@ -257,7 +294,7 @@ class _Run:
             self._execute(self._read(entry.file), entry.file, module.__dict__, own=False)
             if entry.function:
                 self._command_line.fill_flags()
-                self._call(module.__dict__, entry.function)
+                self._call_each(module.__dict__)
 
     def _skipped(self) -> Iterator[tuple[int, str]]:
         """Yield the statements that the slice does not execute: calls, and the main guard.
@@ -294,6 +331,23 @@ class _Run:
             is_run = source.strip() in executed and _MAIN not in source
             yield first, source, not is_run and not isinstance(node, _DEFINING)
 
+    def _call_each(self, names: Mapping[str, Any]) -> None:
+        """Call the functions of the program: a test that fails is not the end of the others."""
+        first, *others = self._entry.function.split()
+        if not others:
+            self._call(names, first)
+            return
+        for function in (first, *others):
+            try:
+                with at_most(_ONE_TEST):
+                    self._call(names, function)
+            except CancelledByServer:
+                raise
+            except TookTooLong:
+                logger.debug("%s took too long", function)
+            except Exception as error:  # noqa: BLE001 - user code
+                logger.debug("%s ended: %r", function, error)
+
     def _call(self, names: Mapping[str, Any], function: str) -> None:
         """Call a function, or a test's method, with the arguments that a program would give it."""
         first, *rest = function.split(".")
@@ -305,7 +359,7 @@ class _Run:
             name = rest[0]
             made = (each for each in vars(target) if each.startswith(name))
             rest = [name if hasattr(target, name) else next(made, name), *rest[1:]]
-            target = _instance(target, rest[0])
+            target = test_functions.instance(target, rest[0])
             if callable(set_up := getattr(target, "setUp", None)):
                 self._runtime.call(set_up)
         for part in rest:
@@ -317,7 +371,7 @@ class _Run:
         self, function: Callable[..., object], names: Mapping[str, object], depth: int = 4
     ) -> dict[str, object]:
         """Return the arguments of a main function or a test, by its parameters; of fixtures too."""
-        given: dict[str, object] = dict(_parametrized(function))
+        given: dict[str, object] = dict(test_functions.parametrized(function))
         try:
             # Those that a wrapper gives the function are not its own.
             parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
@@ -332,7 +386,7 @@ class _Run:
                 continue
             if name in given or parameter.default is not kinds.empty:
                 continue
-            fixture = _fixture(names.get(name))
+            fixture = test_functions.fixture_of(names.get(name))
             if fixture is not None and depth:
                 try:
                     made = fixture(**self._arguments(fixture, names, depth - 1))
@@ -408,20 +462,20 @@ class _Run:
     def _imported(self) -> None:
         """Rewrite the functions of the project's modules that were imported since the last time."""
         self._command_line.imported()
-        for name, loaded in tuple(self._modules.loaded.items()):
+        deadline = time.process_time() + _REWRITING
+        text = self._entry.text or self._read(self._entry.file)
+        loaded = tuple(self._modules.loaded.items())
+        # Those that the program names come first: what it calls is theirs.
+        for name, each in sorted(loaded, key=lambda m: m[0].rpartition(".")[2] not in text):
             module = sys.modules.get(name)
             if module is None or id(module) in self._rewritten:
                 continue
+            codes = self._known.of(each.path, self._read(each.path), deadline)
+            if codes is None:
+                return
             self._rewritten.add(id(module))
-            try:
-                tree = ast.parse(self._read(loaded.path))
-                names = self._register(rewriting.rewrite(tree, self._next), own=False)
-                code = compile(tree, loaded.path, "exec", dont_inherit=True)
-            except (SyntaxError, ValueError, RecursionError):
-                continue
-            codes = _codes_of(names, code)
             for function in _functions_in(tuple(vars(module).values())):
-                if function.__code__.co_filename == loaded.path:
+                if function.__code__.co_filename == each.path:
                     self._codes.replace(function, codes)
 
     def _report(self, number: int, values: tuple[object, ...]) -> None:
@@ -432,39 +486,6 @@ class _Run:
 
 def _fresh(name: str, file: str) -> dict[str, object]:
     return {"__name__": name, "__file__": file, "__builtins__": __builtins__}
-
-
-def _instance(kind: type, method: str) -> object:
-    """Return an instance of a class of tests."""
-    import unittest
-
-    try:
-        return kind(method) if issubclass(kind, unittest.TestCase) else kind()
-    except Exception:  # noqa: BLE001 - user code, or a base class that is not installed
-        return object.__new__(kind)
-
-
-def _parametrized(function: object) -> Iterator[tuple[str, object]]:
-    """Yield the first values of `pytest.mark.parametrize`."""
-    for mark in getattr(function, "pytestmark", ()):
-        if getattr(mark, "name", "") == "parametrize" and len(getattr(mark, "args", ())) > 1:
-            names, values = mark.args[:2]
-            listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else [*names]
-            first: Any = next(iter(values), None)
-            first = getattr(first, "values", first) if len(listed) > 1 else first
-            with contextlib.suppress(TypeError):
-                yield from zip(listed, first if len(listed) > 1 else [first], strict=False)
-
-
-def _fixture(value: object) -> Callable[..., object] | None:
-    """Return the function of a pytest fixture, if a value is one."""
-    named = "fixture" in type(value).__name__.lower()
-    if not named and not hasattr(value, "_pytestfixturefunction"):
-        return None
-    inner = getattr(value, "__wrapped__", None) or getattr(value, "_fixture_function", None)
-    pytest_wrapped = getattr(value, "__pytest_wrapped__", None)
-    function: Callable[..., object] | None = getattr(pytest_wrapped, "obj", inner)
-    return function
 
 
 def _functions_in(values: Iterable[object], depth: int = 2) -> Iterator[FunctionType]:
