@@ -27,7 +27,7 @@ from jaxsight.tracer.dry_runs.runtime import DryRuntime
 from jaxsight.tracer.dry_runs.unknown import Unknown
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
-from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
+from jaxsight.tracer.interruptions import CancelledByServer, at_most
 from jaxsight.tracer.isolation import code_origins, refusals
 from jaxsight.tracer.observation import call_entries
 from jaxsight.tracer.observation.observation_table import Observed
@@ -48,8 +48,6 @@ choice: a library that is developed has hundreds, and most are not what its test
 """
 _ELSEWHERE = 1 << 20
 """The first number in rewritten modules, whose functions are not noted: no number of the file's."""
-_ONE_TEST = 4.0
-"""Seconds of one of several tests, a choice: most take less than one."""
 _MODULES = 256
 """Modules whose rewritten codes are kept, a choice: those of a large project."""
 _KEPT = 32
@@ -333,18 +331,9 @@ class _Run:
 
     def _call_each(self, names: Mapping[str, Any]) -> None:
         """Call the functions of the program: a test that fails is not the end of the others."""
-        first, *others = self._entry.function.split()
-        if not others:
-            self._call(names, first)
-            return
-        for function in (first, *others):
+        for function in self._entry.function.split():
             try:
-                with at_most(_ONE_TEST):
-                    self._call(names, function)
-            except CancelledByServer:
-                raise
-            except TookTooLong:
-                logger.debug("%s took too long", function)
+                self._call(names, function)
             except Exception as error:  # noqa: BLE001 - user code
                 logger.debug("%s ended: %r", function, error)
 
