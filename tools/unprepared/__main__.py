@@ -72,9 +72,7 @@ def main() -> int:
             files = [path for path in files if is_test(path) == (options.only == "tests")]
         files = files if options.quick else files[options.offset :: options.every]
         compares = not options.no_run
-        rows = [
-            *measured(corpus, files, options.python, seconds=options.seconds, run=compares)
-        ]
+        rows = [*measured(corpus, files, options.python, seconds=options.seconds, run=compares)]
         every += rows
         found[corpus.name] = figures.figures(rows)
         print(f"{corpus.name}: {found[corpus.name].line()}", flush=True)

@@ -22,6 +22,7 @@ from jaxsight.tracer.compat import contexts
 from jaxsight.tracer.dry_runs import rewriting, test_functions, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
+from jaxsight.tracer.dry_runs.module_codes import ModuleCodes, codes_of
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
 from jaxsight.tracer.dry_runs.unknown import Unknown
@@ -46,10 +47,6 @@ _REWRITING = 2.0
 """Seconds of processor time after which no further module of the project is rewritten in a run, a
 choice: a library that is developed has hundreds, and most are not what its tests are about.
 """
-_ELSEWHERE = 1 << 20
-"""The first number in rewritten modules, whose functions are not noted: no number of the file's."""
-_MODULES = 256
-"""Modules whose rewritten codes are kept, a choice: those of a large project."""
 _KEPT = 32
 """Dry runs whose calls are kept, with the objects in them; other programs run again."""
 _ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "unused_args"})
@@ -98,28 +95,6 @@ class _Codes:
             function.__code__ = code
 
 
-_ByPlace = Mapping[tuple[str, int], CodeType]
-
-
-class _ModuleCodes:
-    """The rewritten codes of modules, by file and text."""
-
-    def __init__(self) -> None:
-        self._codes: Recent[tuple[str, str], _ByPlace] = Recent(_MODULES)
-
-    def of(self, file: str, text: str, deadline: float) -> _ByPlace | None:
-        """Return the codes of a module; `None` if the processor time is over."""
-        codes = self._codes.get((file, text))
-        if codes is None and time.process_time() < deadline:
-            codes = {}
-            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-                tree = ast.parse(text)
-                names = rewriting.rewrite(tree, _ELSEWHERE).names
-                codes = _codes_of(names, compile(tree, file, "exec", dont_inherit=True))
-            self._codes.put((file, text), codes)
-        return codes
-
-
 class DryRuns:
     """The dry runs of this process; the newest ones are kept."""
 
@@ -127,7 +102,7 @@ class DryRuns:
         self._modules = modules
         self._runtime = DryRuntime()
         self._ran: Recent[object, DryRunResult] = Recent(_KEPT)
-        self._known = _ModuleCodes()
+        self._known = ModuleCodes()
 
     def ran(
         self,
@@ -160,9 +135,7 @@ class DryRuns:
         ):
             return known
         seen = executed if is_own else None
-        run = _Run(
-            self._modules, self._runtime, self._known, request, names, recorder, entry, seen
-        )
+        run = _Run(self._modules, self._runtime, self._known, request, names, recorder, entry, seen)
         ran = run.run(patience)
         self._ran.put(key, ran)
         return ran
@@ -175,7 +148,7 @@ class _Run:
         self,
         modules: ProjectModules,
         runtime: DryRuntime,
-        known: _ModuleCodes,
+        known: ModuleCodes,
         request: Trace,
         names: dict[str, object],
         recorder: Recorder,
@@ -216,9 +189,10 @@ class _Run:
                 contextlib.redirect_stdout(io.StringIO()),
                 contextlib.redirect_stderr(io.StringIO()),
                 self._command_line.given(),
+                contexts.eager(),
+                self._recorder.tracing() as sites,
             ):
-                with contexts.eager(), self._recorder.tracing() as sites:
-                    jax.make_jaxpr(program)()
+                jax.make_jaxpr(program)()
         except CancelledByServer:
             raise
         except BaseException as error:  # noqa: BLE001 - user code, or its time is over
@@ -330,37 +304,49 @@ class _Run:
             yield first, source, not is_run and not isinstance(node, _DEFINING)
 
     def _call_each(self, names: Mapping[str, Any]) -> None:
-        """Call the functions of the program: a test that fails is not the end of the others."""
-        for function in self._entry.function.split():
-            try:
-                self._call(names, function)
-            except Exception as error:  # noqa: BLE001 - user code
-                logger.debug("%s ended: %r", function, error)
+        """Call the functions of the program: a test that fails is not the end of the others.
 
-    def _call(self, names: Mapping[str, Any], function: str) -> None:
+        Those with lists of parameters are called again once all have been called.
+        """
+        for turn in range(test_functions.TURNS):
+            for function in self._entry.function.split():
+                try:
+                    self._call(names, function, turn)
+                except Exception as error:  # noqa: BLE001 - user code
+                    logger.debug("%s ended: %r", function, error)
+
+    def _call(self, names: Mapping[str, Any], function: str, turn: int) -> None:
         """Call a function, or a test's method, with the arguments that a program would give it."""
         first, *rest = function.split(".")
         target = names[first]
-        is_of_list = False
+        of_list = False
         if rest and isinstance(target, type):
-            is_of_list = not hasattr(target, rest[0])
-            # `absl` makes several methods of one that has a list of parameters.
-            name = rest[0]
-            made = (each for each in vars(target) if each.startswith(name))
-            rest = [name if hasattr(target, name) else next(made, name), *rest[1:]]
+            of_list = not hasattr(target, rest[0])
+            if of_list:
+                made = test_functions.made_of(target, rest[0])
+                if turn >= len(made):
+                    return
+                rest = [made[turn]]
             target = test_functions.instance(target, rest[0])
-            if callable(set_up := getattr(target, "setUp", None)):
-                self._runtime.call(set_up)
+            for name in test_functions.SET_UP:
+                if callable(set_up := getattr(target, name, None)):
+                    self._runtime.call(set_up)
         for part in rest:
             target = getattr(target, part)
-        arguments = {} if is_of_list else self._arguments(target, names)
+        if turn and not of_list and turn >= test_functions.cases(target):
+            return
+        arguments = {} if of_list else self._arguments(target, names, turn=turn)
         self._runtime.call(target, **arguments)
 
     def _arguments(
-        self, function: Callable[..., object], names: Mapping[str, object], depth: int = 4
+        self,
+        function: Callable[..., object],
+        names: Mapping[str, object],
+        depth: int = 4,
+        turn: int = 0,
     ) -> dict[str, object]:
         """Return the arguments of a main function or a test, by its parameters; of fixtures too."""
-        given: dict[str, object] = dict(test_functions.parametrized(function))
+        given: dict[str, object] = dict(test_functions.parametrized(function, turn))
         try:
             # Those that a wrapper gives the function are not its own.
             parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
@@ -446,7 +432,7 @@ class _Run:
         self._recorder.instrumented_again(tree, chunk.id, chunk.key)
         ast.increment_lineno(tree, chunk.above)
         names = self._register(rewriting.rewrite(tree, self._next, reports=True), own=True)
-        return _codes_of(names, compile(tree, name, "exec", flags, dont_inherit=True))
+        return codes_of(names, compile(tree, name, "exec", flags, dont_inherit=True))
 
     def _imported(self) -> None:
         """Rewrite the functions of the project's modules that were imported since the last time."""
@@ -501,9 +487,3 @@ def _wrapped(value: object) -> object:
         )
     except Exception:  # noqa: BLE001 - user code
         return None
-
-
-def _codes_of(names: frozenset[str], code: CodeType) -> dict[tuple[str, int], CodeType]:
-    """Return the codes of a module's functions of these names, by name and first line."""
-    codes = (each for each in code_origins.codes_in(code) if each.co_qualname in names)
-    return {(each.co_qualname, each.co_firstlineno): each for each in codes}

@@ -393,7 +393,9 @@ def _is_traced(decorator: ast.expr) -> bool:
 
     What else it is given says nothing, as in `chex.variants(with_jit=True)`.
     """
-    named = (decorator.func, *decorator.args[:1]) if isinstance(decorator, ast.Call) else [decorator]
+    named = (
+        (decorator.func, *decorator.args[:1]) if isinstance(decorator, ast.Call) else [decorator]
+    )
     names = (each for each in named if isinstance(each, ast.Name | ast.Attribute))
     return any(_TRACED.search(ast.unparse(each)) for each in names)
 

@@ -1,11 +1,18 @@
-"""Tests as frameworks call them: instances of their classes, first parameters, fixtures."""
+"""Tests as frameworks call them: instances of their classes, parameters, fixtures."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+Case = TypeVar("Case")
+
+TURNS = 3
+"""Cases of a test with a list of parameters that are run, a choice: others differ little."""
+SET_UP = ("setUp", "setup_method")
+"""Methods that frameworks call before each test."""
 
 
 def instance(kind: type, method: str) -> object:
@@ -18,16 +25,45 @@ def instance(kind: type, method: str) -> object:
         return object.__new__(kind)
 
 
-def parametrized(function: object) -> Iterator[tuple[str, object]]:
-    """Yield the first values of `pytest.mark.parametrize`."""
+def made_of(kind: type, name: str) -> Sequence[str]:
+    """Return some of the methods that `absl` and `chex` make of one with parameters, by name."""
+    codes = {
+        each: getattr(inspect.unwrap(value), "__code__", None)
+        for each, value in vars(kind).items()
+        if callable(value)
+    }
+    made = [each for each, code in codes.items() if code is not None and code.co_name == name]
+    return spread(made)
+
+
+def spread(cases: Sequence[Case]) -> Sequence[Case]:
+    """Return the cases that are tried: at most `TURNS`, far from each other."""
+    return cases[:: -(-len(cases) // TURNS)] if cases else cases
+
+
+def cases(function: object) -> int:
+    """Return how many cases of `pytest.mark.parametrize` a function is called with."""
+    return max((len(values) for _, values in _marks(function)), default=1)
+
+
+def parametrized(function: object, turn: int) -> Iterator[tuple[str, object]]:
+    """Yield the values of `pytest.mark.parametrize` in a turn."""
+    for names, values in _marks(function):
+        case: Any = values[turn % len(values)]
+        case = case.values if type(case).__name__ == "ParameterSet" else case
+        is_tuple = len(names) > 1 or case is not values[turn % len(values)]
+        with contextlib.suppress(TypeError):
+            yield from zip(names, case if is_tuple else [case], strict=False)
+
+
+def _marks(function: object) -> Iterator[tuple[list[str], Sequence[object]]]:
+    """Yield the names and the cases that are tried of each `pytest.mark.parametrize`."""
     for mark in getattr(function, "pytestmark", ()):
         if getattr(mark, "name", "") == "parametrize" and len(getattr(mark, "args", ())) > 1:
             names, values = mark.args[:2]
             listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else [*names]
-            first: Any = next(iter(values), None)
-            first = getattr(first, "values", first) if len(listed) > 1 else first
-            with contextlib.suppress(TypeError):
-                yield from zip(listed, first if len(listed) > 1 else [first], strict=False)
+            if tried := spread([*values]):
+                yield listed, tried
 
 
 def fixture_of(value: object) -> Callable[..., object] | None:
