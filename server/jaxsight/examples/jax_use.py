@@ -48,6 +48,11 @@ class JaxUse:
         """
         return may_be_traced(function) and self.mentioned(chunk, function)
 
+    def shows(self, chunk: ModuleChunk, function: Function) -> bool:
+        """Return whether a function can show something: it uses JAX, or is a program that does."""
+        is_there = may_be_traced(function) or is_program(function)
+        return is_there and self.mentioned(chunk, function)
+
     def mentioned(self, chunk: ModuleChunk, function: Function) -> bool:
         """Return whether a function, of any kind, uses JAX in its body or its decorators."""
         if self.uses is None:
@@ -63,4 +68,9 @@ def may_be_traced(function: Function) -> bool:
 
 def is_program(function: Function) -> bool:
     """Return whether a function is run as a program, and shows what a run of it does."""
-    return _PROGRAM.fullmatch(function.qualname.rpartition(".")[2]) is not None
+    return is_program_name(function.qualname)
+
+
+def is_program_name(name: str) -> bool:
+    """Return whether the function of a qualified name is run as a program."""
+    return _PROGRAM.fullmatch(name.rpartition(".")[2]) is not None

@@ -64,13 +64,13 @@ def _reasons(shown: ShownDocument) -> Iterator[Hint]:
     for chunk, function in document.module.functions:
         if function.qualname in having or reached.by(chunk, function):
             continue
-        if not jax_use.by(chunk, function) or function.qualname in document.hidden:
+        if not jax_use.shows(chunk, function) or function.qualname in document.hidden:
             continue
-        reason = why_untraced(engine, document, function, unreached)
+        reason = why_untraced(engine, document, function.qualname, unreached)
         first = chunk.first_line
         name, whole = function.name_range.shifted(first), function.range.shifted(first)
         tooltip = prose(f"not shown: {reason}")
-        more = f"\n\n{_PROPOSES}" if reason == WITHOUT else ""
+        more = f"\n\n{_PROPOSES}" if reason.startswith((WITHOUT, "not")) else ""
         place = head_of(document.module, name, whole)
         yield Hint(place, f"not shown: {clause(reason, _LONGEST)}", f"{tooltip}{more}")
 

@@ -15,7 +15,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
 from jaxsight.examples.jax_use import JaxUse, is_program, may_be_traced
 from jaxsight.examples.sets import OutsideSet
@@ -24,6 +23,7 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.queries.dry_runs.batches import Batch, batches, why_uncalled
 from jaxsight.queries.dry_runs.labels import compiled_as, label, run_label
 from jaxsight.queries.dry_runs.nesting import around, has_loop, is_used_around
 from jaxsight.queries.dry_runs.own_program import acts, program_of
@@ -45,8 +45,6 @@ from jaxsight.workers.results import Died, Reason
 
 _SETS = 3
 """Example sets of a function from dry runs, a choice: calls of one program differ little."""
-_BATCH = 4
-"""Programs of one file that run in one request, a choice: all are lost when one ends the tracer."""
 _PATIENCE = 10.0
 """Seconds of one request after which its programs end, a choice: slow imports are a part of it."""
 _LONGEST = 60.0
@@ -62,8 +60,6 @@ _ARRAY = re.compile(r"[\w>]\[")
 _MAKES = frozenset({"setup", "__post_init__"})
 """Methods that are not looked for: they are called with what is no array."""
 
-_Batch = tuple[EntryPoint, ...]
-
 
 @dataclass(slots=True)
 class _Found:
@@ -74,7 +70,7 @@ class _Found:
     """The file's own text."""
     meaning: str
     """That of the file's own text."""
-    replies: dict[_Batch, DryCalls | None] = field(default_factory=dict)
+    replies: dict[Batch, DryCalls | None] = field(default_factory=dict)
     """By programs that were run; `None` if they could not be."""
     files: dict[str, Version] = field(default_factory=dict)
     """The versions of the other files that the replies are made of."""
@@ -202,6 +198,14 @@ class ProgramCalls:
         """Return the names in statements that the file's own program does not run to their end."""
         return unreached(self.errors(document), document.module)
 
+    def uncalled(self, path: str, function: str) -> str:
+        """Return why no program calls a function; empty while that is not known."""
+        found = self._found.get(path)
+        if found is None or not found.settled:
+            return ""
+        ended = {entry for batch, reply in found.replies.items() if reply for entry in batch}
+        return why_uncalled(path, function, found.key[1], ended, self.ran(path))
+
     def killers(self, path: str) -> list[Died]:
         """Return the deaths of tracers that ran programs for a file."""
         found = self._found.get(path)
@@ -310,9 +314,9 @@ class ProgramCalls:
         before = self._documents.dry_calls(path)
         changed = False
         began = time.monotonic()
-        batches = list(_batches(found.key[1]))
-        while batches and not (found.replies and self._has_all(found, sets, lacking)):
-            batch = batches.pop(0)
+        left = list(batches(found.key[1]))
+        while left and not (found.replies and self._has_all(found, sets, lacking)):
+            batch = left.pop(0)
             if batch in found.replies:
                 continue
             if time.monotonic() - began > _LONGEST or len(found.killers) == _DEATHS:
@@ -338,7 +342,7 @@ class ProgramCalls:
                     found.files |= {file: v for file, v in read.items() if file != path}
                     found.replies[batch] = None
                     if others := tuple(entry for entry in batch if entry != died.program):
-                        batches.insert(0, others)
+                        left.insert(0, others)
                 case Died(death=death) if death.reason in _NOT_ITS_FAULT:
                     return changed
                 case _:
@@ -356,10 +360,7 @@ class ProgramCalls:
         having -= self._failing(document)
         jax_use = JaxUse.of(document.module)
         return {
-            id: (
-                jax_use.by(chunk, function)
-                or (is_program(function) and jax_use.mentioned(chunk, function))
-            )
+            id: jax_use.shows(chunk, function)
             and function.qualname.rpartition(".")[2] not in _MAKES
             for (chunk, function), id in _functions(document.module)
             if function.refused in ("", "nested")
@@ -484,20 +485,3 @@ def _functions(module: Module) -> Iterator[tuple[tuple[ModuleChunk, Function], s
 def _programs(module: Module) -> set[str]:
     """Return the functions of a module that are run as programs."""
     return {function.qualname for _, function in module.functions if is_program(function)}
-
-
-def _batches(programs: tuple[EntryPoint, ...]) -> Iterator[_Batch]:
-    """Yield the programs that run in one request: some of one file, or one of several tests."""
-    for _, group in groupby(programs, key=lambda entry: entry.file):
-        batch: _Batch = ()
-        for entry in group:
-            of_several = " " in entry.function
-            if batch and (of_several or len(batch) == _BATCH):
-                yield batch
-                batch = ()
-            batch += (entry,)
-            if of_several:
-                yield batch
-                batch = ()
-        if batch:
-            yield batch
