@@ -162,6 +162,7 @@ class _Run:
         self._codes = _Codes()
         self._rewritten: set[int] = set()
         self._next = 0
+        self._own_names = {name for chunk in request.chunks for name in chunk.binds}
         self._command_line = CommandLine(entry.file, self._read)
 
     def run(self, patience: float) -> DryRunResult:
@@ -323,7 +324,7 @@ class _Run:
         if rest and isinstance(target, type):
             of_list = not hasattr(target, rest[0])
             if of_list:
-                made = test_functions.made_of(target, rest[0])
+                made = test_functions.made_of(target, rest[0], self._own_names)
                 if turn >= len(made):
                     return
                 rest = [made[turn]]
@@ -333,7 +334,7 @@ class _Run:
                     self._runtime.call(set_up)
         for part in rest:
             target = getattr(target, part)
-        if turn and not of_list and turn >= test_functions.cases(target):
+        if turn and not of_list and turn >= test_functions.cases(target, self._own_names):
             return
         arguments = {} if of_list else self._arguments(target, names, turn=turn)
         self._runtime.call(target, **arguments)
@@ -346,7 +347,9 @@ class _Run:
         turn: int = 0,
     ) -> dict[str, object]:
         """Return the arguments of a main function or a test, by its parameters; of fixtures too."""
-        given: dict[str, object] = dict(test_functions.parametrized(function, turn))
+        given: dict[str, object] = dict(
+            test_functions.parametrized(function, turn, self._own_names)
+        )
         try:
             # Those that a wrapper gives the function are not its own.
             parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]

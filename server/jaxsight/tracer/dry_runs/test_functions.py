@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 Case = TypeVar("Case")
@@ -25,30 +26,46 @@ def instance(kind: type, method: str) -> object:
         return object.__new__(kind)
 
 
-def made_of(kind: type, name: str) -> Sequence[str]:
+def made_of(kind: type, name: str, wanted: Collection[str]) -> Sequence[str]:
     """Return some of the methods that `absl` and `chex` make of one with parameters, by name."""
-    codes = {
-        each: getattr(inspect.unwrap(value), "__code__", None)
-        for each, value in vars(kind).items()
-        if callable(value)
-    }
-    made = [each for each, code in codes.items() if code is not None and code.co_name == name]
-    return spread(made)
+    made: dict[str, str] = {}
+    for each, value in vars(kind).items():
+        code = getattr(inspect.unwrap(value), "__code__", None) if callable(value) else None
+        if code is not None and code.co_name == name:
+            made[each] = f"{each} {getattr(value, '__doc__', '')}"
+    return telling([*made], [*made.values()], wanted)
 
 
-def spread(cases: Sequence[Case]) -> Sequence[Case]:
-    """Return the cases that are tried: at most `TURNS`, far from each other."""
-    return cases[:: -(-len(cases) // TURNS)] if cases else cases
+def telling(every: Sequence[Case], texts: Sequence[str], wanted: Collection[str]) -> Sequence[Case]:
+    """Return the cases that are tried, at most `TURNS`: of other names, or far from each other.
+
+    Args:
+        every: the cases.
+        texts: their parameters as text.
+        wanted: the names of functions that they may be about.
+    """
+    left = {at: {*re.findall(r"\w+", text)} & {*wanted} for at, text in enumerate(texts)}
+    chosen: list[int] = []
+    for turn in range(min(TURNS, len(every))):
+        best = max(left, key=lambda at: len(left[at]))
+        if not left[best]:
+            best = min(left, key=lambda at: abs(at - turn * len(every) // TURNS))
+        found = left.pop(best)
+        left = {at: names - found for at, names in left.items()}
+        chosen.append(best)
+    return [every[at] for at in chosen]
 
 
-def cases(function: object) -> int:
+def cases(function: object, wanted: Collection[str]) -> int:
     """Return how many cases of `pytest.mark.parametrize` a function is called with."""
-    return max((len(values) for _, values in _marks(function)), default=1)
+    return max((len(values) for _, values in _marks(function, wanted)), default=1)
 
 
-def parametrized(function: object, turn: int) -> Iterator[tuple[str, object]]:
+def parametrized(
+    function: object, turn: int, wanted: Collection[str]
+) -> Iterator[tuple[str, object]]:
     """Yield the values of `pytest.mark.parametrize` in a turn."""
-    for names, values in _marks(function):
+    for names, values in _marks(function, wanted):
         case: Any = values[turn % len(values)]
         case = case.values if type(case).__name__ == "ParameterSet" else case
         is_tuple = len(names) > 1 or case is not values[turn % len(values)]
@@ -56,13 +73,16 @@ def parametrized(function: object, turn: int) -> Iterator[tuple[str, object]]:
             yield from zip(names, case if is_tuple else [case], strict=False)
 
 
-def _marks(function: object) -> Iterator[tuple[list[str], Sequence[object]]]:
+def _marks(
+    function: object, wanted: Collection[str]
+) -> Iterator[tuple[list[str], Sequence[object]]]:
     """Yield the names and the cases that are tried of each `pytest.mark.parametrize`."""
     for mark in getattr(function, "pytestmark", ()):
         if getattr(mark, "name", "") == "parametrize" and len(getattr(mark, "args", ())) > 1:
             names, values = mark.args[:2]
             listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else [*names]
-            if tried := spread([*values]):
+            every = [*values]
+            if tried := telling(every, [*map(repr, every)], wanted):
                 yield listed, tried
 
 
