@@ -518,6 +518,6 @@ async def test_a_function_that_no_program_calls_names_the_programs(
     alone = await opened(session, tmp_path, "alone.py", MODELS)
     shown = with_hints(MODELS, await session.hints(alone, wait=True))
     assert (
-        "def unused(x):⟦not shown: not called: no program, test or notebook uses this file⟧"
+        "def unused(x):⟦not shown: no program, test or notebook uses this file⟧"
         in shown
     )

@@ -57,7 +57,7 @@ def why_uncalled(
     if is_program_name(function) and not any(function in e.function.split() for e in own):
         return "it is not run here: its arguments are not in this file"
     if not entries:
-        return "not called: no program, test or notebook uses this file"
+        return "no program, test or notebook uses this file"
     files = dict.fromkeys(
         "this file" if entry.file == path else f"`{PurePath(entry.file).name}`" for entry in entries
     )
