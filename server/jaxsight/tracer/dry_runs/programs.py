@@ -9,9 +9,9 @@ import io
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import jax
@@ -22,7 +22,7 @@ from jaxsight.tracer.compat import contexts
 from jaxsight.tracer.dry_runs import rewriting, test_functions, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
-from jaxsight.tracer.dry_runs.module_codes import ModuleCodes, codes_of
+from jaxsight.tracer.dry_runs.module_codes import ModuleCodes, codes_of, functions_in
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
 from jaxsight.tracer.dry_runs.unknown import Unknown
@@ -30,7 +30,7 @@ from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer, at_most
 from jaxsight.tracer.isolation import code_origins, refusals
-from jaxsight.tracer.observation import call_entries
+from jaxsight.tracer.observation import call_entries, instrumentation
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.observed_values import Sites
 from jaxsight.tracer.observation.recorder import Recorder
@@ -161,6 +161,8 @@ class _Run:
         self._files: dict[str, Version] = {}
         self._codes = _Codes()
         self._rewritten: set[int] = set()
+        self._own: dict[tuple[str, int], CodeType] = {}
+        self._hooked: list[tuple[ModuleType, str]] = []
         self._next = 0
         self._own_names = {name for chunk in request.chunks for name in chunk.binds}
         self._command_line = CommandLine(entry.file, self._read)
@@ -202,6 +204,8 @@ class _Run:
             self._recorder.capture = None
             runtime.imported = lambda: None
             self._codes.restore()
+            for module, hook in self._hooked:
+                vars(module).pop(hook, None)
             self._names.clear()
             self._names.update(before)
             for name in (_MAIN, self._entry.module):
@@ -405,24 +409,35 @@ class _Run:
     def _rewrite_file(self) -> None:
         """Replace the codes of the file's functions, and note their calls."""
         file = self._request.file
-        codes: dict[tuple[str, int], CodeType] = {}
         parameters: dict[str, tuple[str, ...]] = {}
         for chunk in self._request.chunks:
             if "def " not in chunk.text:
                 continue
             try:
-                codes |= self._rewritten_chunk(chunk, parameters)
+                self._own |= self._rewritten_chunk(chunk, parameters)
             except (SyntaxError, ValueError, RecursionError):
                 continue
-        for function in _functions_in(self._names.values()):
+        for function in functions_in(self._names.values()):
             old = function.__code__
             if real_file(old.co_filename) != file:
                 continue
             self._runtime.original |= {c.co_qualname: c for c in code_origins.codes_in(old)}
-            self._codes.replace(function, codes)
+            self._codes.replace(function, self._own)
             if (own := parameters.get(old.co_qualname)) is not None:
                 for code in (old, function.__code__):
                     self._runtime.entry_of[code] = old.co_qualname, own
+
+    def _adopt(self, module: ModuleType) -> None:
+        """Let a copy of the file that others import report what its functions are called with.
+
+        A package that imports the file itself has one, and its tests call that.
+        """
+        for hook in (instrumentation.NAME, call_entries.NAME):
+            vars(module)[hook] = self._names[hook]
+            self._hooked.append((module, hook))
+        for function in functions_in(tuple(vars(module).values())):
+            if function.__code__.co_filename == self._request.file:
+                self._codes.replace(function, self._own)
 
     def _rewritten_chunk(
         self, chunk: Chunk, parameters: dict[str, tuple[str, ...]]
@@ -448,11 +463,15 @@ class _Run:
             module = sys.modules.get(name)
             if module is None or id(module) in self._rewritten:
                 continue
+            if each.path == self._request.file:
+                self._rewritten.add(id(module))
+                self._adopt(module)
+                continue
             codes = self._known.of(each.path, self._read(each.path), deadline)
             if codes is None:
                 return
             self._rewritten.add(id(module))
-            for function in _functions_in(tuple(vars(module).values())):
+            for function in functions_in(tuple(vars(module).values())):
                 if function.__code__.co_filename == each.path:
                     self._codes.replace(function, codes)
 
@@ -464,29 +483,3 @@ class _Run:
 
 def _fresh(name: str, file: str) -> dict[str, object]:
     return {"__name__": name, "__file__": file, "__builtins__": __builtins__}
-
-
-def _functions_in(values: Iterable[object], depth: int = 2) -> Iterator[FunctionType]:
-    """Yield the plain functions among a module's values, those under decorators, and methods."""
-    for value in values:
-        inner = value
-        for _ in range(code_origins.WRAPPERS):
-            if isinstance(inner, FunctionType):
-                yield inner
-            if isinstance(inner, staticmethod | classmethod | MethodType):
-                inner = inner.__func__
-            elif callable(inner) and callable(below := _wrapped(inner)):
-                inner = below
-            else:
-                break
-        if isinstance(value, type) and depth:
-            yield from _functions_in(tuple(vars(value).values()), depth - 1)
-
-
-def _wrapped(value: object) -> object:
-    try:
-        return inspect.getattr_static(value, "__wrapped__", None) or getattr(
-            value, "__wrapped__", None
-        )
-    except Exception:  # noqa: BLE001 - user code
-        return None
