@@ -505,7 +505,7 @@ async def test_tests_show_what_a_run_of_them_computes(session: Session, tmp_path
     line = TESTS[: TESTS.index("def test_without_arrays")].count("\n")
     hover = await session.hover(path, Position(line, 10))
     assert hover is not None
-    assert "no array was seen in it" in hover.markdown
+    assert "is shown as in a run of this file" in hover.markdown
 
 
 async def test_a_function_that_no_program_calls_names_the_programs(
@@ -517,7 +517,42 @@ async def test_a_function_that_no_program_calls_names_the_programs(
     assert "def unused(x):⟦not shown: not called in a run of `models_test.py`⟧\n" in shown
     alone = await opened(session, tmp_path, "alone.py", MODELS)
     shown = with_hints(MODELS, await session.hints(alone, wait=True))
-    assert (
-        "def unused(x):⟦not shown: no program, test or notebook uses this file⟧"
-        in shown
+    assert "def unused(x):⟦not shown: no program, test or notebook uses this file⟧" in shown
+
+
+async def test_calls_of_a_package_s_own_copy_of_the_file_are_seen(
+    session: Session, tmp_path: Path
+) -> None:
+    package = tmp_path / "kernels"
+    package.mkdir()
+    (package / "__init__.py").write_text("from kernels.rbf import rbf, scaled\n")
+    text = """\
+import jax.numpy as jnp
+
+from kernels import base
+
+
+def rbf(x, y):
+    d = base.distance(x, y)
+    return jnp.exp(-d)
+
+
+def scaled(factor):
+    def apply(x):
+        z = jnp.sin(x) * factor
+        return z
+
+    return apply
+"""
+    (package / "base.py").write_text(
+        "import jax.numpy as jnp\n\n\ndef distance(x, y):\n    return jnp.sum((x - y) ** 2)\n"
     )
+    (tmp_path / "rbf_test.py").write_text(
+        "import jax.numpy as jnp\nimport kernels\n\n\n"
+        "def test_rbf():\n    kernels.rbf(jnp.ones(3), jnp.ones(3))\n"
+        "    kernels.scaled(2.0)(jnp.ones((2, 5)))\n"
+    )
+    path = await opened(session, tmp_path, "kernels/rbf.py", text)
+    shown = with_hints(text, await session.hints(path, wait=True))
+    assert "    d⟦: f32[]⟧ = base.distance(x, y)\n" in shown
+    assert "        z⟦: f32[2,5]⟧ = jnp.sin(x) * factor\n" in shown

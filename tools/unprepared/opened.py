@@ -15,7 +15,9 @@ from tools.unprepared.corpora import CountedFunction, functions, text_of
 _QUIET = 8.0
 """Seconds without other hints after which an idle server has shown everything."""
 _POLL = 0.4
-_REASON = re.compile(r"is not traced: (?P<reason>[^;\n]*)|not shown: (?P<shown>[^\n]*)")
+_REASON = re.compile(
+    r"is not traced: ([^;\n]*)|cannot be traced (with [^\n]*)|is shown (as in [^\n]*)"
+)
 _SIGNATURE = re.compile(r"```python\n(?P<signature>[\w.<>]+\(.*?)```", re.DOTALL)
 _ORIGINS = (
     ("assumed", r"assumed inputs"),
@@ -92,7 +94,7 @@ def _of(
     inside = any(line in lines and "[" in label for line, label in hints)
     is_shown = inside or "lambda" in hover
     found = None if is_shown else _REASON.search(hover)
-    reason = (found["reason"] or found["shown"]) if found is not None else ""
+    reason = next(filter(None, found.groups()), "") if found is not None else ""
     signature = _SIGNATURE.search(hover)
     inputs = dict(_parameters(signature["signature"])) if signature is not None else {}
     of = next((kind for kind, words in _ORIGINS if re.search(words, hover)), "written")

@@ -10,7 +10,6 @@ from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.distributed import shardings
 from jaxsight.features.findings.failures import explanation
-from jaxsight.features.findings.reached import ReachedPlaces
 from jaxsight.features.hover import called, random_keys
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
@@ -80,20 +79,13 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
             parts.append(f"*jaxpr interpreters in this environment: {named}*")
     else:
         parts.append(
-            f"**{escaped(subject.name)}** {_outcome(subject, view)} "
+            f"**{escaped(subject.name)}** {'is shown' if view.is_run else 'cannot be traced'} "
             f"{called.words(view) or f'with {_set_words(subject, view)}'}"
         )
         parts.append(explanation(view))
         parts.append(notes)
     hover = _hover(subject.name_range, parts, view)
     return replace(hover, function=subject.id if isinstance(answer.reply, Traced) else "")
-
-
-def _outcome(subject: Subject, view: View) -> str:
-    if not view.is_run:
-        return "cannot be traced"
-    is_seen = ReachedPlaces([view]).by(subject.chunk, subject.function)
-    return "is shown" if is_seen else "is not traced: no array was seen in it,"
 
 
 def expression_hover(

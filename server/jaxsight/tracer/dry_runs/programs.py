@@ -474,6 +474,9 @@ class _Run:
             for function in functions_in(tuple(vars(module).values())):
                 if function.__code__.co_filename == each.path:
                     self._codes.replace(function, codes)
+                elif real_file(function.__code__.co_filename) == self._request.file:
+                    # As a package has them that imported the file before it was executed again.
+                    self._codes.replace(function, self._own)
 
     def _report(self, number: int, values: tuple[object, ...]) -> None:
         """Note a call of one of the file's functions that were not rewritten."""
