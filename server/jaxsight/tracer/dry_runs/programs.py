@@ -162,7 +162,6 @@ class _Run:
         self._codes = _Codes()
         self._rewritten: set[int] = set()
         self._own: dict[tuple[str, int], CodeType] = {}
-        self._hooked: list[tuple[ModuleType, str]] = []
         self._next = 0
         self._own_names = {name for chunk in request.chunks for name in chunk.binds}
         self._command_line = CommandLine(entry.file, self._read)
@@ -204,8 +203,6 @@ class _Run:
             self._recorder.capture = None
             runtime.imported = lambda: None
             self._codes.restore()
-            for module, hook in self._hooked:
-                vars(module).pop(hook, None)
             self._names.clear()
             self._names.update(before)
             for name in (_MAIN, self._entry.module):
@@ -433,8 +430,8 @@ class _Run:
         A package that imports the file itself has one, and its tests call that.
         """
         for hook in (instrumentation.NAME, call_entries.NAME):
+            # Nested functions are traced later, with these globals.
             vars(module)[hook] = self._names[hook]
-            self._hooked.append((module, hook))
         for function in functions_in(tuple(vars(module).values())):
             if function.__code__.co_filename == self._request.file:
                 self._codes.replace(function, self._own)
