@@ -87,8 +87,8 @@ def main() -> int:
     return 0
 
 
-QUICK = 4
-"""Files of a corpus that the nightly test opens: about four minutes with real runs."""
+QUICK = 2
+"""Files of a corpus that the nightly test opens: one to three minutes with real runs."""
 
 if __name__ == "__main__":
     sys.exit(main())
