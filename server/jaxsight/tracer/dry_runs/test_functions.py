@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 Case = TypeVar("Case")
 
@@ -66,11 +65,11 @@ def parametrized(
 ) -> Iterator[tuple[str, object]]:
     """Yield the values of `pytest.mark.parametrize` in a turn."""
     for names, values in _marks(function, wanted):
-        case: Any = values[turn % len(values)]
-        case = case.values if type(case).__name__ == "ParameterSet" else case
-        is_tuple = len(names) > 1 or case is not values[turn % len(values)]
-        with contextlib.suppress(TypeError):
-            yield from zip(names, case if is_tuple else [case], strict=False)
+        value = values[turn % len(values)]
+        is_set = type(value).__name__ == "ParameterSet"  # what `pytest.param` returns
+        case = getattr(value, "values", ()) if is_set else value if len(names) > 1 else [value]
+        if isinstance(case, Iterable):
+            yield from zip(names, case, strict=False)
 
 
 def _marks(
