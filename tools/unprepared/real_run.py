@@ -57,9 +57,11 @@ def main() -> None:
 def _observe(file: str, calls: _Calls) -> None:
     """Note the calls of the functions of a file from now on."""
     monitoring, tool = sys.monitoring, sys.monitoring.PROFILER_ID
+    real = os.path.realpath(file)
 
     def started(code: CodeType, _offset: int) -> object:
-        if code.co_filename != file or not code.co_flags & inspect.CO_OPTIMIZED:
+        is_function = code.co_flags & inspect.CO_OPTIMIZED
+        if not is_function or os.path.realpath(code.co_filename) != real:
             return monitoring.DISABLE
         known = calls.setdefault(code.co_qualname, [])
         if len(known) < _CALLS:
