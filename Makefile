@@ -175,7 +175,7 @@ $(TOOLS:%=.venvs/%/.installed): .venvs/%/.installed: requirements/%.txt
 	.venvs/$*/bin/$(PIP) install --no-deps --editable .
 	touch $@
 
-.venvs/test-py312/.installed .venvs/dataset/.installed .venvs/mined/.installed .venvs/notebooks/.installed: .venvs/%/.installed: requirements/%.txt
+.venvs/test-py312/.installed .venvs/dataset/.installed .venvs/mined/.installed .venvs/notebooks/.installed .venvs/unprepared/.installed: .venvs/%/.installed: requirements/%.txt
 	$$(.ci/find-python 3.12 3.13) -m venv --clear .venvs/$*
 	.venvs/$*/bin/$(PIP) install --requirement requirements/$*.txt
 	.venvs/$*/bin/$(PIP) install --no-deps --editable .

@@ -118,7 +118,7 @@ async def test_an_edit_that_fails_is_silent(session: Session, tmp_path: Path) ->
     assert await session.findings(str(path)) == []
     await assume(session.engine, str(path))
     labels = [hint.label for hint in await session.hints(str(path), wait=True)]
-    assert labels == ["not shown: no example inputs"]
+    assert labels == ["not shown: no program, test or notebook uses this file"]
     session.change(str(path), text)
     await assume(session.engine, str(path))
     assert "?f32[N,D]" in with_hints(text, await session.hints(str(path), wait=True))

@@ -436,3 +436,123 @@ async def test_a_file_that_becomes_a_program_is_run(session: Session, tmp_path: 
     async with asyncio.timeout(60):
         while not session.functions(path):
             await session.events.get()
+
+
+TESTS = """\
+import unittest
+
+import jax.numpy as jnp
+import pytest
+
+
+def variants(**kinds):
+    return lambda test: test
+
+
+def scaled(x):
+    y = x * 2
+    return jnp.sin(y)
+
+
+def first(x):
+    a = jnp.sin(x)
+    return a
+
+
+def last(x):
+    b = jnp.cos(x)
+    return b
+
+
+class TestScaled(unittest.TestCase):
+    def setUp(self):
+        self.x = jnp.ones((3, 4))
+
+    @variants(with_jit=True)
+    def test_scaled(self):
+        y = scaled(self.x)
+        self.assertGreater(float(y.sum()), 0.0)
+        z = y.T
+
+    def test_without_arrays(self):
+        self.assertTrue(callable(jnp.sin))
+
+
+FUNCTIONS = [first] * 5 + [last]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_function(function):
+    w = function(jnp.ones(5))
+
+
+def test_of_a_fixture(params):
+    return jnp.sin(params)
+"""
+
+
+async def test_tests_show_what_a_run_of_them_computes(session: Session, tmp_path: Path) -> None:
+    path = await opened(session, tmp_path, "scaled_test.py", TESTS)
+    shown = with_hints(TESTS, await session.hints(path, wait=True))
+    assert "        y⟦: f32[3,4]⟧ = scaled(self.x)\n" in shown
+    assert "        z⟦: f32[4,3]⟧ = y.T\n" in shown  # what follows a comparison of values, too
+    assert "    w⟦: f32[5]⟧ = function(jnp.ones(5))\n" in shown
+    # Of the cases of a list, those are run that name the file's functions.
+    assert "    a⟦: f32[5]⟧ = jnp.sin(x)\n" in shown
+    assert "    b⟦: f32[5]⟧ = jnp.cos(x)\n" in shown
+    why = "not shown: it is not run here: its arguments are not in this file"
+    assert f"def test_of_a_fixture(params):⟦{why}⟧\n" in shown
+    line = TESTS[: TESTS.index("def test_without_arrays")].count("\n")
+    hover = await session.hover(path, Position(line, 10))
+    assert hover is not None
+    assert "is shown as in a run of this file" in hover.markdown
+
+
+async def test_a_function_that_no_program_calls_names_the_programs(
+    session: Session, tmp_path: Path
+) -> None:
+    program(tmp_path, "models_test.py", TEST)
+    path = await opened(session, tmp_path, "models.py", MODELS)
+    shown = with_hints(MODELS, await session.hints(path, wait=True))
+    assert "def unused(x):⟦not shown: not called in a run of `models_test.py`⟧\n" in shown
+    alone = await opened(session, tmp_path, "alone.py", MODELS)
+    shown = with_hints(MODELS, await session.hints(alone, wait=True))
+    assert "def unused(x):⟦not shown: no program, test or notebook uses this file⟧" in shown
+
+
+async def test_calls_of_a_package_s_own_copy_of_the_file_are_seen(
+    session: Session, tmp_path: Path
+) -> None:
+    package = tmp_path / "kernels"
+    package.mkdir()
+    (package / "__init__.py").write_text("from kernels.rbf import rbf, scaled\n")
+    text = """\
+import jax.numpy as jnp
+
+from kernels import base
+
+
+def rbf(x, y):
+    d = base.distance(x, y)
+    return jnp.exp(-d)
+
+
+def scaled(factor):
+    def apply(x):
+        z = jnp.sin(x) * factor
+        return z
+
+    return apply
+"""
+    (package / "base.py").write_text(
+        "import jax.numpy as jnp\n\n\ndef distance(x, y):\n    return jnp.sum((x - y) ** 2)\n"
+    )
+    (tmp_path / "rbf_test.py").write_text(
+        "import jax.numpy as jnp\nimport kernels\n\n\n"
+        "def test_rbf():\n    kernels.rbf(jnp.ones(3), jnp.ones(3))\n"
+        "    kernels.scaled(2.0)(jnp.ones((2, 5)))\n"
+    )
+    path = await opened(session, tmp_path, "kernels/rbf.py", text)
+    shown = with_hints(text, await session.hints(path, wait=True))
+    assert "    d⟦: f32[]⟧ = base.distance(x, y)\n" in shown
+    assert "        z⟦: f32[2,5]⟧ = jnp.sin(x) * factor\n" in shown

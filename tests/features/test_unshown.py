@@ -106,8 +106,10 @@ async def test_functions_that_use_arrays_by_operators_alone_are_asked_about(
     for line, name in ((2, "predict"), (5, "step")):
         hover = await session.hover(path, Position(line, 4))
         assert hover is not None
-        assert f"**{name}** is not traced: no example inputs" in hover.markdown
-    assert (await session.hover(path, Position(8, 4))) is None
+        assert f"**{name}** is not traced: no" in hover.markdown  # example inputs, or not called
+    hover = await session.hover(path, Position(8, 4))
+    assert hover is not None
+    assert "**main** is" in hover.markdown  # not traced, or shown as in a run
     examined = {each.function: each.kind for each in await session.examined(path)}
     assert examined["main"] == "program"
     assert examined["predict"] == examined["step"] != "program"
@@ -165,7 +167,7 @@ async def test_functions_without_inputs_are_counted(session: Session, tmp_path: 
     hover = await session.hover(str(path), Position(line, 10))
     assert hover is not None
     assert hover.markdown == (
-        "**\\_\\_call\\_\\_** is not traced: no example inputs; *Add example inputs* proposes some"
+        "**\\_\\_call\\_\\_** is not traced: not called in a run of this file"
     )
     line = SOME[: SOME.index("def step")].count("\n")
     hover = await session.hover(str(path), Position(line, 9))
@@ -242,7 +244,7 @@ async def test_a_function_that_shows_nothing_says_why_at_its_definition(
     session.close(path)
     assert [(hint.range.start.line, hint.label) for hint in hints] == [
         (11, "not shown: an error ends the program before it is called"),
-        (15, "not shown: no example inputs"),
+        (15, "not shown: not called in a run of this file"),
     ]
     assert hover is not None
     assert "an error ends the program before it is called" in hover.markdown

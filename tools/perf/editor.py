@@ -66,6 +66,8 @@ class Editor:
         self._texts: dict[str, str] = {}
         self._answers: dict[int, dict[str, Any]] = {}
         self._asked: Counter[str] = Counter()
+        self.told: dict[str, Any] = {}
+        """The parameters of the last notification of each kind."""
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -232,6 +234,8 @@ class Editor:
             nothing = [None] * len(asked["items"]) if "items" in (asked or {}) else None
             self._asked[message["method"]] += 1
             self._post({"id": message["id"], "result": nothing})
+        else:
+            self.told[message["method"]] = message.get("params")
 
     def uri(self, name: str) -> str:
         """Of a document of the workspace."""

@@ -24,6 +24,7 @@ from tools.suite.parts import (
     PYTHON_314,
     ROOT,
     TABLES,
+    UNPREPARED,
     VSCODE,
 )
 
@@ -40,6 +41,7 @@ _PYTHONS = {
     NEWEST: ("3.12", "3.13"),
     NOTEBOOKS: ("3.12", "3.13"),
     TABLES: ("3.12", "3.13"),
+    UNPREPARED: ("3.12", "3.13"),
     OLDER: ("3.11",),
     OLDEST: ("3.11",),
     PYTHON_314: ("3.14",),

@@ -18,6 +18,7 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     # What a run writes down about itself, and what no program reads.
     ("tests/passed.json", ""),
     ("tests/durations.json", ""),
+    ("tests/unprepared.json", ""),
     ("LICENSE", ""),
     (".gitignore", ""),
     ("requirements/README.md", ""),
@@ -37,6 +38,7 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("requirements/node.", "vscode"),
     ("requirements/notebooks.", "notebooks"),
     ("requirements/servers.", "editors e2e vscode"),
+    ("requirements/unprepared.", "unprepared"),
     ("requirements/vscode.", "report vscode"),
     # Packages that have no tests of their own, or whose slow tests are those of others: `tools.faults`
     # has found faults in them that only these find.

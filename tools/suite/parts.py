@@ -18,6 +18,8 @@ PYTHON_314 = "test-py314"
 NOTEBOOKS = "notebooks"
 TABLES = "dataset"
 """Has the libraries that read the tables of datasets."""
+UNPREPARED = "unprepared"
+"""Has the libraries whose files are opened, with what their tests import."""
 VSCODE = "vscode"
 """Has Playwright, and no JAX."""
 PANEL = "panel"
@@ -200,6 +202,12 @@ PARTS = (
         ("dataset/tables",),
         TABLES,
     ),
+    Part(
+        "unprepared",
+        "what an editor shows of files of libraries, beside real runs",
+        ("unprepared",),
+        UNPREPARED,
+    ),
     Part("vscode", "the packaged extension in VS Code", ("vscode",), VSCODE),
     Part("browser", "a report in a browser", ("report",), VSCODE),
     Part("panel", "the panel by itself, in node", (), PANEL),
@@ -215,7 +223,7 @@ SMOKE = {
 VS Code, those marked `smoke`, as in Neovim and Emacs, which run in the newest environment.
 """
 
-_ELSEWHERE = ("dataset/tables", "notebooks/ipython", "report", "vscode")
+_ELSEWHERE = ("dataset/tables", "notebooks/ipython", "report", "unprepared", "vscode")
 """Folders that only their own environments collect."""
 
 
@@ -227,7 +235,7 @@ def files(part: Part) -> list[str]:
         if other.environment == part.environment and other is not part
         for path in other.paths
     }
-    if part.environment not in (TABLES, NOTEBOOKS, VSCODE):
+    if part.environment not in (TABLES, NOTEBOOKS, UNPREPARED, VSCODE):
         others |= {*_ELSEWHERE}
     found: list[str] = []
     for path in part.paths:
@@ -258,7 +266,7 @@ def tested() -> dict[str, tuple[str, ...]]:
     """Return the parts that together have all tests of each folder, on the newest they run on."""
     parts: dict[str, tuple[str, ...]] = {}
     for part in PARTS:
-        if part.environment in (NEWEST, NOTEBOOKS, TABLES, VSCODE):
+        if part.environment in (NEWEST, NOTEBOOKS, TABLES, UNPREPARED, VSCODE):
             for folder in {path.partition("/")[0] for path in part.paths}:
                 parts[folder] = (*parts.get(folder, ()), part.name)
     return parts

@@ -10,6 +10,7 @@ from jaxsight.source.module import Module, ModuleChunk
 
 _LIBRARIES = frozenset({"jax", "jaxlib", "flax", "equinox", "haiku", "optax"})
 _NOT_TRACED = re.compile(r"main|test_\w*|setup\w*|pytest_\w*|_?plot\w*")
+_PROGRAM = re.compile(r"main|test\w*")
 _ARRAYS = r"\.(?:shape|reshape|at\[|astype|T)\b"
 _OPERATORS = r"[\w)\]] (?:@|\*\*?|[-+/]) [-\w(\[]|[\w)\]]\*\*[-\w(]"
 
@@ -47,6 +48,11 @@ class JaxUse:
         """
         return may_be_traced(function) and self.mentioned(chunk, function)
 
+    def shows(self, chunk: ModuleChunk, function: Function) -> bool:
+        """Return whether a function can show something: it uses JAX, or is a program that does."""
+        is_there = may_be_traced(function) or is_program(function)
+        return is_there and self.mentioned(chunk, function)
+
     def mentioned(self, chunk: ModuleChunk, function: Function) -> bool:
         """Return whether a function, of any kind, uses JAX in its body or its decorators."""
         if self.uses is None:
@@ -58,3 +64,13 @@ class JaxUse:
 def may_be_traced(function: Function) -> bool:
     """Return whether a function may be there to be traced: tests, plots and `main` are not."""
     return _NOT_TRACED.fullmatch(function.qualname.rpartition(".")[2]) is None
+
+
+def is_program(function: Function) -> bool:
+    """Return whether a function is run as a program, and shows what a run of it does."""
+    return is_program_name(function.qualname)
+
+
+def is_program_name(name: str) -> bool:
+    """Return whether the function of a qualified name is run as a program."""
+    return _PROGRAM.fullmatch(name.rpartition(".")[2]) is not None

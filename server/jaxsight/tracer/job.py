@@ -163,12 +163,15 @@ class ExecutedModule:
         }
 
     def observed_dry(self, wanted: DryCall) -> Observed:
-        """Return what was observed of the function, and of those in it, in a dry run.
+        """Return what was observed of the function or its class, and of those in it, in a dry run.
 
         Without a function, it is that of statements which define none.
         """
         observed = self.dry_run(wanted.entry, self.trace.patience * 2).observed
-        name, chunks = self.trace.function, (*self.trace.chunks, *self.trace.skipped)
+        name, chunks = (
+            self.trace.function.partition(".")[0],
+            (*self.trace.chunks, *self.trace.skipped),
+        )
         own = {c.id for c in chunks if (name in c.binds if name else not _DEFINES.match(c.text))}
         inside = tuple(each for each in observed.observations if each.span.chunk in own)
         return replace(observed, observations=inside)

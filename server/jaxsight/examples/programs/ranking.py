@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import islice
 from pathlib import PurePath
 
 from jaxsight.examples.programs import texts
@@ -23,6 +22,10 @@ MOST = 12
 """Programs of a file that are run, a choice: each may take seconds (`_PATIENCE` of dry runs)."""
 _MOST_OF_ONE = 6
 """Programs of one file among them, so that others are run, too."""
+_OWN_TESTS = 128
+"""Tests of the file itself that are run, a choice: they are what it shows."""
+_TOGETHER = 8
+"""Tests that one program calls, a choice: beginning one takes longer than most tests."""
 FARTHEST = 3
 """Imports between a program's file and that of the functions, a choice: from farther, few call."""
 _TEST = re.compile(r"test_.*|.*_tests?")
@@ -106,14 +109,15 @@ def programs(
     """
     found = _own(path, text, module_of(path))
     found += _given(path, module_of(path), given_of(path, text))
+    most = max(MOST, len(found))
     for importer in importers:
-        if len(found) >= MOST:
+        if len(found) >= most:
             break
         written = read(importer.path)
         given = given_of(importer.path, written)
         found += _given(importer.path, module_of(importer.path), given)
         found += _of_importer(importer, importer.kind_for(path), written, module_of)
-    return tuple(found[:MOST])
+    return tuple(found[:most])
 
 
 def _given(path: str, module: str, given: tuple[GivenCall, ...]) -> Iterator[EntryPoint]:
@@ -125,12 +129,19 @@ def _given(path: str, module: str, given: tuple[GivenCall, ...]) -> Iterator[Ent
 def _own(path: str, text: str, module: str) -> list[EntryPoint]:
     """Return the programs in the file itself."""
     entries = entries_in(text)
-    names = (*(() if entries.guarded else entries.mains), *entries.tests, *entries.others)
+    names = (*(() if entries.guarded else entries.mains), *entries.others)
     found = [EntryPoint(path, module)] if entries.acts and not entries.tests else []
-    found += [EntryPoint(path, module, name) for name in islice(names, _MOST_OF_ONE)]
+    tests = _together(entries.tests[:_OWN_TESTS])
+    found += [EntryPoint(path, module, name) for name in (*tests, *names[:_MOST_OF_ONE])]
     if doctests := texts.of_doctests(text):
         found.append(_written(path, module, doctests))
     return found
+
+
+def _together(tests: tuple[str, ...]) -> list[str]:
+    """Return tests as programs of several."""
+    firsts = range(0, len(tests), _TOGETHER)
+    return [" ".join(tests[first : first + _TOGETHER]) for first in firsts]
 
 
 def _of_importer(
@@ -145,7 +156,8 @@ def _of_importer(
         return [_written(path, PurePath(path).stem, code)] if code else []
     bound = frozenset(i.bound.partition(".")[0] for i in importer.imports)
     entries = entries_in(text, bound)
-    names = [*entries.tests, *(() if entries.guarded else entries.mains), *entries.others]
+    mains = () if entries.guarded else entries.mains
+    names = [*_together(entries.tests), *mains, *entries.others]
     found = [EntryPoint(path, module_of(path), name) for name in names[:_MOST_OF_ONE]]
     if entries.acts and not entries.tests:
         found.insert(0, EntryPoint(path, module_of(path)))

@@ -14,7 +14,7 @@ from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head, head_of, line_end
 from jaxsight.features.model import Hint
-from jaxsight.features.setup.unshown import NOT_CALLED, WITHOUT, why_untraced
+from jaxsight.features.setup.unshown import why_untraced
 from jaxsight.text.inert import clause, one_line
 from jaxsight.text.markdown import prose
 
@@ -60,14 +60,14 @@ def _reasons(shown: ShownDocument) -> Iterator[Hint]:
     for chunk, function in document.module.functions:
         if function.qualname in having or reached.by(chunk, function):
             continue
-        if not jax_use.by(chunk, function) or function.qualname in document.hidden:
+        if not jax_use.shows(chunk, function) or function.qualname in document.hidden:
             continue
-        reason = why_untraced(engine, document, function, unreached)
+        reason = why_untraced(engine, document, function.qualname, unreached)
         first = chunk.first_line
         name, whole = function.name_range.shifted(first), function.range.shifted(first)
         tooltip = prose(f"not shown: {reason}")
-        is_proposed = reason == WITHOUT or reason.startswith(NOT_CALLED)
-        more = f"\n\n{_PROPOSES}" if is_proposed else ""
+        # Where none are proposed, the action says what to try.
+        more = f"\n\n{_PROPOSES}" if reason.startswith(("no ", "not called")) else ""
         place = head_of(document.module, name, whole)
         yield Hint(place, f"not shown: {clause(reason, _LONGEST)}", f"{tooltip}{more}")
 

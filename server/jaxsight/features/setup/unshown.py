@@ -90,19 +90,16 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
 
 def untraced(engine: Engine, document: Document, chunk: ModuleChunk, function: Function) -> str:
     """Return why a function that nothing has traced shows nothing; empty if it uses no JAX."""
-    if not JaxUse.of(document.module).by(chunk, function):
+    if not JaxUse.of(document.module).shows(chunk, function):
         return ""
-    return why_untraced(engine, document, function, engine.dry_runs.unreached(document))
+    return why_untraced(engine, document, function.qualname, engine.dry_runs.unreached(document))
 
 
-def why_untraced(
-    engine: Engine, document: Document, function: Function, unreached: AbstractSet[str]
-) -> str:
-    """Return why a function that uses JAX and that nothing has traced shows nothing.
+def why_untraced(engine: Engine, document: Document, name: str, unreached: AbstractSet[str]) -> str:
+    """Return why a function of a name, which nothing has traced, shows nothing.
 
     `unreached` are the names that the file's own program does not reach.
     """
-    name = function.qualname
     if name in unreached:
         return "an error ends the program before it is called"
     if partial := engine.dry_runs.partial(document.path, name):
@@ -111,11 +108,13 @@ def why_untraced(
     around = name.rpartition(".<locals>.")[0]
     if around in engine.dry_runs.ran(document.path):
         return f"`{around}` was run here, but nothing called it"
+    if around in {subject.name for subject in engine.documents.subjects(document)}:
+        return f"`{around}` does not call it with its inputs"
     if around:
-        return f"it is nested in `{around}`, whose example inputs would show it, too"
+        return f"nested in `{around}`: {why_untraced(engine, document, around, unreached)}"
     if inputs := document.suggested.get(name):
         return f"{NOT_CALLED} {inputs}"
-    return WITHOUT
+    return engine.dry_runs.uncalled(document.path, name) or WITHOUT
 
 
 def _reasons(

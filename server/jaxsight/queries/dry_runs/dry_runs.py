@@ -15,15 +15,15 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 
-from jaxsight.examples.jax_use import JaxUse, may_be_traced
+from jaxsight.examples.jax_use import JaxUse, is_program, may_be_traced
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject, module_name
-from jaxsight.queries.dry_runs.found_calls import Batch, FoundCalls, functions_of
+from jaxsight.queries.dry_runs.batches import batches, why_uncalled
+from jaxsight.queries.dry_runs.found_calls import FoundCalls, functions_of
 from jaxsight.queries.dry_runs.given_calls import given_calls
 from jaxsight.queries.dry_runs.labels import compiled_as, label, run_label
 from jaxsight.queries.dry_runs.nesting import around, has_loop, is_used_around
@@ -36,6 +36,7 @@ from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import Observed, OpenDocuments
 from jaxsight.queries.traces.query import module_meaning, run_of
+from jaxsight.source.module import Module
 from jaxsight.wire.messages.inputs import PROGRAM, RUN, DryCall, EntryPoint, GivenCall
 from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Failed, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
@@ -45,8 +46,6 @@ from jaxsight.workers.results import Died, Reason
 
 _SETS = 3
 """Example sets of a function from dry runs, a choice: calls of one program differ little."""
-_BATCH = 4
-"""Programs of one file that run in one request, a choice: all are lost when one ends the tracer."""
 _PATIENCE = 10.0
 """Seconds of one request after which its programs end, a choice: slow imports are a part of it."""
 _LONGEST = 60.0
@@ -157,6 +156,14 @@ class ProgramCalls:
     def unreached(self, document: Document) -> frozenset[str]:
         """Return the names in statements that the file's own program does not run to their end."""
         return unreached(self.errors(document), document.module)
+
+    def uncalled(self, path: str, function: str) -> str:
+        """Return why no program calls a function; empty while that is not known."""
+        found = self._found.get(path)
+        if found is None or not found.settled:
+            return ""
+        ended = {entry for batch, reply in found.replies.items() if reply for entry in batch}
+        return why_uncalled(path, function, found.key[1], ended, self.ran(path))
 
     def killers(self, path: str) -> list[Died]:
         """Return the deaths of tracers that ran programs for a file."""
@@ -277,9 +284,9 @@ class ProgramCalls:
         before = self._documents.dry_calls(path)
         changed = False
         began = time.monotonic()
-        batches = list(_batches(found.key[1]))
-        while batches and not (found.replies and self._has_all(found, sets, lacking)):
-            batch = batches.pop(0)
+        left = list(batches(found.key[1]))
+        while left and not (found.replies and self._has_all(found, sets, lacking)):
+            batch = left.pop(0)
             if batch in found.replies:
                 continue
             if time.monotonic() - began > _LONGEST or len(found.killers) == _DEATHS:
@@ -305,7 +312,7 @@ class ProgramCalls:
                     found.files |= {file: v for file, v in read.items() if file != path}
                     found.replies[batch] = None
                     if others := tuple(entry for entry in batch if entry != died.program):
-                        batches.insert(0, others)
+                        left.insert(0, others)
                 case Died(death=death) if death.reason in _NOT_ITS_FAULT:
                     return changed
                 case _:
@@ -324,7 +331,7 @@ class ProgramCalls:
         recorded = self._recorded(document.path).keys() - self._failing(document)
         jax_use = JaxUse.of(document.module)
         return {
-            id: jax_use.by(chunk, function)
+            id: jax_use.shows(chunk, function)
             and function.qualname.rpartition(".")[2] not in _MAKES
             and id not in recorded
             for (chunk, function), id in functions_of(document.module)
@@ -332,7 +339,7 @@ class ProgramCalls:
             and (id not in having or id in recorded)
             and not (is_used_around(chunk, function) and having & {*around(function.qualname)})
             and jax_use.uses is not None
-            and may_be_traced(function)
+            and (may_be_traced(function) or is_program(function))
         }
 
     def _recorded(self, path: str) -> dict[str, tuple[OutsideSet, ...]]:
@@ -356,6 +363,9 @@ class ProgramCalls:
         Calls with which a function cannot be traced do not count, if others could be shown.
         """
         complete = {call.function for call, _ in found.calls if not call.unknown}
+        programs = _programs(found.module)
+        replies = (reply for reply in found.replies.values() if reply is not None)
+        complete |= {name for reply in replies for name, _ in reply.ran if name in programs}
         for (_, function), calls in sets.items():
             known = [call for call in calls if call.dry_call is None or not call.dry_call.is_run]
             can_fail = all((function, call.label) in found.failed for call in known)
@@ -396,8 +406,9 @@ class ProgramCalls:
             if are_old(calls, (each for each in runs if each.function == id))
         }
         sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
+        wanted = {*lacking} - _programs(document.module)
         for call, dry_call in found.calls:
-            if call.unknown or call.function not in lacking:
+            if call.unknown or call.function not in wanted:
                 continue
             if call.function in recorded.keys() - failing and (
                 call.function not in old or not dry_call.entry.is_own(dry_call.entry.file)
@@ -449,6 +460,7 @@ class ProgramCalls:
         subjects = self._documents.subjects(document)
         having = {s.id for s in subjects if s.examples.source not in _WEAKER}
         plain = {f.qualname for _, f in document.module.functions if f.kind == "function"}
+        plain |= _programs(document.module)
         seen: set[str] = set()
         for batch, reply in found.replies.items():
             for name, number in reply.ran if reply is not None else ():
@@ -467,9 +479,6 @@ class ProgramCalls:
         return self._documents.put_dry_calls(path, sets)
 
 
-def _batches(programs: tuple[EntryPoint, ...]) -> Iterator[Batch]:
-    """Yield the programs that run in one request: some of one file."""
-    for _, group in groupby(programs, key=lambda entry: entry.file):
-        entries = tuple(group)
-        for first in range(0, len(entries), _BATCH):
-            yield entries[first : first + _BATCH]
+def _programs(module: Module) -> set[str]:
+    """Return the functions of a module that are run as programs."""
+    return {function.qualname for _, function in module.functions if is_program(function)}

@@ -8,6 +8,7 @@ import inspect
 import io
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import CodeType, ModuleType
@@ -18,9 +19,10 @@ import jax
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
 from jaxsight.tracer.compat import contexts, eager_programs
-from jaxsight.tracer.dry_runs import rewriting, unknown
+from jaxsight.tracer.dry_runs import rewriting, test_functions, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
+from jaxsight.tracer.dry_runs.module_codes import ModuleCodes
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
 from jaxsight.tracer.dry_runs.replaced_codes import ReplacedCodes, codes_of, functions_in
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
@@ -30,7 +32,7 @@ from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer, at_most
 from jaxsight.tracer.isolation import code_origins, refusals
-from jaxsight.tracer.observation import call_entries
+from jaxsight.tracer.observation import call_entries, instrumentation
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.observed_values import Sites
 from jaxsight.tracer.observation.recorder import Recorder
@@ -43,6 +45,10 @@ logger = logging.getLogger(__name__)
 
 _clear_caches: Callable[[], None] = jax.clear_caches
 
+_REWRITING = 2.0
+"""Seconds of processor time after which no further module of the project is rewritten in a run, a
+choice: a library that is developed has hundreds, and most are not what its tests are about.
+"""
 _KEPT = 32
 """Dry runs whose calls are kept, with the objects in them; other programs run again."""
 _ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "unused_args"})
@@ -85,6 +91,7 @@ class DryRuns:
         self._modules = modules
         self._runtime = DryRuntime()
         self._ran: Recent[object, DryRunResult] = Recent(_KEPT)
+        self._known = ModuleCodes()
 
     def ran(
         self,
@@ -119,7 +126,17 @@ class DryRuns:
         ):
             return known
         seen = executed if is_own else None
-        run = _Run(self._modules, self._runtime, request, names, recorder, entry, seen, trace_given)
+        run = _Run(
+            self._modules,
+            self._runtime,
+            self._known,
+            request,
+            names,
+            recorder,
+            entry,
+            seen,
+            trace_given,
+        )
         ran = run.run(patience)
         self._ran.put(key, ran)
         return ran
@@ -132,6 +149,7 @@ class _Run:
         self,
         modules: ProjectModules,
         runtime: DryRuntime,
+        known: ModuleCodes,
         request: Trace,
         names: dict[str, object],
         recorder: Recorder,
@@ -139,14 +157,16 @@ class _Run:
         seen: ExecutedStatements | None,
         trace_given: TraceGiven,
     ) -> None:
-        self._modules, self._runtime, self._trace_given = modules, runtime, trace_given
+        self._modules, self._runtime, self._known = modules, runtime, known
+        self._trace_given, self._fails = trace_given, False
         self._is_own, self._seen = seen is not None, seen or ExecutedStatements()
         self._request, self._names, self._recorder, self._entry = request, names, recorder, entry
         self._files: dict[str, Version] = {}
         self._codes = ReplacedCodes()
         self._rewritten: set[int] = set()
+        self._own: dict[tuple[str, int], CodeType] = {}
         self._next = 0
-        self._fails = False
+        self._own_names = {name for chunk in request.chunks for name in chunk.binds}
         self._command_line = CommandLine(entry.file, self._read)
 
     def run(self, patience: float) -> DryRunResult:
@@ -167,16 +187,18 @@ class _Run:
         self._recorder.capture = self._report
         try:
             self._rewrite_file()
+            self._imported()
             with (
                 at_most(patience),  # first: it starts a thread
                 refusals.refusing(),
                 contextlib.redirect_stdout(io.StringIO()),
                 contextlib.redirect_stderr(io.StringIO()),
                 self._command_line.given(),
+                contexts.eager(),
+                self._recorder.tracing() as sites,
             ):
-                self._imported()
                 telling = eager_programs.telling(runtime.calls.program, runtime.is_outer)
-                with contexts.eager(), self._recorder.tracing() as sites, telling:
+                with telling:
                     jax.make_jaxpr(program)()
         except CancelledByServer:
             raise
@@ -245,7 +267,7 @@ class _Run:
             for above, source in self._skipped():
                 self._execute(source, entry.file, self._names, own=False, above=above)
         elif own:
-            self._call(self._names, entry.function)
+            self._call_each(self._names)
         else:
             is_main = not (entry.function or entry.given)
             module = ModuleType(_MAIN if is_main else entry.module)
@@ -258,7 +280,7 @@ class _Run:
                 self._call_given(module.__dict__)
             if entry.function:
                 self._command_line.fill_flags()
-                self._call(module.__dict__, entry.function)
+                self._call_each(module.__dict__)
 
     def _skipped(self) -> Iterator[tuple[int, str]]:
         """Yield the statements that the slice does not execute: calls, and the main guard.
@@ -295,23 +317,39 @@ class _Run:
             is_run = source.strip() in executed and _MAIN not in source
             yield first, source, not is_run and not isinstance(node, _DEFINING)
 
-    def _call(self, names: Mapping[str, Any], function: str) -> None:
+    def _call_each(self, names: Mapping[str, Any]) -> None:
+        """Call the functions of the program: a test that fails is not the end of the others.
+
+        Those with lists of parameters are called again once all have been called.
+        """
+        for turn in range(test_functions.TURNS):
+            for function in self._entry.function.split():
+                try:
+                    self._call(names, function, turn)
+                except Exception as error:  # noqa: BLE001 - user code
+                    logger.debug("%s ended: %r", function, error)
+
+    def _call(self, names: Mapping[str, Any], function: str, turn: int) -> None:
         """Call a function, or a test's method, with the arguments that a program would give it."""
         first, *rest = function.split(".")
         target = names[first]
-        is_of_list = False
+        of_list = False
         if rest and isinstance(target, type):
-            is_of_list = not hasattr(target, rest[0])
-            # `absl` makes several methods of one that has a list of parameters.
-            name = rest[0]
-            made = (each for each in vars(target) if each.startswith(name))
-            rest = [name if hasattr(target, name) else next(made, name), *rest[1:]]
-            target = _instance(target, rest[0])
-            if callable(set_up := getattr(target, "setUp", None)):
-                self._runtime.call(set_up)
+            of_list = not hasattr(target, rest[0])
+            if of_list:
+                made = test_functions.made_of(target, rest[0], self._own_names)
+                if turn >= len(made):
+                    return
+                rest = [made[turn]]
+            target = test_functions.instance(target, rest[0])
+            for name in test_functions.SET_UP:
+                if callable(set_up := getattr(target, name, None)):
+                    self._runtime.call(set_up)
         for part in rest:
             target = getattr(target, part)
-        arguments = {} if is_of_list else self._arguments(target, names)
+        if turn and not of_list and turn >= test_functions.cases(target, self._own_names):
+            return
+        arguments = {} if of_list else self._arguments(target, names, turn=turn)
         self._runtime.call(target, **arguments)
 
     def _call_given(self, names: dict[str, object]) -> None:
@@ -335,10 +373,16 @@ class _Run:
             found.by_function = {**failed.by_function, **found.by_function}
 
     def _arguments(
-        self, function: Callable[..., object], names: Mapping[str, object], depth: int = 4
+        self,
+        function: Callable[..., object],
+        names: Mapping[str, object],
+        depth: int = 4,
+        turn: int = 0,
     ) -> dict[str, object]:
         """Return the arguments of a main function or a test, by its parameters; of fixtures too."""
-        given: dict[str, object] = dict(_parametrized(function))
+        given: dict[str, object] = dict(
+            test_functions.parametrized(function, turn, self._own_names)
+        )
         try:
             # Those that a wrapper gives the function are not its own.
             parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
@@ -353,7 +397,7 @@ class _Run:
                 continue
             if name in given or parameter.default is not kinds.empty:
                 continue
-            fixture = _fixture(names.get(name))
+            fixture = test_functions.fixture_of(names.get(name))
             if fixture is not None and depth:
                 try:
                     made = fixture(**self._arguments(fixture, names, depth - 1))
@@ -394,13 +438,12 @@ class _Run:
     def _rewrite_file(self) -> None:
         """Replace the codes of the file's functions, and note their calls."""
         file = self._request.file
-        codes: dict[tuple[str, int], CodeType] = {}
         parameters: dict[str, tuple[str, ...]] = {}
         for chunk in self._request.chunks:
             if "def " not in chunk.text:
                 continue
             try:
-                codes |= self._rewritten_chunk(chunk, parameters)
+                self._own |= self._rewritten_chunk(chunk, parameters)
             except (SyntaxError, ValueError, RecursionError):
                 continue
         for function in functions_in(self._names.values()):
@@ -408,10 +451,22 @@ class _Run:
             if real_file(old.co_filename) != file:
                 continue
             self._runtime.original |= {c.co_qualname: c for c in code_origins.codes_in(old)}
-            self._codes.replace(function, codes)
+            self._codes.replace(function, self._own)
             if (own := parameters.get(old.co_qualname)) is not None:
                 for code in (old, function.__code__):
                     self._runtime.entry_of[code] = old.co_qualname, own
+
+    def _adopt(self, module: ModuleType) -> None:
+        """Let a copy of the file that others import report what its functions are called with.
+
+        A package that imports the file itself has one, and its tests call that.
+        """
+        for hook in (instrumentation.NAME, call_entries.NAME):
+            # Nested functions are traced later, with these globals.
+            vars(module)[hook] = self._names[hook]
+        for function in functions_in(tuple(vars(module).values())):
+            if function.__code__.co_filename == self._request.file:
+                self._codes.replace(function, self._own)
 
     def _rewritten_chunk(
         self, chunk: Chunk, parameters: dict[str, tuple[str, ...]]
@@ -429,21 +484,28 @@ class _Run:
     def _imported(self) -> None:
         """Rewrite the functions of the project's modules that were imported since the last time."""
         self._command_line.imported()
-        for name, loaded in tuple(self._modules.loaded.items()):
+        deadline = time.process_time() + _REWRITING
+        text = self._entry.text or self._read(self._entry.file)
+        loaded = tuple(self._modules.loaded.items())
+        # Those that the program names come first: what it calls is theirs.
+        for name, each in sorted(loaded, key=lambda m: m[0].rpartition(".")[2] not in text):
             module = sys.modules.get(name)
             if module is None or id(module) in self._rewritten:
                 continue
-            self._rewritten.add(id(module))
-            try:
-                tree = ast.parse(self._read(loaded.path))
-                names = self._register(rewriting.rewrite(tree, self._next), own=False)
-                code = compile(tree, loaded.path, "exec", dont_inherit=True)
-            except (SyntaxError, ValueError, RecursionError):
+            if each.path == self._request.file:
+                self._rewritten.add(id(module))
+                self._adopt(module)
                 continue
-            codes = codes_of(names, code)
+            codes = self._known.of(each.path, self._read(each.path), deadline)
+            if codes is None:
+                return
+            self._rewritten.add(id(module))
             for function in functions_in(tuple(vars(module).values())):
-                if function.__code__.co_filename == loaded.path:
+                if function.__code__.co_filename == each.path:
                     self._codes.replace(function, codes)
+                elif real_file(function.__code__.co_filename) == self._request.file:
+                    # As a package has them that imported the file before it was executed again.
+                    self._codes.replace(function, self._own)
 
     def _report(self, number: int, values: tuple[object, ...]) -> None:
         """Note a call of one of the file's functions that were not rewritten."""
@@ -453,36 +515,3 @@ class _Run:
 
 def _fresh(name: str, file: str) -> dict[str, object]:
     return {"__name__": name, "__file__": file, "__builtins__": __builtins__}
-
-
-def _instance(kind: type, method: str) -> object:
-    """Return an instance of a class of tests."""
-    import unittest
-
-    try:
-        return kind(method) if issubclass(kind, unittest.TestCase) else kind()
-    except Exception:  # noqa: BLE001 - user code, or a base class that is not installed
-        return object.__new__(kind)
-
-
-def _parametrized(function: object) -> Iterator[tuple[str, object]]:
-    """Yield the first values of `pytest.mark.parametrize`."""
-    for mark in getattr(function, "pytestmark", ()):
-        if getattr(mark, "name", "") == "parametrize" and len(getattr(mark, "args", ())) > 1:
-            names, values = mark.args[:2]
-            listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else [*names]
-            first: Any = next(iter(values), None)
-            first = getattr(first, "values", first) if len(listed) > 1 else first
-            with contextlib.suppress(TypeError):
-                yield from zip(listed, first if len(listed) > 1 else [first], strict=False)
-
-
-def _fixture(value: object) -> Callable[..., object] | None:
-    """Return the function of a pytest fixture, if a value is one."""
-    named = "fixture" in type(value).__name__.lower()
-    if not named and not hasattr(value, "_pytestfixturefunction"):
-        return None
-    inner = getattr(value, "__wrapped__", None) or getattr(value, "_fixture_function", None)
-    pytest_wrapped = getattr(value, "__pytest_wrapped__", None)
-    function: Callable[..., object] | None = getattr(pytest_wrapped, "obj", inner)
-    return function

@@ -204,9 +204,7 @@ class _Rewriting:
                 self.entries.append(NestedEntry(".".join(nested), entry))
                 head.append(call_entries.statement(node, entry, number))
                 head[0].value.func = _runtime("entered", node)  # type: ignore[attr-defined]
-            rewrites = not any(
-                _TRACED.search(ast.unparse(each)) for each in node.decorator_list
-            ) and not any(
+            rewrites = not any(map(_is_traced, node.decorator_list)) and not any(
                 isinstance(each, ast.Yield | ast.YieldFrom) for each in _own_nodes(node.body)
             )
             if rewrites:
@@ -388,6 +386,18 @@ def _unless_unbound(statement: ast.stmt, otherwise: ast.stmt | None = None) -> a
     """Return a statement that does nothing if it reads a name that is not bound."""
     handler = ast.ExceptHandler(_name("NameError"), None, [otherwise or ast.Pass()])
     return ast.Try([statement], [handler], [], [])
+
+
+def _is_traced(decorator: ast.expr) -> bool:
+    """Return whether a decorator is one of functions that are not rewritten, or is given one.
+
+    What else it is given says nothing, as in `chex.variants(with_jit=True)`.
+    """
+    named = (
+        (decorator.func, *decorator.args[:1]) if isinstance(decorator, ast.Call) else [decorator]
+    )
+    names = (each for each in named if isinstance(each, ast.Name | ast.Attribute))
+    return any(_TRACED.search(ast.unparse(each)) for each in names)
 
 
 def _runtime(name: str, at: ast.AST | None = None) -> ast.expr:

@@ -224,7 +224,7 @@ class DryRuntime:
             return Unknown()
         return value
 
-    def call(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
+    def call(self, function: Callable[..., object], /, *args: object, **kwargs: object) -> object:
         """Call a function; one of the file that JAX would trace with something unknown is noted."""
         if self._outer is not None and len(self.fed) < _FED:
             self.fed |= dict.fromkeys(captured.fed_to(function, args))
@@ -252,7 +252,9 @@ class DryRuntime:
             return load(*args, **kwargs)
         return function(*args, **kwargs)
 
-    def _counted(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
+    def _counted(
+        self, function: Callable[..., object], /, *args: object, **kwargs: object
+    ) -> object:
         """Return what a builtin makes of something unknown: a size, or unknown many items."""
         if function is len:
             self.is_complete = False

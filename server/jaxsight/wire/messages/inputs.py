@@ -98,8 +98,9 @@ class EntryPoint:
     file: str
     module: str
     function: str = ""
-    """A function without arguments of their own (`main`, `TestTrain.test_step`); if empty, the
-    module's statements themselves, with `if __name__ == "__main__":`.
+    """A function without arguments of their own (`main`), or several tests with blanks between
+    them (`TestTrain.test_step TestTrain.test_loss`); if empty, the module's statements themselves,
+    with `if __name__ == "__main__":`.
     """
     text: str = ""
     """Statements that are run instead of the module's: those of a doctest, a notebook, a README."""
@@ -110,8 +111,8 @@ class EntryPoint:
 
     @property
     def title(self) -> str:
-        """Its function, or the name of its file."""
-        return self.function or PurePath(self.file).name
+        """Its first function, or the name of its file."""
+        return self.function.partition(" ")[0] or PurePath(self.file).name
 
     def is_own(self, file: str) -> bool:
         """Return whether it is all of a file, as it is run as a script."""

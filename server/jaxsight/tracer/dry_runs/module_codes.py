@@ -1,0 +1,39 @@
+"""The rewritten codes of modules, which are kept between runs."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import time
+from collections.abc import Mapping
+from types import CodeType
+
+from jaxsight.lru import Recent
+from jaxsight.tracer.dry_runs import rewriting
+from jaxsight.tracer.dry_runs.replaced_codes import codes_of
+
+_ELSEWHERE = 1 << 20
+"""The first number in rewritten modules, whose functions are not noted: no number of the file's."""
+_MODULES = 256
+"""Modules whose rewritten codes are kept, a choice: those of a large project."""
+
+_ByPlace = Mapping[tuple[str, int], CodeType]
+
+
+class ModuleCodes:
+    """The rewritten codes of modules, by file and text."""
+
+    def __init__(self) -> None:
+        self._codes: Recent[tuple[str, str], _ByPlace] = Recent(_MODULES)
+
+    def of(self, file: str, text: str, deadline: float) -> _ByPlace | None:
+        """Return the codes of a module; `None` if the processor time is over."""
+        codes = self._codes.get((file, text))
+        if codes is None and time.process_time() < deadline:
+            codes = {}
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+                tree = ast.parse(text)
+                names = rewriting.rewrite(tree, _ELSEWHERE).names
+                codes = codes_of(names, compile(tree, file, "exec", dont_inherit=True))
+            self._codes.put((file, text), codes)
+        return codes
