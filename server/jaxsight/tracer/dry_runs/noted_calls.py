@@ -62,7 +62,7 @@ class NotedCalls:
         frame: FrameType | None,
         tainted: Mapping[int, object],
     ) -> NotedCall | None:
-        """Return a call of a function of the file; `None` if nothing is known, or enough.
+        """Return a call of a function of the file; `None` if enough are known.
 
         Args:
             name: its qualified name.
@@ -80,10 +80,8 @@ class NotedCalls:
         file, line = code_origins.caller(frame)
         if not parameters and not file:
             return None  # a program begins with it: nothing calls it
-        is_nested = "<locals>" in name
-        call = captured.call_of(by_name, tainted, file, line, is_nested=is_nested)
-        if call is not None:
-            call.compiled = compiling.compiled(frame, self._end, call_traced.__code__)
+        call = captured.call_of(by_name, tainted, file, line)
+        call.compiled = compiling.compiled(frame, self._end, call_traced.__code__)
         return call
 
     def add(self, name: str, call: NotedCall) -> None:

@@ -17,6 +17,7 @@ import jax
 
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
+from jaxsight.text.names import bound_in_scope
 from jaxsight.tracer.compat import contexts
 from jaxsight.tracer.dry_runs import rewriting, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
@@ -281,7 +282,10 @@ class _Run:
 
     def _statements(self) -> Iterator[tuple[int, str, bool]]:
         """Yield the lines, from 1, and the texts of statements, and whether each was skipped."""
-        executed = {chunk.text.strip() for chunk in self._request.chunks} - self._seen.stopped
+        stopped = self._seen.stopped
+        executed = {chunk.text.strip() for chunk in self._request.chunks} - stopped
+        # What these bind is gone, with the values that it had before.
+        gone = {n for c in self._request.chunks if c.text.strip() in stopped for n in c.binds}
         text = self._modules.texts.current(self._request.file)
         lines = text.splitlines(keepends=True)
         try:
@@ -292,6 +296,7 @@ class _Run:
             first = min([node.lineno, *(each.lineno for each in getattr(node, _DECORATORS, ()))])
             source = "".join(lines[first - 1 : node.end_lineno])
             is_run = source.strip() in executed and _MAIN not in source
+            is_run = is_run and gone.isdisjoint(bound_in_scope(node))
             yield first, source, not is_run and not isinstance(node, _DEFINING)
 
     def _call(self, names: Mapping[str, Any], function: str) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.compat.compiling import Compiled
-from jaxsight.tracer.dry_runs import captured, datasets
+from jaxsight.tracer.dry_runs import captured, datasets, loaders
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
@@ -38,6 +38,7 @@ from jaxsight.tracer.dry_runs.unknown import (
 )
 from jaxsight.tracer.dry_runs.wrapped import called_by, compiled_as
 from jaxsight.tracer.failures import message
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
 from jaxsight.tracer.isolation.refusals import RefusedError
 from jaxsight.tracer.states import haiku
@@ -238,6 +239,10 @@ class DryRuntime:
                 if self._note_partial(*called, sys._getframe(1), compiled):
                     self.is_complete = False
                     return Unknown()
+        if self.is_active and (needs_unknown or loaders.is_numpy(function)):
+            if (made := loaders.of_arrays(function, args, kwargs)) is not None:
+                self.is_complete = False
+                return made
         if self.is_active and is_unknown(function):
             code = sys._getframe(1).f_code
             # What the file's own statements hand on was traced before names were bound again.
@@ -246,7 +251,21 @@ class DryRuntime:
         if self.is_active and (load := datasets.loader(function)) is not None:
             self.is_complete = False
             return load(*args, **kwargs)
-        return function(*args, **kwargs)
+        if not self.is_active:
+            return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if placeholders.absence_of(error) is None:
+                raise
+            self.is_complete = False
+            return loaders.of_missing(function, args, kwargs)
+
+    def unpacked(self, value: object, count: int) -> object:
+        """Return what an assignment gives its `count` targets."""
+        if not self.is_active or not is_unknown(value):
+            return value
+        return (value if isinstance(value, Unknown) else Unknown()).unpacked(count)
 
     def _counted(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
         """Return what a builtin makes of something unknown: a size, or unknown many items."""
@@ -295,12 +314,9 @@ class DryRuntime:
         values: dict[str, object] = dict(zip(parameters, args, strict=False))
         values |= {key: value for key, value in kwargs.items() if key in parameters}
         file = frame.f_code.co_filename
-        call = captured.call_of(
-            values, self.tainted, file, frame.f_lineno, is_nested=number is not None
-        )
-        if call is not None:
-            call.compiled = compiled
-            self._add(name, call, number)
+        call = captured.call_of(values, self.tainted, file, frame.f_lineno)
+        call.compiled = compiled
+        self._add(name, call, number)
         return True
 
     def began(self, name: str) -> None:
