@@ -295,9 +295,11 @@ class _Run:
         for node in tree.body:
             first = min([node.lineno, *(each.lineno for each in getattr(node, _DECORATORS, ()))])
             source = "".join(lines[first - 1 : node.end_lineno])
-            is_run = source.strip() in executed and _MAIN not in source
-            is_run = is_run and gone.isdisjoint(bound_in_scope(node))
-            yield first, source, not is_run and not isinstance(node, _DEFINING)
+            binds = set(bound_in_scope(node))
+            is_run = source.strip() in executed and _MAIN not in source and not gone & binds
+            # A definition may not have been executed, as its decorator is not there.
+            is_defined = isinstance(node, _DEFINING) and self._names.keys() >= binds
+            yield first, source, not is_run and not is_defined
 
     def _call(self, names: Mapping[str, Any], function: str) -> None:
         """Call a function, or a test's method, with the arguments that a program would give it."""
@@ -490,9 +492,9 @@ def _functions_in(values: Iterable[object], depth: int = 2) -> Iterator[Function
 
 
 def _wrapped(value: object) -> object:
-    try:
+    try:  # a command of click has a `callback`
         return inspect.getattr_static(value, "__wrapped__", None) or getattr(
-            value, "__wrapped__", None
+            value, "__wrapped__", None if isinstance(value, type) else vars(value).get("callback")
         )
     except Exception:  # noqa: BLE001 - user code
         return None

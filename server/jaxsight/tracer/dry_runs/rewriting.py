@@ -112,6 +112,8 @@ class _Rewriting:
         match node:
             case ast.FunctionDef():
                 number = self.function(node)
+                made = (_call("decorator", _thunk(each), at=each) for each in node.decorator_list)
+                node.decorator_list = [*made]
                 yield self.handled(node, [node], own)
                 if self.in_function and number is not None:
                     yield _statement("decorated", node, number, _name(node.name))

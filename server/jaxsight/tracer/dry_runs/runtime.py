@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType, TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -21,6 +21,7 @@ from jaxsight.tracer.compat import traces
 from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs import captured, datasets, loaders
 from jaxsight.tracer.dry_runs.captured import NotedCall
+from jaxsight.tracer.dry_runs.command_lines import starts
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
 from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
@@ -243,6 +244,8 @@ class DryRuntime:
             if (made := loaders.of_arrays(function, args, kwargs)) is not None:
                 self.is_complete = False
                 return made
+        if self.is_active and (started := [*starts(function, args)]):
+            return [self.call(each, **given) for each, given in started][-1]
         if self.is_active and is_unknown(function):
             code = sys._getframe(1).f_code
             # What the file's own statements hand on was traced before names were bound again.
@@ -367,6 +370,19 @@ class DryRuntime:
             return function
 
         return note
+
+    def decorator(self, make: Callable[[], Any]) -> Any:
+        """Return a decorator; one that is not there keeps the function for who calls the result."""
+        try:
+            made = make()
+            absence = placeholders.of(made)
+        except Exception as error:
+            absence = placeholders.absence_of(error)
+            if absence is None or not self.is_active:
+                raise
+        if absence is None:
+            return made
+        return lambda function: placeholders.MissingObject(absence, function, is_module=False)
 
     def decorated(self, number: int, value: object) -> None:
         """Note what a nested function has become by its decorators."""

@@ -309,7 +309,8 @@ class UnknownSizes:
             return args, kwargs
         for name, value in bound.arguments.items():
             annotation = signature.parameters[name].annotation
-            text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+            text = getattr(annotation, "__name__", "") if isinstance(annotation, type) else annotation
+            text = text if isinstance(text, str) else repr(text)  # something missing has no text
             if name == "shape" and isinstance(value, tuple | list):
                 numbers = (self.of(each) if is_unknown(each) else each for each in value)
                 bound.arguments[name] = tuple(numbers)

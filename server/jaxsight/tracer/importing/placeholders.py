@@ -205,6 +205,11 @@ def name_of(value: object) -> tuple[str, ...]:
     return (value._absence.name, *value._path)
 
 
+def of(value: object) -> Absence | None:
+    """Return what is missing, if a value stands for that."""
+    return value._absence if isinstance(value, MissingObject) else None
+
+
 def stand_in(bindings: Mapping[str, object], reason: str) -> bool:
     """Return whether one of these names is bound to a placeholder of what is missing."""
     return any(
