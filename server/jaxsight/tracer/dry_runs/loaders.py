@@ -125,4 +125,4 @@ def _name_of(function: object) -> tuple[str, ...]:
 
 
 def _is_dtype(value: object) -> bool:
-    return isinstance(value, type) or hasattr(value, "dtype") or is_unknown(value)
+    return is_unknown(value) or isinstance(value, type) or hasattr(value, "dtype")

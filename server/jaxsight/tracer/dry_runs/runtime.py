@@ -154,9 +154,11 @@ class DryRuntime:
         sizes.clear()
         outer = self._outer, self.tainted, self._turned, self._cut
         self._outer, self.tainted, self._turned, self._cut = traces.current(), {}, {}, set()
+        placeholders.unknown = Unknown
         try:
             yield
         finally:
+            placeholders.unknown = None
             self._outer, self.tainted, self._turned, self._cut = outer
             self._functions.clear()
             self._decorated.clear()

@@ -23,6 +23,8 @@ from jaxsight.tracer.isolation import code_origins, refusals
 
 on_call: Callable[[tuple[object, ...], dict[str, object]], None] | None = None
 """If set, called with the arguments of what is missing."""
+unknown: Callable[[], object] | None = None
+"""If set, makes what operations with something missing are done with instead of failing."""
 uses: dict[str, None] = {}
 """What was needed and is missing, in clauses; whoever reads it clears it first."""
 
@@ -308,9 +310,14 @@ _NEEDING = """
 """Special methods that need the object's value."""
 
 
-def _refuse(self: MissingObject, *args: object, **kwargs: object) -> NoReturn:
-    raise self._absence.error()
+def _refusal(name: str) -> Callable[..., object]:
+    def refuse(self: MissingObject, *args: object, **kwargs: object) -> object:
+        if unknown is not None and (operate := getattr(unknown(), name, None)) is not None:
+            return operate(*args, **kwargs)
+        raise self._absence.error()
+
+    return refuse
 
 
 for _name in _NEEDING.split():
-    setattr(MissingObject, f"__{_name}__", _refuse)
+    setattr(MissingObject, f"__{_name}__", _refusal(f"__{_name}__"))
