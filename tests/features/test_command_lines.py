@@ -16,53 +16,69 @@ GUARD = '\n\n\nif __name__ == "__main__":\n    '
 PROGRAMS = {
     # What `f` is called with. Fire, tyro, hydra and omegaconf are not installed.
     "argparse": (
-        "import argparse\n\n\ndef main():\n    p = argparse.ArgumentParser()\n"
-        "    p.add_argument('--width', type=int, default=64)\n"
-        "    p.add_argument('--data', required=True)\n"
-        f"    f(jnp.ones((8, p.parse_args().width))){GUARD}main()",
+        (
+            "import argparse\n\n\ndef main():\n    p = argparse.ArgumentParser()\n"
+            "    p.add_argument('--width', type=int, default=64)\n"
+            "    p.add_argument('--data', required=True)\n"
+            f"    f(jnp.ones((8, p.parse_args().width))){GUARD}main()"
+        ),
         "x: f32[8,64]",
     ),
     "argparse at the top level": (
-        "import argparse\n\np = argparse.ArgumentParser()\np.add_argument('path')\n"
-        "p.add_argument('--width', type=int, required=True)\n"
-        "p.add_argument('--size', default='16', type=int)\n"
-        "args, rest = p.parse_known_args()\nopts = vars(args)\n"
-        "f(jnp.ones((opts['size'], args.width)))",
+        (
+            "import argparse\n\np = argparse.ArgumentParser()\np.add_argument('path')\n"
+            "p.add_argument('--width', type=int, required=True)\n"
+            "p.add_argument('--size', default='16', type=int)\n"
+            "args, rest = p.parse_known_args()\nopts = vars(args)\n"
+            "f(jnp.ones((opts['size'], args.width)))"
+        ),
         "x: f32[16,?V]",
     ),
     "absl": (
-        "from absl import app, flags\n\nFLAGS = flags.FLAGS\n"
-        "flags.DEFINE_integer('stand_in_width', 32, 'w')\n\n\ndef main(argv):\n"
-        f"    f(jnp.ones((8, FLAGS.stand_in_width))){GUARD}app.run(main)",
+        (
+            "from absl import app, flags\n\nFLAGS = flags.FLAGS\n"
+            "flags.DEFINE_integer('stand_in_width', 32, 'w')\n\n\ndef main(argv):\n"
+            f"    f(jnp.ones((8, FLAGS.stand_in_width))){GUARD}app.run(main)"
+        ),
         "x: f32[8,32]",
     ),
     "absl, required": (
-        "from absl import app, flags\n\n_SIZE = flags.DEFINE_integer('stand_in_size', None, 's')\n"
-        "flags.mark_flag_as_required('stand_in_size')\n\n\ndef main(argv):\n"
-        f"    f(jnp.ones((8, _SIZE.value))){GUARD}app.run(main)",
+        (
+            "from absl import app, flags\n\n_SIZE = flags.DEFINE_integer('stand_in_size', None, 's')\n"
+            "flags.mark_flag_as_required('stand_in_size')\n\n\ndef main(argv):\n"
+            f"    f(jnp.ones((8, _SIZE.value))){GUARD}app.run(main)"
+        ),
         "x: f32[8,?V]",
     ),
     "click": (
-        "import click\n\n\n@click.command()\n@click.option('--width', default=64)\n"
-        f"def main(width):\n    f(jnp.ones((8, width))){GUARD}main()",
+        (
+            "import click\n\n\n@click.command()\n@click.option('--width', default=64)\n"
+            f"def main(width):\n    f(jnp.ones((8, width))){GUARD}main()"
+        ),
         "x: f32[8,64]",
     ),
     "click, a group": (
-        "import click\n\n\n@click.group()\ndef cli():\n    pass\n\n\n@cli.command()\n"
-        "@click.argument('path')\n@click.option('--width', type=int, required=True)\n"
-        "@click.option('--size', default='4', type=int)\n"
-        f"def train(path, width, size):\n    f(jnp.ones((size, width))){GUARD}cli()",
+        (
+            "import click\n\n\n@click.group()\ndef cli():\n    pass\n\n\n@cli.command()\n"
+            "@click.argument('path')\n@click.option('--width', type=int, required=True)\n"
+            "@click.option('--size', default='4', type=int)\n"
+            f"def train(path, width, size):\n    f(jnp.ones((size, width))){GUARD}cli()"
+        ),
         "x: f32[4,?V]",
     ),
     "typer": (
-        "import typer\n\n\ndef main(width: int = 64):\n"
-        f"    f(jnp.ones((8, width))){GUARD}typer.run(main)",
+        (
+            "import typer\n\n\ndef main(width: int = 64):\n"
+            f"    f(jnp.ones((8, width))){GUARD}typer.run(main)"
+        ),
         "x: f32[8,64]",
     ),
     "typer, required": (
-        "from typing import Annotated\nimport typer\n\napp = typer.Typer()\n\n\n@app.command()\n"
-        "def train(path: str, size: int, width: Annotated[int, typer.Option()] = 64):\n"
-        f"    f(jnp.ones((size, width))){GUARD}app()",
+        (
+            "from typing import Annotated\nimport typer\n\napp = typer.Typer()\n\n\n@app.command()\n"
+            "def train(path: str, size: int, width: Annotated[int, typer.Option()] = 64):\n"
+            f"    f(jnp.ones((size, width))){GUARD}app()"
+        ),
         "x: f32[?V,64]",
     ),
     "fire": (
@@ -70,30 +86,40 @@ PROGRAMS = {
         "x: f32[8,64]",
     ),
     "fire, required": (
-        "from fire import Fire\n\n\ndef train(path, width: int, size=4):\n"
-        f"    f(jnp.ones((size, width))){GUARD}Fire(train)",
+        (
+            "from fire import Fire\n\n\ndef train(path, width: int, size=4):\n"
+            f"    f(jnp.ones((size, width))){GUARD}Fire(train)"
+        ),
         "x: f32[4,?V]",
     ),
     "tyro": (
-        "from dataclasses import dataclass\n\nimport tyro\n\n\n@dataclass\nclass Args:\n"
-        "    path: str\n    width: int = 64\n\n\ndef main(args):\n"
-        f"    f(jnp.ones((8, args.width))){GUARD}main(tyro.cli(Args))",
+        (
+            "from dataclasses import dataclass\n\nimport tyro\n\n\n@dataclass\nclass Args:\n"
+            "    path: str\n    width: int = 64\n\n\ndef main(args):\n"
+            f"    f(jnp.ones((8, args.width))){GUARD}main(tyro.cli(Args))"
+        ),
         "x: f32[8,64]",
     ),
     "tyro, required": (
-        "import tyro\n\n\ndef main(width: int, size: int = 4):\n"
-        f"    f(jnp.ones((size, width))){GUARD}tyro.cli(main)",
+        (
+            "import tyro\n\n\ndef main(width: int, size: int = 4):\n"
+            f"    f(jnp.ones((size, width))){GUARD}tyro.cli(main)"
+        ),
         "x: f32[4,?V]",
     ),
     "hydra": (
-        "import hydra\nfrom omegaconf import DictConfig\n\n\n"
-        "@hydra.main(version_base=None, config_path='conf', config_name='config')\n"
-        f"def main(cfg: DictConfig):\n    f(jnp.ones((8, cfg.model.width))){GUARD}main()",
+        (
+            "import hydra\nfrom omegaconf import DictConfig\n\n\n"
+            "@hydra.main(version_base=None, config_path='conf', config_name='config')\n"
+            f"def main(cfg: DictConfig):\n    f(jnp.ones((8, cfg.model.width))){GUARD}main()"
+        ),
         "x: f32[8,?V]",
     ),
     "hydra, without a guard": (
-        "import hydra\n\n\n@hydra.main(config_name='config')\ndef main(cfg):\n"
-        "    f(jnp.ones((cfg.size, 3)))\n\n\nmain()",
+        (
+            "import hydra\n\n\n@hydra.main(config_name='config')\ndef main(cfg):\n"
+            "    f(jnp.ones((cfg.size, 3)))\n\n\nmain()"
+        ),
         "x: f32[?V,3]",
     ),
 }

@@ -29,8 +29,10 @@ TYPED = {
         "x: f32[28,28,1]",
     ),
     "a loader of torch": (
-        "from torch.utils.data import DataLoader\n\nfor x, y in DataLoader(ad.images, 128):\n"
-        "    f(jnp.reshape(jnp.asarray(x, jnp.float32), (len(x), 28 * 28)) / 255.0)",
+        (
+            "from torch.utils.data import DataLoader\n\nfor x, y in DataLoader(ad.images, 128):\n"
+            "    f(jnp.reshape(jnp.asarray(x, jnp.float32), (len(x), 28 * 28)) / 255.0)"
+        ),
         "x: f32[?V,784]",
     ),
     "an unpacked shape": (
@@ -51,20 +53,26 @@ TYPED = {
         "x: f32[?U,1], y: f32[?U]",
     ),
     "a frame": (
-        "import pandas as pd\n\ndf = pd.read_csv('a.csv').dropna()\n"
-        "f(jnp.array(df[['a', 'b']].values, dtype=jnp.float32),\n"
-        "  jnp.array(df['c'].to_numpy(), dtype=jnp.int32))",
+        (
+            "import pandas as pd\n\ndf = pd.read_csv('a.csv').dropna()\n"
+            "f(jnp.array(df[['a', 'b']].values, dtype=jnp.float32),\n"
+            "  jnp.array(df['c'].to_numpy(), dtype=jnp.int32))"
+        ),
         "x: f32[?V,2], y: i32[?V]",
     ),
     "blocks of a file": (
-        "raw = np.fromfile('a.f32', dtype=np.float32)\n"
-        "f(raw[: len(raw) // 1024 * 1024].reshape(-1, 1024))",
+        (
+            "raw = np.fromfile('a.f32', dtype=np.float32)\n"
+            "f(raw[: len(raw) // 1024 * 1024].reshape(-1, 1024))"
+        ),
         "x: f32[?V/1024,1024]",
     ),
     "a mapped file": (
-        "data = np.memmap('a.bin', dtype=np.uint16, mode='r')\n"
-        "ix = np.random.randint(0, len(data) - 256, (12,))\n"
-        "f(np.stack([data[i : i + 256].astype(np.int64) for i in ix]))",
+        (
+            "data = np.memmap('a.bin', dtype=np.uint16, mode='r')\n"
+            "ix = np.random.randint(0, len(data) - 256, (12,))\n"
+            "f(np.stack([data[i : i + 256].astype(np.int64) for i in ix]))"
+        ),
         "x: i32[12,256]",
     ),
     "a rest of a division": (
@@ -72,8 +80,10 @@ TYPED = {
         "x: f32[?V//100,2]",
     ),
     "what a failed loop changes": (
-        "w = jnp.ones(3)\nx = jnp.asarray(ad.x, jnp.float32).reshape(-1, 3)\nfor i in range(9):\n"
-        "    w = w - f(w, x)",
+        (
+            "w = jnp.ones(3)\nx = jnp.asarray(ad.x, jnp.float32).reshape(-1, 3)\nfor i in range(9):\n"
+            "    w = w - f(w, x)"
+        ),
         "x: f32[3], y: f32[?V,3]",
     ),
 }

@@ -11,7 +11,7 @@ import re
 from fractions import Fraction
 
 _DIVISORS = 2**10 * 3**2 * 5 * 7
-"""What programs divide sizes by without a rest, a choice: blocks, heads, patches, axes of a mesh."""
+"""What programs divide sizes by without a rest, a choice: blocks, heads, patches, axes."""
 _PRIMES = (211, 223, 227, 229, 233, 239, 241, 251, 257, 263, 269, 271)
 _NAMES = "VUSRQPFEDKMN"
 

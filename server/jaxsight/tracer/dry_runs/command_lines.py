@@ -136,8 +136,9 @@ def starts(
     if module in _STARTERS and name in _STARTERS[module] and args and not is_unknown(args[0]):
         typer = sys.modules.get("typer")
         if module == "typer" and typer is not None:
-            function = typer.Typer()
-            function.command()(args[0])
+            app: Any = typer.Typer()
+            app.command()(args[0])
+            function = app
         elif callable(args[0]):
             yield args[0], _required(args[0])
             return

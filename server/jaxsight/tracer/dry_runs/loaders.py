@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,32 +38,30 @@ def of_missing(
 def of_arrays(
     function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> object:
-    """Return the result of a function for arrays without values; `None` if it is not for arrays."""
+    """Return the result of a function for unknown arrays, and of NumPy's for any without values.
+
+    It is `None` for all other calls.
+    """
     *modules, name = _name_of(function)
+    is_numpy = modules[:1] == ["numpy"]
+    if not is_numpy and not _OF_JAX.match(".".join(modules)):
+        return None
     leaves = jax.tree.leaves((args, kwargs), is_leaf=is_unknown)
     needs_unknown = any(map(is_unknown, leaves))
-    if modules[:1] == ["numpy"]:
-        if needs_unknown and name in _READERS:
-            return _read(name, args, kwargs)
-        function = getattr(jnp, name, print)
-    elif not _OF_JAX.match(".".join(modules)):
-        return None
+    if needs_unknown and is_numpy and name in _READERS:
+        return _read(name, args, kwargs)
+    function = getattr(jnp, name, print) if is_numpy else function
     # Functions of functions call code of the user; a dtype is called, too.
     if function is print or any(callable(each) and not _is_dtype(each) for each in leaves):
         return None
     if needs_unknown:
         return typed(function, args, kwargs)
-    if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+    if not is_numpy or not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
         return None
     try:
         return function(*args, **kwargs)
     except Exception:  # noqa: BLE001 - NumPy has another function of this name
         return None
-
-
-def is_numpy(function: object) -> bool:
-    """Return whether a function is of NumPy, which takes no arrays without values."""
-    return _name_of(function)[0] == "numpy"
 
 
 def _read(name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
@@ -98,7 +97,7 @@ class Frame(Unknown):
         object.__setattr__(self, "_columns", columns)
         object.__setattr__(self, "_whole", self if whole is None else whole)
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         if name in ("values", "iloc", "to_numpy"):
             values = _of_shape(self._whole.shape[0], self._columns or self.shape[1])
             return (lambda *_, **__: values) if name == "to_numpy" else values
@@ -109,8 +108,7 @@ class Frame(Unknown):
     def __getitem__(self, key: object) -> object:
         if isinstance(key, str):
             return _of_shape(self._whole.shape[0])
-        is_list = isinstance(key, list)
-        return Frame(len(key), self._whole) if is_list else Frame(self._columns)
+        return Frame(len(key), self._whole) if isinstance(key, list) else Frame(self._columns)
 
 
 def _of_shape(*shape: object) -> Unknown:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.jaxpr_types import DType
 
 _RANKS = (0, 1, 3)
 """Ranks that are tried for data of any rank, a choice: what these agree on, others do as well."""
@@ -36,7 +36,7 @@ class PartialType:
     """What is known of an array: its sizes, with `None` for an unknown one, and its dtype."""
 
     shape: tuple[int | None, ...] | None = None
-    dtype: object = None
+    dtype: DType | None = None
     ranks: tuple[int, ...] = ()
     """The ranks that it may have, if the shape is not known; empty: any."""
 
@@ -48,7 +48,7 @@ class PartialType:
         for rank in self.ranks or _RANKS:
             yield _SIZES[:rank]
 
-    def dtypes(self) -> tuple[object, ...]:
+    def dtypes(self) -> tuple[DType, ...]:
         """Return dtypes that it may have."""
         return _DTYPES if self.dtype is None else (self.dtype,)
 
@@ -93,7 +93,7 @@ def agreed(function: Callable[..., object], types: Sequence[PartialType]) -> obj
 
 
 def _result(
-    function: Callable[..., object], shapes: Iterable[tuple[int, ...]], dtypes: Iterable[object]
+    function: Callable[..., object], shapes: Iterable[tuple[int, ...]], dtypes: Iterable[DType]
 ) -> object:
     """Return the types of a function's results; `_FAILED` if it fails."""
     given = [avals.struct(s, d) for s, d in zip(shapes, dtypes, strict=True)]
@@ -110,4 +110,3 @@ def _is_tree(result: object) -> bool:
 def _common(values: Iterable[_Item]) -> _Item | None:
     first, *others = dict.fromkeys(values)
     return None if others else first
-

@@ -231,33 +231,37 @@ class DryRuntime:
         is_sized = self._outer is not None and any(map(has_size, (*args, *kwargs.values())))
         if is_sized and (function is range or fills_memory(function, args)):
             raise UnknownValueError("its length is unknown")
-        needs_unknown = any(map(has_unknown, (*args, *kwargs.values())))
-        if self.is_active and needs_unknown and not is_unknown(function):
+        if not self.is_active:
+            return function(*args, **kwargs)
+        if started := [*starts(function, args)]:
+            return [self.call(each, **given) for each, given in started][-1]
+        frame = sys._getframe(1)
+        if any(map(has_unknown, (*args, *kwargs.values()))) and not is_unknown(function):
             if any(map(is_unknown, args)) and any(function is each for each in _COUNTING):
                 return self._counted(function, *args, **kwargs)
             args, kwargs = sizes.given(function, args, kwargs)
             called = called_by(function, args, kwargs)
             if called is not None and called[0] is not function:
                 compiled = compiled_as(function, called[0])
-                if self._note_partial(*called, sys._getframe(1), compiled):
+                if self._note_partial(*called, frame, compiled):
                     self.is_complete = False
                     return Unknown()
-        if self.is_active and (needs_unknown or loaders.is_numpy(function)):
-            if (made := loaders.of_arrays(function, args, kwargs)) is not None:
-                self.is_complete = False
-                return made
-        if self.is_active and (started := [*starts(function, args)]):
-            return [self.call(each, **given) for each, given in started][-1]
-        if self.is_active and is_unknown(function):
-            code = sys._getframe(1).f_code
-            # What the file's own statements hand on was traced before names were bound again.
-            if (code.co_name, code.co_filename) != ("<module>", self._file):
-                call_traced(args, kwargs)
-        if self.is_active and (load := datasets.loader(function)) is not None:
-            self.is_complete = False
+        # What the file's own statements hand on was traced before names were bound again.
+        place = frame.f_code.co_name, frame.f_code.co_filename
+        if is_unknown(function) and place != ("<module>", self._file):
+            call_traced(args, kwargs)
+        return self._made(function, args, kwargs)
+
+    def _made(
+        self, function: Callable[..., object], args: _Args, kwargs: dict[str, object]
+    ) -> object:
+        """Return the result of a call, or what stands for it if data is not there."""
+        complete, self.is_complete = self.is_complete, False
+        if (made := loaders.of_arrays(function, args, kwargs)) is not None:
+            return made
+        if (load := datasets.loader(function)) is not None:
             return load(*args, **kwargs)
-        if not self.is_active:
-            return function(*args, **kwargs)
+        self.is_complete = complete
         try:
             return function(*args, **kwargs)
         except Exception as error:

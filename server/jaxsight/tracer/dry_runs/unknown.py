@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -51,8 +51,9 @@ class Unknown:
         object.__setattr__(self, "_method_of", method_of)
         self.at_least(0)
 
-    def __getattr__(self, name: str) -> object:
-        if name in (*Unknown.__slots__, *self.__slots__) or (name.startswith("__") and name.endswith("__")):
+    def __getattr__(self, name: str) -> Any:
+        is_special = name.startswith("__") and name.endswith("__")
+        if is_special or name in (*Unknown.__slots__, *self.__slots__):
             raise AttributeError(name)
         if name in ("shape", "dtype") and (known := getattr(self._type, name, None)) is not None:
             return known
@@ -135,7 +136,6 @@ class Unknown:
             shape = tuple(self.shape[axis] for axis in range(*ranks))
             shape = None if any(map(is_unknown, shape)) else shape
         object.__setattr__(self, "_type", replace(known, shape=shape, ranks=ranks))
-
 
     def has_rank(self, rank: int) -> None:
         """Note that it is an array with so many axes."""
@@ -286,7 +286,7 @@ class UnknownSizes:
         return number
 
     def from_(self, *origin: object) -> int | None:
-        """Return the number of a size that code makes, the same each time; `None` if none is left."""
+        """Return the number of a size that code makes, the same each time, if one is left."""
         number = self.of(self._origins.setdefault(origin, Unknown()))
         return number if isinstance(number, int) else None
 
@@ -309,7 +309,7 @@ class UnknownSizes:
             return args, kwargs
         for name, value in bound.arguments.items():
             annotation = signature.parameters[name].annotation
-            text = getattr(annotation, "__name__", "") if isinstance(annotation, type) else annotation
+            text = annotation.__name__ if isinstance(annotation, type) else annotation
             text = text if isinstance(text, str) else repr(text)  # something missing has no text
             if name == "shape" and isinstance(value, tuple | list):
                 numbers = (self.of(each) if is_unknown(each) else each for each in value)
