@@ -65,9 +65,10 @@ async def alarms(folder: Path, names: dict[Path, str], *, tells: bool = False) -
 
 def main() -> int:
     """Measure, and print each false alarm."""
+    os.environ.setdefault("JAXSIGHT_TRUST", "always")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, action="append", default=[])
-    parser.add_argument("--count", type=int, default=150, help="programs without data")
+    parser.add_argument("--count", type=int, default=200, help="programs without data")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     others = [*programs.of_docstrings(arguments.seed), *programs.of_lot(arguments.seed, 12)]

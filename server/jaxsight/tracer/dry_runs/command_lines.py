@@ -131,12 +131,13 @@ def starts(
 
     That is `fire.Fire(main)`, and `main()` where click, typer or hydra have decorated `main`.
     """
-    module, *_, name = placeholders.name_of(function) or _name_of(function)
+    *modules, name = placeholders.name_of(function)
+    module = modules[0] if modules else ""
     is_missing = isinstance(function, placeholders.MissingObject)
     if module in _STARTERS and name in _STARTERS[module] and args and not is_unknown(args[0]):
         typer = sys.modules.get("typer")
         if module == "typer" and typer is not None:
-            app: Any = typer.Typer()
+            app = typer.Typer()
             app.command()(args[0])
             function = app
         elif callable(args[0]):
@@ -181,11 +182,6 @@ def _required(function: Callable[..., object]) -> dict[str, object]:
     every = inspect.signature(function).parameters.values()
     names = (p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY) and p for p in every)
     return {each.name: Unknown() for each in names if each and each.default is kinds.empty}
-
-
-def _name_of(function: object) -> tuple[str, ...]:
-    module = str(getattr(function, "__module__", ""))
-    return (*module.split("."), str(getattr(function, "__name__", "")))
 
 
 @contextlib.contextmanager

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.tracer.dry_runs.partial_types import PartialType
-from jaxsight.tracer.dry_runs.unknown import Unknown, is_unknown, of_type, typed
+from jaxsight.tracer.dry_runs.unknown import Unknown, is_unknown, numbers, of_type, typed
 from jaxsight.tracer.importing import placeholders
 
 _OF_JAX = re.compile(r"jax(?:\._src)?\.(?:numpy|nn|lax|scipy|image|ops)\b")
@@ -26,11 +25,11 @@ def of_missing(
     function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> object:
     """Return the result of a function that is not there, or whose data is not."""
-    *modules, name = placeholders.name_of(function) or _name_of(function)
+    *modules, name = placeholders.name_of(function)
     if modules[:1] == ["numpy"] and name in _READERS:
         return _read(name, args, kwargs)
     if modules[:1] == ["pandas"] and name.startswith("read_"):
-        return Frame(None)
+        return PandasTable(None)
     # It may be a method of data, as in `project_data.images.reshape(-1, 784)`.
     return getattr(Unknown(), name)(*args, **kwargs) if name else Unknown()
 
@@ -42,7 +41,7 @@ def of_arrays(
 
     It is `None` for all other calls.
     """
-    *modules, name = _name_of(function)
+    *modules, name = placeholders.name_of(function)
     is_numpy = modules[:1] == ["numpy"]
     if not is_numpy and not _OF_JAX.match(".".join(modules)):
         return None
@@ -79,7 +78,7 @@ def _read(name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> obj
     return Unknown(PartialType(None, dtype, (2,) if kwargs.get("unpack") is True else (1, 2)))
 
 
-class Frame(Unknown):
+class PandasTable(Unknown):
     """A table of pandas: its columns have one axis, its values two."""
 
     __slots__ = ("_columns", "_whole")
@@ -97,29 +96,26 @@ class Frame(Unknown):
         object.__setattr__(self, "_columns", columns)
         object.__setattr__(self, "_whole", self if whole is None else whole)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name in ("values", "iloc", "to_numpy"):
-            values = _of_shape(self._whole.shape[0], self._columns or self.shape[1])
+            values = _of_shape(self._whole.axis_size(0), self._columns or self.axis_size(1))
             return (lambda *_, **__: values) if name == "to_numpy" else values
         if name in _KEEPING:
-            return lambda *_, **__: Frame(self._columns)
+            return lambda *_, **__: PandasTable(self._columns)
         return super().__getattr__(name)
 
     def __getitem__(self, key: object) -> object:
         if isinstance(key, str):
-            return _of_shape(self._whole.shape[0])
-        return Frame(len(key), self._whole) if isinstance(key, list) else Frame(self._columns)
+            return _of_shape(self._whole.axis_size(0))
+        return (
+            PandasTable(len(key), self._whole)
+            if isinstance(key, list)
+            else PandasTable(self._columns)
+        )
 
 
 def _of_shape(*shape: object) -> Unknown:
-    known = all(isinstance(size, int) for size in shape)
-    return Unknown(PartialType(shape if known else None, None, (len(shape),)))  # type: ignore[arg-type]
-
-
-def _name_of(function: object) -> tuple[str, ...]:
-    name = getattr(function, "__name__", "")
-    owner = "numpy" if isinstance(function, np.ufunc) else getattr(function, "__module__", "")
-    return (*owner.split("."), name) if isinstance(owner, str) and isinstance(name, str) else ("",)
+    return Unknown(PartialType(numbers(shape), None, (len(shape),)))
 
 
 def _is_dtype(value: object) -> bool:

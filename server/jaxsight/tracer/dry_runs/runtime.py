@@ -11,8 +11,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import CodeType, FrameType, FunctionType, TracebackType
-from typing import Any, TypeVar
+from types import CodeType, FrameType, FunctionType
+from typing import TypeVar
 
 import jax
 import numpy as np
@@ -25,6 +25,7 @@ from jaxsight.tracer.dry_runs.command_lines import starts
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
 from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
+from jaxsight.tracer.dry_runs.surviving_context import Manager, SurvivingContext
 from jaxsight.tracer.dry_runs.unknown import (
     SomeItems,
     Unknown,
@@ -48,7 +49,6 @@ from jaxsight.wire.observations import ProgramError
 logger = logging.getLogger(__name__)
 
 Tried = TypeVar("Tried")
-Manager = contextlib.AbstractContextManager[object]
 _Args = tuple[object, ...]
 
 _TURNS = 64
@@ -281,7 +281,7 @@ class DryRuntime:
         if function is len:
             self.is_complete = False
             data = args[0]
-            return data.shape[0] if isinstance(data, Unknown) else sizes.of(data)
+            return data.axis_size(0) if isinstance(data, Unknown) else sizes.of(data)
         loops = function is enumerate or function is zip
         return SomeItems(function(*args, **kwargs)) if loops else Unknown()  # type: ignore[call-overload]
 
@@ -377,7 +377,7 @@ class DryRuntime:
 
         return note
 
-    def decorator(self, make: Callable[[], Any]) -> Any:
+    def decorator(self, make: Callable[[], object]) -> object:
         """Return a decorator; one that is not there keeps the function for who calls the result."""
         try:
             made = make()
@@ -485,35 +485,8 @@ class DryRuntime:
 
     def context(self, manager: Callable[[], Manager], template: object) -> Manager:
         """Return a context manager; one that cannot be entered has an unknown value."""
-        return _Context(self, manager, template) if self.is_active else manager()
+        return SurvivingContext(self.failed, manager, template) if self.is_active else manager()
 
 
 def _signatures(names: Mapping[str, object], of: tuple[str, ...]) -> dict[str, object]:
     return {name: captured.signature(names[name]) for name in of if name in names}
-
-
-class _Context(contextlib.AbstractContextManager[object]):
-    def __init__(
-        self, runtime: DryRuntime, manager: Callable[[], Manager], template: object
-    ) -> None:
-        self._runtime, self._make, self._template = runtime, manager, template
-        self._entered: Manager | None = None
-
-    def __enter__(self) -> object:
-        try:
-            manager = self._make()
-            value = manager.__enter__()
-        except BaseException as error:  # noqa: BLE001 - user code
-            self._runtime.failed(error)
-            return shaped_like(self._template)
-        self._entered = manager
-        return shaped_like(self._template) if is_unknown(value) else value
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        entered = self._entered
-        return entered.__exit__(kind, error, traceback) if entered is not None else None

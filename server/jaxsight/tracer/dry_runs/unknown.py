@@ -6,13 +6,14 @@ import inspect
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
 
+from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array
 from jaxsight.tracer.dry_runs.partial_types import ANY, PartialType, agreed
@@ -51,7 +52,7 @@ class Unknown:
         object.__setattr__(self, "_method_of", method_of)
         self.at_least(0)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         is_special = name.startswith("__") and name.endswith("__")
         if is_special or name in (*Unknown.__slots__, *self.__slots__):
             raise AttributeError(name)
@@ -125,6 +126,10 @@ class Unknown:
         """Return the items that an assignment gives so many targets."""
         return [self[index] for index in range(count)]
 
+    def axis_size(self, axis: int) -> object:
+        """Return the size of an axis: a number that stands for it, if there is one left."""
+        return self.shape[axis]  # type: ignore[index]
+
     def at_least(self, rank: int) -> None:
         """Note that it has so many axes, if it is one of few ranks; sizes of the only one left."""
         known = self._type
@@ -133,8 +138,7 @@ class Unknown:
         ranks = tuple(each for each in known.ranks if each >= rank)
         shape = None
         if len(ranks) == 1:
-            shape = tuple(self.shape[axis] for axis in range(*ranks))
-            shape = None if any(map(is_unknown, shape)) else shape
+            shape = numbers(self.axis_size(axis) for axis in range(*ranks))
         object.__setattr__(self, "_type", replace(known, shape=shape, ranks=ranks))
 
     def has_rank(self, rank: int) -> None:
@@ -232,7 +236,7 @@ def typed(
     return jax.tree.unflatten(structure, made) if made else Unknown()
 
 
-def _reshaped(sizes_: tuple[object, ...], dtype: object) -> PartialType | None:
+def _reshaped(sizes_: tuple[object, ...], dtype: DType | None) -> PartialType | None:
     """Return the type of what is reshaped, whatever it was."""
     flat = jax.tree.leaves(sizes_)
     if not flat or not all(isinstance(size, int) for size in flat):
@@ -338,6 +342,13 @@ class _UnknownBase:
 
 class SomeItems(list[object]):
     """What stands for unknown many items in a loop: one of them."""
+
+
+def numbers(values: Iterable[object]) -> tuple[int, ...] | None:
+    """Return sizes, if all of them have a number."""
+    every = [*values]
+    known = tuple(each for each in every if isinstance(each, int))
+    return known if len(known) == len(every) else None
 
 
 def is_unknown(value: object) -> bool:

@@ -201,10 +201,12 @@ class _MissingClass(type):
 
 
 def name_of(value: object) -> tuple[str, ...]:
-    """Return the module and the attributes that lead to something missing; empty for others."""
-    if not isinstance(value, MissingObject) or not value._path:
-        return ()
-    return (value._absence.name, *value._path)
+    """Return the parts of the name of a function's module, and its own, empty if it has none."""
+    if isinstance(value, MissingObject):
+        return (value._absence.name, *value._path)
+    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    modules = str(module or type(value).__module__).split(".")
+    return (*modules, name if isinstance(name, str) else "")
 
 
 def of(value: object) -> Absence | None:
