@@ -13,9 +13,9 @@ def parametrized(function: object) -> Iterator[tuple[str, object]]:
             names, values = mark.args[:2]
             listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else [*names]
             first = next(iter(values), None)
-            first = getattr(first, "values", first) if len(listed) > 1 else first
+            given = getattr(first, "values", first) if len(listed) > 1 else [first]
             with contextlib.suppress(TypeError):
-                yield from zip(listed, first if len(listed) > 1 else [first], strict=False)
+                yield from zip(listed, given, strict=False)
 
 
 def fixture_of(value: object) -> Callable[..., object] | None:

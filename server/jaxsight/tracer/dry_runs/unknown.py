@@ -248,11 +248,9 @@ def of_type(known: PartialType, *origin: object) -> object:
     """Return an unknown value of a type, an array if it is complete."""
     shape = known.shape
     if shape is not None:
-        filled = (
+        shape = numbers(
             sizes.from_(*origin, axis) if size is None else size for axis, size in enumerate(shape)
         )
-        shape = tuple(filled)
-        shape = shape if None not in shape else None
     if shape is None or known.dtype is None:
         return Unknown(replace(known, shape=shape))
     return jnp.zeros(shape, known.dtype)
