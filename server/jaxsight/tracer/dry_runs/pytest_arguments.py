@@ -15,7 +15,7 @@ def parametrized(function: object) -> Iterator[tuple[str, object]]:
             first = next(iter(values), None)
             given = getattr(first, "values", first) if len(listed) > 1 else [first]
             with contextlib.suppress(TypeError):
-                yield from zip(listed, given, strict=False)
+                yield from zip(listed, given, strict=False)  # type: ignore[arg-type]
 
 
 def fixture_of(value: object) -> Callable[..., object] | None:
