@@ -10,17 +10,21 @@ import functools
 import re
 from fractions import Fraction
 
-_DIVISORS = 2**6 * 3**2 * 5 * 7
-"""What programs divide sizes by without a rest, a choice: heads, patches, axes of a mesh."""
+_DIVISORS = 2**10 * 3**2 * 5 * 7
+"""What programs divide sizes by without a rest, a choice: blocks, heads, patches, axes."""
 _PRIMES = (211, 223, 227, 229, 233, 239, 241, 251, 257, 263, 269, 271)
 _NAMES = "VUSRQPFEDKMN"
 
 SIZES = tuple(_DIVISORS * prime for prime in _PRIMES)
-"""The numbers, about 5 million: larger than most sizes, and a product of two fits into 64 bits."""
+"""The numbers, about 70 million: larger than most sizes, and a product of two with a known size
+fits into 64 bits.
+"""
 
-_LEAST = SIZES[0] // 128
-"""The least number that is taken for a part of one, as about one of 128 heads."""
-_LARGEST_DIVISOR, _LARGEST_FACTOR, _LARGEST_OFFSET = 128, 64, 64
+_LEAST = SIZES[0] // 1024
+"""The least number that is taken for a part of one, as about one of 1024 elements of a block."""
+_LARGEST_DIVISOR, _LARGEST_FACTOR, _LARGEST_OFFSET = 1024, 64, 1024
+_LARGEST_ROUNDED = 256
+"""The largest divisor with a rest: a quotient of this one is 1000 times as large."""
 """Constants of formulas, a choice: of numbers of other origin one in a thousand has a formula."""
 _NUMBER = re.compile(r"(?<![\w.])\d{5,}(?![\w.])")
 
@@ -36,12 +40,15 @@ def formula(number: int) -> str:
             other = formula(times)
             return f"{other}*?{name}" if other else _times(f"?{name}", times)
         part = Fraction(number, size)
-        if part.denominator <= _LARGEST_DIVISOR:
+        if part.denominator <= _LARGEST_DIVISOR and _DIVISORS % part.denominator == 0:
             return f"{_times(f'?{name}', part.numerator)}/{part.denominator}"
         near = round(part)
         offset = number - near * size
         if 0 < near <= _LARGEST_FACTOR and abs(offset) <= _LARGEST_OFFSET:
             return f"{_times(f'?{name}', near)}{offset:+}"
+        divisor = size // number
+        if 1 < divisor <= _LARGEST_ROUNDED and size % number < divisor:
+            return f"?{name}//{divisor}"
         if number - size in SIZES:
             return f"?{name}+?{_NAMES[SIZES.index(number - size)]}"
     return ""

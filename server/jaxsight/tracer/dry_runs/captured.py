@@ -183,17 +183,14 @@ def call_of(
     tainted: Mapping[int, object],
     file: str,
     line: int,
-    *,
-    is_nested: bool = False,
-) -> NotedCall | None:
-    """Return a call with these arguments; `None` if nothing of it is known.
+) -> NotedCall:
+    """Return a call with these arguments.
 
     Args:
         values: the arguments by parameter.
         tainted: objects that a failed statement may have changed, by their ids.
         file: the name of the file of the code that calls.
         line: its line.
-        is_nested: whether it calls a nested function, of which what it captures may be known.
     """
     arguments: dict[str, Captured] = {}
     unknown: list[str] = []
@@ -205,8 +202,6 @@ def call_of(
             arguments[name] = captured(value)
         except Exception:  # noqa: BLE001 - user code, or an object that may hold tracers
             unknown.append(name)
-    if not arguments and unknown and not is_nested:
-        return None
     return NotedCall(arguments, tuple(unknown), file, line)
 
 

@@ -1,24 +1,28 @@
 """Give programs in a dry run the default arguments of their command lines; let them not wait.
 
-The standard library's `argparse` and absl's flags; `click` and `typer` take them from `sys.argv`.
-What has no default is unknown, except a configuration file (`ml_collections.config_flags`): that of
-the folder `configs` next to the program, as `--config=configs/default.py` gives it.
+The standard library's `argparse` and absl's flags; functions that click, typer, fire, tyro or hydra
+call (`starts`). What has no default is unknown, except a configuration file
+(`ml_collections.config_flags`): that of the folder `configs` next to the program, as
+`--config=configs/default.py` gives it.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NoReturn
 
 from jaxsight.files import reading
-from jaxsight.tracer.dry_runs.unknown import Unknown
+from jaxsight.tracer.dry_runs.unknown import Unknown, is_unknown
+from jaxsight.tracer.importing import placeholders
 
 _CONFIGURATIONS = 8
 """Configuration files that are tried, each of which runs; the default ones come first."""
@@ -40,13 +44,14 @@ class CommandLine:
     @contextlib.contextmanager
     def given(self) -> Iterator[CommandLine]:
         """Replace the command line in the block."""
-        arguments, parse, sleep = sys.argv[:], argparse.ArgumentParser.parse_args, time.sleep
+        kind = argparse.ArgumentParser
+        arguments, parse, sleep = sys.argv[:], kind.parse_known_args, time.sleep
         folder = tempfile.tempdir
         sys.argv[:] = [self._file]
         if folder is None:  # Python would try to write to it
             tempfile.tempdir = os.environ.get("TMPDIR", os.path.join(os.sep, "tmp"))  # noqa: PTH118
 
-        def parse_args(parser: Any, args: Any = None, namespace: Any = None) -> Any:
+        def parse_known(parser: Any, args: Any = None, namespace: Any = None) -> Any:
             def fail(message: str) -> NoReturn:
                 raise _WrongUsageError(message)
 
@@ -62,18 +67,18 @@ class CommandLine:
                             default = parser._get_value(action, default)
                         missing = action.required and default is None
                         setattr(values, action.dest, Unknown() if missing else default)
-                return values
+                return values, []
             finally:
                 del parser.error
 
-        argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign, assignment]
+        kind.parse_known_args = parse_known  # type: ignore[method-assign, assignment]
         time.sleep = lambda seconds: None
         self.imported()
         try:
             yield self
         finally:
             time.sleep = sleep
-            argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
+            kind.parse_known_args = parse  # type: ignore[method-assign]
             sys.argv[:], tempfile.tempdir = arguments, folder
             for restore in reversed(self._restore):
                 restore()
@@ -117,6 +122,66 @@ class CommandLine:
             given = default_config(self._file, self._read) if is_config else Unknown()
             flag.value = given
             self._restore.append(lambda flag=flag: setattr(flag, "value", None))  # type: ignore[misc]
+
+
+def starts(
+    function: object, args: tuple[object, ...]
+) -> Iterator[tuple[Callable[..., object], dict[str, object]]]:
+    """Yield the functions that a library calls with a command line, and the arguments by default.
+
+    That is `fire.Fire(main)`, and `main()` where click, typer or hydra have decorated `main`.
+    """
+    *modules, name = placeholders.name_of(function)
+    module = modules[0] if modules else ""
+    is_missing = isinstance(function, placeholders.MissingObject)
+    if module in _STARTERS and name in _STARTERS[module] and args and not is_unknown(args[0]):
+        typer = sys.modules.get("typer")
+        if module == "typer" and typer is not None:
+            app = typer.Typer()
+            app.command()(args[0])
+            function = app
+        elif callable(args[0]):
+            yield args[0], _required(args[0])
+            return
+    elif is_missing and not args and callable(own := placeholders.opened(function)):
+        if own is not function:
+            yield own, _required(own)
+        return
+    for command in _commands(function) if _starts_commands(function) and not args[1:] else ():
+        given = command.make_context(command.name, [], resilient_parsing=True).params
+        needed = (each.name for each in command.params if each.required)
+        given |= {each: Unknown() for each in needed if given.get(each) is None}
+        own = inspect.unwrap(command.callback)
+        yield own, _required(own) | given
+
+
+_STARTERS = {"fire": {"Fire"}, "tyro": {"cli"}, "typer": {"run"}}
+"""Functions that call another one with the command line."""
+
+
+def _starts_commands(function: object) -> bool:
+    name = type(function).__module__.partition(".")[0]
+    return name in ("click", "typer") and type(function) is not FunctionType
+
+
+def _commands(function: Any) -> Iterator[Any]:
+    """Yield the commands of click that an object is, or consists of."""
+    if type(function).__name__ == "Typer":
+        function = sys.modules["typer"].main.get_command(function)
+    groups = getattr(function, "commands", None)
+    if isinstance(groups, dict):
+        for each in groups.values():
+            yield from _commands(each)
+    elif hasattr(function, "make_context"):
+        yield function
+
+
+def _required(function: Callable[..., object]) -> dict[str, object]:
+    """Return something unknown for each parameter without a default."""
+    kinds = inspect.Parameter
+    every = inspect.signature(function).parameters.values()
+    names = (p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY) and p for p in every)
+    return {each.name: Unknown() for each in names if each and each.default is kinds.empty}
 
 
 @contextlib.contextmanager

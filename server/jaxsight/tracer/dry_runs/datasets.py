@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any
 
 import jax
@@ -52,16 +51,10 @@ _BY_NAME = {
 
 def loader(function: object) -> Callable[..., object] | None:
     """Return what takes the place of a loader of data sets, installed or missing; else `None`."""
-    missing = placeholders.name_of(function)
-    if missing:
-        *modules, name = missing
-    elif isinstance(function, FunctionType):
-        modules, name = str(function.__module__).split("."), function.__name__
-    else:
-        return None
+    *modules, name = placeholders.name_of(function)
     if name == "load_data" and "keras" in modules:
         return functools.partial(_arrays, modules[-1])
-    return _OF_TENSORFLOW.get(name) if modules[0] == "tensorflow_datasets" else None
+    return _OF_TENSORFLOW.get(name) if modules[:1] == ["tensorflow_datasets"] else None
 
 
 class Dataset:

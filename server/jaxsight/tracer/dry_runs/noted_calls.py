@@ -79,7 +79,7 @@ class NotedCalls:
         frame: FrameType | None,
         tainted: Mapping[int, object],
     ) -> NotedCall | None:
-        """Return a call of a function of the file; `None` if nothing is known, or enough.
+        """Return a call of a function of the file; `None` if enough are known.
 
         Args:
             name: its qualified name.
@@ -99,12 +99,10 @@ class NotedCalls:
         file, line = code_origins.caller(frame)
         if not parameters and not file:
             return None  # a program begins with it: nothing calls it
-        is_nested = "<locals>" in name
-        call = captured.call_of(by_name, tainted, file, line, is_nested=is_nested)
-        if call is not None:
-            call.compiled = compiling.compiled(frame, self._end, call_traced.__code__)
-            if call.compiled == "root":
-                self._whole = file, line
+        call = captured.call_of(by_name, tainted, file, line)
+        call.compiled = compiling.compiled(frame, self._end, call_traced.__code__)
+        if call.compiled == "root":
+            self._whole = file, line
         return call
 
     def program(self, program: EagerProgram) -> None:

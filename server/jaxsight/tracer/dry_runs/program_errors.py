@@ -31,6 +31,9 @@ _PLATFORM = re.compile(r"\b(?:backend|platform|GPU|TPU|CUDA|cuDNN|interpret mode
 _ASKS = re.compile(r"\bargv\b|\benviron\b|\bgetenv\b|\binput\(|^\s*(?:raise|assert)\b")
 """Lines that fail by what is outside of the program, or by its own decision about that."""
 
+_LISTS = re.compile(r"\b(?:i?glob|listdir|iterdir|scandir|os\.walk)\(")
+"""Calls that list files: where the data is not there, they find none, and nothing says so."""
+
 
 def program_error(error: BaseException, texts: Sequence[str]) -> ProgramError | None:
     """Return an exception as an error of the program; `None` if it tells of this machine.
@@ -45,7 +48,8 @@ def program_error(error: BaseException, texts: Sequence[str]) -> ProgramError | 
         return None
     if _PLATFORM.search(failures.message(error)):
         return None
-    return ProgramError(failures.failure(error, "execute"), _is_certain(error))
+    is_certain = _is_certain(error) and not any(map(_LISTS.search, texts))
+    return ProgramError(failures.failure(error, "execute"), is_certain)
 
 
 def _is_certain(error: Exception) -> bool:

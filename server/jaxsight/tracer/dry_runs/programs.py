@@ -18,6 +18,7 @@ import jax
 
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
+from jaxsight.text.names import bound_in_scope
 from jaxsight.tracer.compat import contexts, eager_programs
 from jaxsight.tracer.dry_runs import rewriting, test_functions, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
@@ -304,7 +305,10 @@ class _Run:
 
     def _statements(self) -> Iterator[tuple[int, str, bool]]:
         """Yield the lines, from 1, and the texts of statements, and whether each was skipped."""
-        executed = {chunk.text.strip() for chunk in self._request.chunks} - self._seen.stopped
+        stopped = self._seen.stopped
+        executed = {chunk.text.strip() for chunk in self._request.chunks} - stopped
+        # What these bind is gone, with the values that it had before.
+        gone = {n for c in self._request.chunks if c.text.strip() in stopped for n in c.binds}
         text = self._modules.texts.current(self._request.file)
         lines = text.splitlines(keepends=True)
         try:
@@ -314,8 +318,11 @@ class _Run:
         for node in tree.body:
             first = min([node.lineno, *(each.lineno for each in getattr(node, _DECORATORS, ()))])
             source = "".join(lines[first - 1 : node.end_lineno])
-            is_run = source.strip() in executed and _MAIN not in source
-            yield first, source, not is_run and not isinstance(node, _DEFINING)
+            binds = set(bound_in_scope(node))
+            is_run = source.strip() in executed and _MAIN not in source and not gone & binds
+            # A definition may not have been executed, as its decorator is not there.
+            is_defined = isinstance(node, _DEFINING) and self._names.keys() >= binds
+            yield first, source, not is_run and not is_defined
 
     def _call_each(self, names: Mapping[str, Any]) -> None:
         """Call the functions of the program: a test that fails is not the end of the others.

@@ -112,6 +112,8 @@ class _Rewriting:
         match node:
             case ast.FunctionDef():
                 number = self.function(node)
+                made = (_call("decorator", _thunk(each), at=each) for each in node.decorator_list)
+                node.decorator_list = [*made]
                 yield self.handled(node, [node], own)
                 if self.in_function and number is not None:
                     yield _statement("decorated", node, number, _name(node.name))
@@ -158,6 +160,9 @@ class _Rewriting:
             case ast.Assign(targets=[ast.Name(id=name)]) if name in _read_and_bound(node):
                 before = _thunk(_name(name))
                 node.value = _call("updated", _with_calls(node.value), before, at=node)
+                yield self.handled(node, [_at(node, node)], own)
+            case ast.Assign(targets=[ast.Tuple(elts=parts)]) if _is_unpacking(node, parts):
+                node.value = _call("unpacked", _with_calls(node.value), len(parts), at=node)
                 yield self.handled(node, [_at(node, node)], own)
             case _:
                 yield self.handled(node, [_with_calls(node)], own)
@@ -358,6 +363,12 @@ def _root(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = _plain(node.value)
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_unpacking(node: ast.Assign, parts: list[ast.expr]) -> bool:
+    """Return whether an assignment gives each of its targets an item of its value."""
+    has_star = any(isinstance(part, ast.Starred) for part in parts)
+    return not has_star and not isinstance(_plain(node.value), ast.Tuple | ast.List)
 
 
 def _read_and_bound(statement: ast.Assign) -> set[str]:

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import CodeType, FrameType, FunctionType, TracebackType
+from types import CodeType, FrameType, FunctionType
 from typing import TypeVar
 
 import jax
@@ -19,11 +19,13 @@ import numpy as np
 
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.compat.compiling import Compiled
-from jaxsight.tracer.dry_runs import captured, datasets
+from jaxsight.tracer.dry_runs import captured, datasets, loaders
 from jaxsight.tracer.dry_runs.captured import NotedCall
+from jaxsight.tracer.dry_runs.command_lines import starts
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
 from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
+from jaxsight.tracer.dry_runs.surviving_context import Manager, SurvivingContext
 from jaxsight.tracer.dry_runs.unknown import (
     SomeItems,
     Unknown,
@@ -38,6 +40,7 @@ from jaxsight.tracer.dry_runs.unknown import (
 )
 from jaxsight.tracer.dry_runs.wrapped import called_by, compiled_as
 from jaxsight.tracer.failures import message
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
 from jaxsight.tracer.isolation.refusals import RefusedError
 from jaxsight.tracer.states import haiku
@@ -46,7 +49,6 @@ from jaxsight.wire.observations import ProgramError
 logger = logging.getLogger(__name__)
 
 Tried = TypeVar("Tried")
-Manager = contextlib.AbstractContextManager[object]
 _Args = tuple[object, ...]
 
 _TURNS = 64
@@ -152,9 +154,11 @@ class DryRuntime:
         sizes.clear()
         outer = self._outer, self.tainted, self._turned, self._cut
         self._outer, self.tainted, self._turned, self._cut = traces.current(), {}, {}, set()
+        placeholders.unknown = Unknown
         try:
             yield
         finally:
+            placeholders.unknown = None
             self._outer, self.tainted, self._turned, self._cut = outer
             self._functions.clear()
             self._decorated.clear()
@@ -231,26 +235,50 @@ class DryRuntime:
         is_sized = self._outer is not None and any(map(has_size, (*args, *kwargs.values())))
         if is_sized and (function is range or fills_memory(function, args)):
             raise UnknownValueError("its length is unknown")
-        needs_unknown = any(map(has_unknown, (*args, *kwargs.values())))
-        if self.is_active and needs_unknown and not is_unknown(function):
+        if not self.is_active:
+            return function(*args, **kwargs)
+        if started := [*starts(function, args)]:
+            return [self.call(each, **given) for each, given in started][-1]
+        frame = sys._getframe(1)
+        if any(map(has_unknown, (*args, *kwargs.values()))) and not is_unknown(function):
             if any(map(is_unknown, args)) and any(function is each for each in _COUNTING):
                 return self._counted(function, *args, **kwargs)
             args, kwargs = sizes.given(function, args, kwargs)
             called = called_by(function, args, kwargs)
             if called is not None and called[0] is not function:
                 compiled = compiled_as(function, called[0])
-                if self._note_partial(*called, sys._getframe(1), compiled):
+                if self._note_partial(*called, frame, compiled):
                     self.is_complete = False
                     return Unknown()
-        if self.is_active and is_unknown(function):
-            code = sys._getframe(1).f_code
-            # What the file's own statements hand on was traced before names were bound again.
-            if (code.co_name, code.co_filename) != ("<module>", self._file):
-                call_traced(args, kwargs)
-        if self.is_active and (load := datasets.loader(function)) is not None:
-            self.is_complete = False
+        # What the file's own statements hand on was traced before names were bound again.
+        place = frame.f_code.co_name, frame.f_code.co_filename
+        if is_unknown(function) and place != ("<module>", self._file):
+            call_traced(args, kwargs)
+        return self._made(function, args, kwargs)
+
+    def _made(
+        self, function: Callable[..., object], args: _Args, kwargs: dict[str, object]
+    ) -> object:
+        """Return the result of a call, or what stands for it if data is not there."""
+        complete, self.is_complete = self.is_complete, False
+        if (made := loaders.of_arrays(function, args, kwargs)) is not None:
+            return made
+        if (load := datasets.loader(function)) is not None:
             return load(*args, **kwargs)
-        return function(*args, **kwargs)
+        self.is_complete = complete
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if placeholders.absence_of(error) is None:
+                raise
+            self.is_complete = False
+            return loaders.of_missing(function, args, kwargs)
+
+    def unpacked(self, value: object, count: int) -> object:
+        """Return what an assignment gives its `count` targets."""
+        if not self.is_active or not is_unknown(value):
+            return value
+        return (value if isinstance(value, Unknown) else Unknown()).unpacked(count)
 
     def _counted(
         self, function: Callable[..., object], /, *args: object, **kwargs: object
@@ -259,7 +287,7 @@ class DryRuntime:
         if function is len:
             self.is_complete = False
             data = args[0]
-            return data.shape[0] if isinstance(data, Unknown) else sizes.of(data)
+            return data.axis_size(0) if isinstance(data, Unknown) else sizes.of(data)
         loops = function is enumerate or function is zip
         return SomeItems(function(*args, **kwargs)) if loops else Unknown()  # type: ignore[call-overload]
 
@@ -301,12 +329,9 @@ class DryRuntime:
         values: dict[str, object] = dict(zip(parameters, args, strict=False))
         values |= {key: value for key, value in kwargs.items() if key in parameters}
         file = frame.f_code.co_filename
-        call = captured.call_of(
-            values, self.tainted, file, frame.f_lineno, is_nested=number is not None
-        )
-        if call is not None:
-            call.compiled = compiled
-            self._add(name, call, number)
+        call = captured.call_of(values, self.tainted, file, frame.f_lineno)
+        call.compiled = compiled
+        self._add(name, call, number)
         return True
 
     def began(self, name: str) -> None:
@@ -357,6 +382,19 @@ class DryRuntime:
             return function
 
         return note
+
+    def decorator(self, make: Callable[[], object]) -> object:
+        """Return a decorator; one that is not there keeps the function for who calls the result."""
+        try:
+            made = make()
+            absence = placeholders.of(made)
+        except Exception as error:
+            absence = placeholders.absence_of(error)
+            if absence is None or not self.is_active:
+                raise
+        if absence is None:
+            return made
+        return lambda function: placeholders.MissingObject(absence, function, is_module=False)
 
     def decorated(self, number: int, value: object) -> None:
         """Note what a nested function has become by its decorators."""
@@ -453,35 +491,8 @@ class DryRuntime:
 
     def context(self, manager: Callable[[], Manager], template: object) -> Manager:
         """Return a context manager; one that cannot be entered has an unknown value."""
-        return _Context(self, manager, template) if self.is_active else manager()
+        return SurvivingContext(self.failed, manager, template) if self.is_active else manager()
 
 
 def _signatures(names: Mapping[str, object], of: tuple[str, ...]) -> dict[str, object]:
     return {name: captured.signature(names[name]) for name in of if name in names}
-
-
-class _Context(contextlib.AbstractContextManager[object]):
-    def __init__(
-        self, runtime: DryRuntime, manager: Callable[[], Manager], template: object
-    ) -> None:
-        self._runtime, self._make, self._template = runtime, manager, template
-        self._entered: Manager | None = None
-
-    def __enter__(self) -> object:
-        try:
-            manager = self._make()
-            value = manager.__enter__()
-        except BaseException as error:  # noqa: BLE001 - user code
-            self._runtime.failed(error)
-            return shaped_like(self._template)
-        self._entered = manager
-        return shaped_like(self._template) if is_unknown(value) else value
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        entered = self._entered
-        return entered.__exit__(kind, error, traceback) if entered is not None else None

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
+import jax
+import jax.numpy as jnp
+
+from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.text import unknown_sizes
+from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.dry_runs.partial_types import ANY, PartialType, agreed
 from jaxsight.tracer.importing.placeholders import MissingObject
 from jaxsight.tracer.isolation import code_origins
 
@@ -18,25 +26,50 @@ class UnknownValueError(TypeError):
 
 
 class Unknown:
-    """An object that nothing is known of: its attributes, items and results are unknown too.
+    """An object of which nothing or only a part of its type as an array is known.
 
     Nobody can compute with it: arrays, numbers and conditions cannot be made of it. Its attributes
     and items are the same objects each time, as one size may be taken from them twice.
     """
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_method_of", "_parts", "_type")
     __array_ufunc__ = None
     _parts: dict[object, Unknown]
+    _type: PartialType | None
+    _method_of: tuple[Unknown, str] | None
 
-    def __init__(self) -> None:
+    def __init__(
+        self, known: PartialType | None = None, method_of: tuple[Unknown, str] | None = None
+    ) -> None:
+        """Create an object.
+
+        Args:
+            known: what is known of its type, if it is an array.
+            method_of: the object whose attribute of a name it is.
+        """
         object.__setattr__(self, "_parts", {})
+        object.__setattr__(self, "_type", known)
+        object.__setattr__(self, "_method_of", method_of)
+        self.at_least(0)
 
-    def __getattr__(self, name: str) -> Unknown:
-        if name == "_parts" or (name.startswith("__") and name.endswith("__")):
+    def __getattr__(self, name: str) -> object:
+        is_special = name.startswith("__") and name.endswith("__")
+        if is_special or name in (*Unknown.__slots__, *self.__slots__):
             raise AttributeError(name)
-        return self._parts.setdefault(name, _UnknownShape() if name == "shape" else Unknown())
+        if name in ("shape", "dtype") and (known := getattr(self._type, name, None)) is not None:
+            return known
+        if name == "values" and self._type is not None:
+            return self
+        if name == "T" and self._type is not None:
+            return typed(_Method("transpose"), (self,), {})
+        kind = UnknownShape if name == "shape" else Unknown
+        return self._parts.setdefault(name, kind(method_of=(self, name)))
 
     def __getitem__(self, key: object) -> object:
+        if self._type is not None and not isinstance(key, str) and not has_unknown(key):
+            axes = key if isinstance(key, tuple) else (key,)
+            self.at_least(sum(axis is not None and axis is not ... for axis in axes))
+            return typed(operator.getitem, (self, key), {})
         try:
             return self._parts.setdefault((key,), Unknown())
         except TypeError:  # it has no hash, as a slice before Python 3.12
@@ -51,8 +84,10 @@ class Unknown:
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         return (_UnknownBase,) if bases[0] is self else ()
 
-    def __iter__(self) -> Iterator[Unknown]:
-        yield Unknown()
+    def __iter__(self) -> Iterator[object]:
+        if self._type is not None:
+            yield self[0]
+        yield Unknown()  # so that a loop counts as left early
 
     def __exit__(self, *error: object) -> None:
         """Let errors pass."""
@@ -66,28 +101,90 @@ class Unknown:
     def __bool__(self) -> NoReturn:
         raise UnknownValueError("its value is unknown")
 
-    def __eq__(self, other: object) -> Unknown:  # type: ignore[override]
-        return Unknown()
-
     __hash__ = object.__hash__
 
     def __array__(self, *args: object, **kwargs: object) -> NoReturn:
         raise UnknownValueError("its value is unknown")
 
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        owner, name = self._method_of or (None, "")
+        if owner is None:
+            return Unknown()
+        if name in _KEEPING and not args:
+            return owner
+        if name not in _OF_ARRAYS and (owner._type is None or not hasattr(jax.Array, name)):
+            return Unknown()
+        name = "reshape" if name == "view" and isinstance(args[0], int) else name
+        return typed(_Method(name), (owner, *args), kwargs)
+
     def _operated(self, *others: object, **named: object) -> Unknown:
         return Unknown()
 
-    __call__ = __next__ = __enter__ = __copy__ = __deepcopy__ = _operated
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _operated
-    __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = (
-        _operated
-    )
-    __matmul__ = __rmatmul__ = __neg__ = __pos__ = __abs__ = __invert__ = _operated
-    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _operated
-    __lt__ = __le__ = __gt__ = __ge__ = __ne__ = _operated  # type: ignore[assignment]
+    __next__ = __enter__ = __copy__ = __deepcopy__ = _operated
+
+    def unpacked(self, count: int) -> list[object]:
+        """Return the items that an assignment gives so many targets."""
+        return [self[index] for index in range(count)]
+
+    def axis_size(self, axis: int) -> object:
+        """Return the size of an axis: a number that stands for it, if there is one left."""
+        return self.shape[axis]  # type: ignore[index]
+
+    def at_least(self, rank: int) -> None:
+        """Note that it has so many axes, if it is one of few ranks; sizes of the only one left."""
+        known = self._type
+        if known is None or known.shape is not None or not known.ranks:
+            return
+        ranks = tuple(each for each in known.ranks if each >= rank)
+        shape = None
+        if len(ranks) == 1:
+            shape = numbers(self.axis_size(axis) for axis in range(*ranks))
+        object.__setattr__(self, "_type", replace(known, shape=shape, ranks=ranks))
+
+    def has_rank(self, rank: int) -> None:
+        """Note that it is an array with so many axes."""
+        if self._type is None:
+            object.__setattr__(self, "_type", PartialType(ranks=(rank,)))
+            self.at_least(rank)
 
 
-class _UnknownShape(Unknown):
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """A method of an array, as a function."""
+
+    __name__: str
+
+    def __call__(self, array: object, *args: object, **kwargs: object) -> object:
+        return getattr(array, self.__name__)(*args, **kwargs)
+
+
+def _operator(name: str) -> Callable[..., object]:
+    reflected = name[1:] if name.startswith("r") and name != "rshift" else ""
+    function = getattr(operator, f"__{reflected or name}__")
+
+    def operate(*operands: object) -> object:
+        operands = operands[::-1] if reflected else operands
+        is_array = any(isinstance(each, Unknown) and each._type is not None for each in operands)
+        return typed(function, operands, {}) if is_array or name == "truediv" else Unknown()
+
+    return operate
+
+
+_OPERATORS = """
+    add sub mul truediv floordiv mod pow matmul and or xor lshift rshift
+    radd rsub rmul rtruediv rfloordiv rmod rpow rmatmul rand ror rxor
+    lt le gt ge eq ne neg pos abs invert
+"""
+for _name in _OPERATORS.split():
+    setattr(Unknown, f"__{_name}__", _operator(_name))
+
+_KEEPING = frozenset({"numpy", "to_numpy", "cpu", "detach", "copy", "clone", "contiguous"})
+"""Methods of arrays and tensors that keep the type."""
+_OF_ARRAYS = frozenset({"reshape", "view", "astype", "ravel", "flatten"})
+"""Methods that only arrays have, or data of which this is the array."""
+
+
+class UnknownShape(Unknown):
     """The shape of something unknown: its items are sizes."""
 
     __slots__ = ()
@@ -96,12 +193,77 @@ class _UnknownShape(Unknown):
         part = super().__getitem__(key)
         return sizes.of(part) if isinstance(key, int) else part
 
+    def unpacked(self, count: int) -> list[object]:
+        """Return as many sizes as an assignment has targets, which tells the rank."""
+        if self._method_of is not None:
+            self._method_of[0].has_rank(count)
+        return super().unpacked(count)
+
+
+def typed(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+) -> object:
+    """Return the result of a function of arrays, of which some are unknown, as far as it is known.
+
+    It is an array if its type is.
+    """
+    leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_unknown)
+    places = [place for place, leaf in enumerate(leaves) if is_unknown(leaf)]
+
+    def of_arrays(*arrays: object) -> object:
+        given = dict(enumerate(leaves)) | dict(zip(places, arrays, strict=True))
+        args, kwargs = jax.tree.unflatten(structure, given.values())
+        return function(*args, **kwargs)
+
+    known = [getattr(leaves[place], "_type", None) or ANY for place in places]
+    origin = tuple(
+        (frame.f_code, frame.f_lasti)
+        for frame in code_origins.outwards(sys._getframe(1))
+        if code_origins.is_users_file(frame.f_code.co_filename)
+    )
+    others = (each for place, each in enumerate(leaves) if place not in places)
+    texts = (str(jax.typeof(each)) if is_array(each) else repr(each) for each in others)
+    key = (origin, function.__name__, *known, *texts)
+    if key not in sizes.types:
+        is_reshaped = function.__name__ == "reshape" and known[0].shape is None
+        types = None if is_reshaped else agreed(of_arrays, known)
+        if function.__name__ == "reshape" and types is None:
+            types = _reshaped((*args[1:], *kwargs.values()), known[0].dtype)
+        sizes.types[key] = types
+    types = sizes.types[key]
+    parts, structure = jax.tree.flatten(types)
+    made = [of_type(part, *origin, number) for number, part in enumerate(parts)]
+    return jax.tree.unflatten(structure, made) if made else Unknown()
+
+
+def _reshaped(sizes_: tuple[object, ...], dtype: DType | None) -> PartialType | None:
+    """Return the type of what is reshaped, whatever it was."""
+    flat = jax.tree.leaves(sizes_)
+    if not flat or not all(isinstance(size, int) for size in flat):
+        return PartialType(None, dtype)
+    return PartialType(tuple(size if size >= 0 else None for size in flat), dtype)
+
+
+def of_type(known: PartialType, *origin: object) -> object:
+    """Return an unknown value of a type, an array if it is complete."""
+    shape = known.shape
+    if shape is not None:
+        shape = numbers(
+            sizes.from_(*origin, axis) if size is None else size for axis, size in enumerate(shape)
+        )
+    if shape is None or known.dtype is None:
+        return Unknown(replace(known, shape=shape))
+    return jnp.zeros(shape, known.dtype)
+
 
 class UnknownSizes:
     """The numbers that stand for unknown sizes in one dry run, by what they are sizes of."""
 
     def __init__(self) -> None:
         self._of: dict[int, tuple[object, int]] = {}
+        self._origins: dict[tuple[object, ...], object] = {}
+        self.types: dict[object, object] = {}
+        """What is known of the results of operations, by their places and operands."""
         """By the ids of objects, which stay alive."""
         self.places: dict[str, tuple[str, int]] = {}
         """By name, the file and the line of the project's code that needed it first."""
@@ -109,6 +271,8 @@ class UnknownSizes:
     def clear(self) -> None:
         """Begin another dry run."""
         self._of.clear()
+        self._origins.clear()
+        self.types.clear()
         self.places.clear()
 
     def of(self, value: object) -> object:
@@ -122,6 +286,11 @@ class UnknownSizes:
         self._of[id(value)] = value, number
         self.places[unknown_sizes.formula(number)] = code_origins.caller(sys._getframe(1))
         return number
+
+    def from_(self, *origin: object) -> int | None:
+        """Return the number of a size that code makes, the same each time, if one is left."""
+        number = self.of(self._origins.setdefault(origin, Unknown()))
+        return number if isinstance(number, int) else None
 
     def given(
         self,
@@ -142,7 +311,8 @@ class UnknownSizes:
             return args, kwargs
         for name, value in bound.arguments.items():
             annotation = signature.parameters[name].annotation
-            text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+            text = annotation.__name__ if isinstance(annotation, type) else annotation
+            text = text if isinstance(text, str) else repr(text)  # something missing has no text
             if name == "shape" and isinstance(value, tuple | list):
                 numbers = (self.of(each) if is_unknown(each) else each for each in value)
                 bound.arguments[name] = tuple(numbers)
@@ -172,9 +342,16 @@ class SomeItems(list[object]):
     """What stands for unknown many items in a loop: one of them."""
 
 
+def numbers(values: Iterable[object]) -> tuple[int, ...] | None:
+    """Return sizes, if all of them have a number."""
+    every = [*values]
+    known = tuple(each for each in every if isinstance(each, int))
+    return known if len(known) == len(every) else None
+
+
 def is_unknown(value: object) -> bool:
     """Return whether a value is unknown, or stands for something that is missing."""
-    return type(value) in (Unknown, _UnknownShape, MissingObject)
+    return isinstance(value, Unknown | MissingObject)
 
 
 def has_unknown(value: object, depth: int = 3) -> bool:

@@ -439,7 +439,9 @@ class FileNamespace:
             if not (
                 isinstance(error, NameError)
                 and any(
-                    error.name in earlier.chunk.binds for earlier in self.slice if earlier.caveat
+                    error.name in earlier.chunk.binds
+                    for earlier in self.slice
+                    if earlier.caveat or earlier.failed
                 )
             ):
                 execution.caveat = f"raised {one_line(error)}"

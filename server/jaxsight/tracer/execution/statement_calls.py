@@ -51,10 +51,13 @@ def of(executions: Iterable[Execution]) -> ExecutedStatements:
     stopped = set()
     incomplete: dict[str, ProgramError | None] = {}
     for execution in executions:
+        text = execution.chunk.text.strip()
         if execution.stopped or execution.is_absent:
-            stopped.add(execution.chunk.text.strip())
+            stopped.add(text)
         elif execution.failed or execution.caveat:
-            incomplete[execution.chunk.text.strip()] = execution.error
+            incomplete[text] = execution.error
+            # Not by its own error: a command line lacks arguments, or a name is not bound here.
+            stopped |= {text} if execution.failed and execution.error is None else set()
         if execution.calls is not None:
             for name, of_function in execution.calls.by_function.items():
                 known = calls.setdefault(name, [])

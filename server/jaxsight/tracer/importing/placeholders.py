@@ -23,6 +23,8 @@ from jaxsight.tracer.isolation import code_origins, refusals
 
 on_call: Callable[[tuple[object, ...], dict[str, object]], None] | None = None
 """If set, called with the arguments of what is missing."""
+unknown: Callable[[], object] | None = None
+"""If set, makes what operations with something missing are done with instead of failing."""
 uses: dict[str, None] = {}
 """What was needed and is missing, in clauses; whoever reads it clears it first."""
 
@@ -199,10 +201,17 @@ class _MissingClass(type):
 
 
 def name_of(value: object) -> tuple[str, ...]:
-    """Return the module and the attributes that lead to something missing; empty for others."""
-    if not isinstance(value, MissingObject) or not value._path:
-        return ()
-    return (value._absence.name, *value._path)
+    """Return the parts of the name of a function's module, and its own, empty if it has none."""
+    if isinstance(value, MissingObject):
+        return (value._absence.name, *value._path)
+    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    modules = str(module or type(value).__module__).split(".")
+    return (*modules, name if isinstance(name, str) else "")
+
+
+def of(value: object) -> Absence | None:
+    """Return what is missing, if a value stands for that."""
+    return value._absence if isinstance(value, MissingObject) else None
 
 
 def stand_in(bindings: Mapping[str, object], reason: str) -> bool:
@@ -303,9 +312,14 @@ _NEEDING = """
 """Special methods that need the object's value."""
 
 
-def _refuse(self: MissingObject, *args: object, **kwargs: object) -> NoReturn:
-    raise self._absence.error()
+def _refusal(name: str) -> Callable[..., object]:
+    def refuse(self: MissingObject, *args: object, **kwargs: object) -> object:
+        if unknown is not None and (operate := getattr(unknown(), name, None)) is not None:
+            return operate(*args, **kwargs)
+        raise self._absence.error()
+
+    return refuse
 
 
 for _name in _NEEDING.split():
-    setattr(MissingObject, f"__{_name}__", _refuse)
+    setattr(MissingObject, f"__{_name}__", _refusal(f"__{_name}__"))
