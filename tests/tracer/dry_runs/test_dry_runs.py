@@ -282,6 +282,52 @@ PROGRAMS = [
         """,
         {"Net.__call__": {"x": "f32[9,3]"}, "step": {"x": "f32[9,3]"}},
     ),
+    Program(
+        "given",
+        """
+        def scaled(x, by=2.0):
+            return x * by
+
+        def variadic(x, *rest, **options):
+            return x
+
+        class Layer:
+            def __init__(self, n):
+                self.n = n
+
+            def __call__(self, x):
+                return x * self.n
+
+        def outer(x):
+            def inner(y):
+                return jnp.sin(y)
+            return inner(x)
+
+        def doubled(x):
+            return x * 2
+
+        def everything(x):
+            '''
+            Example inputs:
+                x: f32[4, 3]
+            '''
+            a = jax.vmap(jax.jit(scaled))(x)
+            jax.lax.scan(lambda c, r: (c, variadic(r, c, key=1)), 0.0, x)
+            return a, Layer(2)(x), outer(x[0])
+
+        def documented(x):
+            '''
+            >>> documented(jnp.ones(7))
+            '''
+            return doubled(x) + 1
+        """,
+        {
+            "scaled": {"x": "f32[3]", "by": "2.0"},
+            "variadic": {"x": "f32[3]"},
+            "outer": {"x": "f32[3]"},
+            "doubled": {"x": "f32[7]"},
+        },
+    ),
 ]
 
 

@@ -54,6 +54,13 @@ def traced(aval: object) -> Sharding | None:
     return Sharding(of, partitions, varying=of.ordered(varying), unreduced=of.ordered(unreduced))
 
 
+def explicit_like(struct: jax.ShapeDtypeStruct, aval: jax.core.ShapedArray) -> object:
+    """Return an abstract array with the sharding that an aval has by its type, unless manual."""
+    of = traced(aval)
+    is_explicit = of is not None and MANUAL not in of.mesh.types
+    return _placed(struct, aval.sharding) if is_explicit else struct
+
+
 def placement(value: object) -> Sharding | None:
     """Return how an array is distributed over automatic axes.
 

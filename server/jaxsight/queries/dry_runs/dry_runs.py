@@ -382,41 +382,42 @@ class ProgramCalls:
             return False
         return not (isinstance(latest.reply, Failed) and latest.reply.failure.stage == DRY_RUN)
 
-    def _sets(self, document: Document, found: FoundCalls, lacking: Mapping[str, bool]) -> Observed:
-        """Return the example sets of functions whose calls have all arguments."""
-        failing = self._failing(document)
-        loops = {
-            id
-            for (chunk, function), id in functions_of(document.module)
-            if has_loop(chunk, function)
-        }
-        own = [call for call, run in found.calls if run.entry.is_own(document.path)]
-        others = {call.compiled for call in own}
-        has_parts = any(
-            call.function.startswith(PROGRAM) and call.file == document.path for call in own
-        )
-        # What a run passes on is compared with that of another run; tests have sizes of their own.
-        runs = [
-            call for call, dry_call in found.calls if dry_call.entry.is_own(dry_call.entry.file)
-        ]
+    def _usable(
+        self, document: Document, found: FoundCalls, lacking: Mapping[str, bool]
+    ) -> Iterator[tuple[CallSeen, DryCall, bool]]:
+        """Yield the calls that functions may be shown with, and whether recorded ones are older.
+
+        What a run passes on is compared with that of another run: tests have sizes of their own.
+        """
+        module, runs = document.module, [c for c, d in found.calls if d.entry.is_own(d.entry.file)]
+        loops = {id for each, id in functions_of(module) if has_loop(*each)}
         recorded = self._recorded(document.path)
         old = {
             id
             for id, calls in recorded.items()
             if are_old(calls, (each for each in runs if each.function == id))
         }
-        sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
-        wanted = {*lacking} - _programs(document.module)
+        wanted = {*lacking} - _programs(module)
+        kept = recorded.keys() - self._failing(document)
         for call, dry_call in found.calls:
-            if call.unknown or call.function not in wanted:
-                continue
-            if call.function in recorded.keys() - failing and (
-                call.function not in old or not dry_call.entry.is_own(dry_call.entry.file)
-            ):
+            id, is_of_run = call.function, dry_call.entry.is_own(dry_call.entry.file)
+            if call.unknown or id not in wanted or (id in kept and not (id in old and is_of_run)):
                 continue
             has_arrays = any(_ARRAY.search(text) for _, text in call.inputs)
-            if not has_arrays and (call.function in loops or not lacking[call.function]):
-                continue  # it would run a whole program
+            # Without them, it would run a whole program.
+            if has_arrays or (id not in loops and lacking[id]):
+                yield call, dry_call, id in old
+
+    def _sets(self, document: Document, found: FoundCalls, lacking: Mapping[str, bool]) -> Observed:
+        """Return the example sets of functions whose calls have all arguments."""
+        failing = self._failing(document)
+        own = [call for call, run in found.calls if run.entry.is_own(document.path)]
+        others = {call.compiled for call in own}
+        has_parts = any(
+            call.function.startswith(PROGRAM) and call.file == document.path for call in own
+        )
+        sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
+        for call, dry_call, is_newer in self._usable(document, found, lacking):
             is_written = bool(call.text) and not around(call.function)
             of_function = sets.setdefault((document.path, call.function), {})
             inputs = call.text if is_written else call.inputs
@@ -432,7 +433,7 @@ class ProgramCalls:
                 keeps_numbers=True,
                 dry_call=None if is_written else dry_call,
                 is_better=call.function in failing,
-                is_newer=call.function in old,
+                is_newer=is_newer,
                 assumed=call.sized,
                 compiled=compiled_as(call.compiled, others, has_parts=has_parts)
                 if dry_call.entry.is_own(document.path)

@@ -23,7 +23,6 @@ from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of
 from jaxsight.tracer.states import linen, nnx
-from jaxsight.wire.meshes import MANUAL
 
 _LARGEST = 20_000
 """Objects that are searched for tracers; what leads to more counts as unknown."""
@@ -86,10 +85,8 @@ def _abstract(leaf: object) -> object:
         raise HoldsTracersError
     if not all(isinstance(size, int) for size in aval.shape):
         raise HoldsTracersError
-    made: Any = avals.struct(aval.shape, aval.dtype, avals.weak(aval))
-    placed = shardings.traced(aval)
-    is_kept = placed is not None and MANUAL not in placed.mesh.types
-    return made.update(sharding=aval.sharding) if is_kept else spread_like(made, leaf)
+    made = spread_like(avals.struct(aval.shape, aval.dtype, avals.weak(aval)), leaf)
+    return shardings.explicit_like(made, aval)
 
 
 def holds_tracers(value: object) -> bool:
