@@ -27,7 +27,7 @@ def observing(recorder: Recorder, execution: Execution) -> Iterator[None]:
     def report(number: int, values: tuple[object, ...]) -> None:
         if execution.calls is None:
             execution.calls = NotedCalls()
-        execution.calls.report(recorder, number, values, sys._getframe(3), {})
+        execution.calls.report(recorder, number, values, sys._getframe(2), {})
 
     recorder.capture, placeholders.on_call = report, call_traced
     try:

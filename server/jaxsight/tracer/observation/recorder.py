@@ -244,6 +244,9 @@ class Recorder:
             with self._inspecting(arguments):
                 self.capture(site, arguments)
             return
+        frame = sys._getframe(1)
+        if "<locals>" in frame.f_code.co_qualname:
+            return  # others cannot ask for it by its name
         if (context := self._entered()) is None:
             return
         values = context.values.get(site)
@@ -251,7 +254,7 @@ class Recorder:
             values = context.values[site] = SiteValues()
         if values.quiet >= QUIET_TREES:
             return
-        names = namespace if namespace is not None else sys._getframe(1).f_globals
+        names = namespace if namespace is not None else frame.f_globals
 
         def write(key: object) -> str:
             return self._call_texts.text(key, self._parameters(site), arguments, names)
