@@ -17,7 +17,7 @@ from jaxsight.interpreters.contents import cell_contents
 from jaxsight.recording.expressions import is_bound
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array, is_equinox
-from jaxsight.tracer.calls.user_function import UserFunction, opened
+from jaxsight.tracer.calls.user_function import UserFunction, as_called, opened
 from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of
@@ -352,7 +352,7 @@ def nested(call: NotedCall) -> tuple[UserFunction, dict[str, object]]:
     closure = call.closure
     if closure is None:
         decorated = call.decorated if call.decorated is not None else function
-        return opened(decorated), call.values()
+        return as_called(opened(decorated)), call.values()
 
     @functools.wraps(function, updated=())
     def run(captured: Mapping[str, object], *args: object, **kwargs: object) -> object:
