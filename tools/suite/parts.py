@@ -18,6 +18,8 @@ PYTHON_314 = "test-py314"
 NOTEBOOKS = "notebooks"
 TABLES = "dataset"
 """Has the libraries that read the tables of datasets."""
+MINED = "mined"
+"""Has many libraries that use JAX."""
 VSCODE = "vscode"
 """Has Playwright, and no JAX."""
 PANEL = "panel"
@@ -119,6 +121,13 @@ PARTS = (
     Part(
         "libraries", "search: functions of libraries as source", ("sourcerizer/test_libraries.py",)
     ),
+    Part(
+        "drivers",
+        "functions as the drivers of libraries call them",
+        ("drivers",),
+        without=("drivers/test_blackjax.py",),
+    ),
+    Part("blackjax", "the same of BlackJAX", ("drivers/test_blackjax.py",), MINED),
     # Python 3.11 and JAX 0.10: what private API of JAX, its messages and its jaxprs can break.
     Part(
         "older-jax-commands",
@@ -258,7 +267,7 @@ def tested() -> dict[str, tuple[str, ...]]:
     """Return the parts that together have all tests of each folder, on the newest they run on."""
     parts: dict[str, tuple[str, ...]] = {}
     for part in PARTS:
-        if part.environment in (NEWEST, NOTEBOOKS, TABLES, VSCODE):
+        if part.environment in (NEWEST, NOTEBOOKS, TABLES, MINED, VSCODE):
             for folder in {path.partition("/")[0] for path in part.paths}:
                 parts[folder] = (*parts.get(folder, ()), part.name)
     return parts
