@@ -25,7 +25,9 @@ _COUNT = re.compile(r"· (\d+) arrays? ·")
 
 def programs(kind: str) -> dict[str, str]:
     """Return the programs of a file of the corpus, by name: what is above them is in each."""
-    head, *parts = re.split(r"^### (.*)\n", (CORPUS / f"{kind}.txt").read_text(), flags=re.MULTILINE)
+    head, *parts = re.split(
+        r"^### (.*)\n", (CORPUS / f"{kind}.txt").read_text(), flags=re.MULTILINE
+    )
     bodies = zip(parts[::2], parts[1::2], strict=True)
     return {name: f"{head.strip()}\n\n\n{body.strip()}\n" for name, body in bodies}
 

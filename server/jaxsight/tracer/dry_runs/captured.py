@@ -7,7 +7,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -270,13 +270,11 @@ def _plain_function(value: object) -> types.FunctionType | None:
 def _called_with(
     function: Callable[..., object], first: tuple[object, ...], named: dict[str, object]
 ) -> types.FunctionType:
-    @functools.wraps(function, updated=())
     def call(*args: object, **kwargs: object) -> object:
         return function(*first, *args, **{**named, **kwargs})
 
-    del call.__wrapped__  # it is called with fewer arguments
-    assert isinstance(call, types.FunctionType)
-    return call
+    call.__name__ = getattr(function, "__name__", call.__name__)
+    return cast("types.FunctionType", call)
 
 
 def _with_cells(

@@ -192,8 +192,8 @@ class _Rewriting(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         outer, self.scope = self.scope, None
         classes = self.classes
-        is_nested = classes is None or "<locals>" in classes
-        self.classes = None if is_nested else (*classes, node.name)
+        is_named = classes is not None and "<locals>" not in classes
+        self.classes = (*(classes or ()), node.name) if is_named else None
         node.body = self.block(node.body)
         self.scope, self.classes = outer, classes
         return node
