@@ -18,7 +18,7 @@ from tests.drivers.real_runs import Call
 
 CORPUS = Path(__file__).parents[1] / "corpora" / "drivers"
 
-_ARRAY = re.compile(r"\b(?:bool|[fiuc]\d+|bfloat16|key<\w+>)\[[\d,]*\]")
+_ARRAY = re.compile(r"\b(?:bool|[fiuc]\d+|bf16|key<\w+>)\[[\d,]*\]")
 _BLOCK = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
 _COUNT = re.compile(r"· (\d+) arrays? ·")
 

@@ -22,7 +22,7 @@ import numpy as np
 Call = dict[str, tuple[list[str], list[str]]]
 """By parameter, the types of the arrays in an argument, and of those that its functions capture."""
 
-_NAMES = {"float": "f", "uint": "u", "int": "i", "complex": "c"}
+_NAMES = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}
 _TOOL = sys.monitoring.PROFILER_ID
 
 

@@ -13,9 +13,11 @@ from tests.drivers.observed import cases
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), cases("diffrax", "optimistix", "numpyro", "optax", "haiku")
-)
+KINDS = ("jax", "diffrax", "optimistix", "numpyro", "optax")
+HAIKU = ("haiku_transform", "haiku_transform_with_state", "haiku_multi_transform", "haiku_scan")
+
+
+@pytest.mark.parametrize(("kind", "name"), cases(*KINDS, *HAIKU))
 async def test_functions_are_shown_as_drivers_call_them(
     kind: str, name: str, project: tuple[Session, Path]
 ) -> None:
