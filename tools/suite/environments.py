@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tools.suite.digests import Tree
 from tools.suite.parts import (
+    MINED,
     NEWEST,
     NOTEBOOKS,
     OLDER,
@@ -42,6 +43,7 @@ _PYTHONS = {
     NOTEBOOKS: ("3.12", "3.13"),
     TABLES: ("3.12", "3.13"),
     UNPREPARED: ("3.12", "3.13"),
+    MINED: ("3.12", "3.13"),
     OLDER: ("3.11",),
     OLDEST: ("3.11",),
     PYTHON_314: ("3.14",),

@@ -20,6 +20,8 @@ TABLES = "dataset"
 """Has the libraries that read the tables of datasets."""
 UNPREPARED = "unprepared"
 """Has the libraries whose files are opened, with what their tests import."""
+MINED = "mined"
+"""Has many libraries that use JAX."""
 VSCODE = "vscode"
 """Has Playwright, and no JAX."""
 PANEL = "panel"
@@ -121,6 +123,13 @@ PARTS = (
     Part(
         "libraries", "search: functions of libraries as source", ("sourcerizer/test_libraries.py",)
     ),
+    Part(
+        "drivers",
+        "functions as the drivers of libraries call them",
+        ("drivers",),
+        without=("drivers/test_blackjax.py",),
+    ),
+    Part("blackjax", "the same of BlackJAX", ("drivers/test_blackjax.py",), MINED),
     # Python 3.11 and JAX 0.10: what private API of JAX, its messages and its jaxprs can break.
     Part(
         "older-jax-commands",
@@ -266,7 +275,7 @@ def tested() -> dict[str, tuple[str, ...]]:
     """Return the parts that together have all tests of each folder, on the newest they run on."""
     parts: dict[str, tuple[str, ...]] = {}
     for part in PARTS:
-        if part.environment in (NEWEST, NOTEBOOKS, TABLES, UNPREPARED, VSCODE):
+        if part.environment in (NEWEST, NOTEBOOKS, TABLES, MINED, UNPREPARED, VSCODE):
             for folder in {path.partition("/")[0] for path in part.paths}:
                 parts[folder] = (*parts.get(folder, ()), part.name)
     return parts

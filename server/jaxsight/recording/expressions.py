@@ -152,9 +152,10 @@ class Expressions:
                 raise UnwritableError(f"its keys are `key<{tag}>`")
             key = f"{random}.key(0{impl})"
             return key if aval.shape == () else f"{random}.split({key}, {_shape(aval.shape)})"
-        if avals.weak(aval) and aval.shape == ():
-            return {"f": "0.0", "c": "0j"}.get(np.dtype(aval.dtype).kind, "0")
         module = self._module("jax.numpy")
+        if avals.weak(aval) and aval.shape == ():  # a number would be a constant of the program
+            number = {"f": "0.0", "c": "0j"}.get(np.dtype(aval.dtype).kind, "0")
+            return f"{module}.asarray({number})"
         return f"{module}.zeros({_shape(aval.shape)}, {np.dtype(aval.dtype).name!r})"
 
 

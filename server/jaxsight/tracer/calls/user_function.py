@@ -111,13 +111,18 @@ def as_called(function: UserFunction) -> UserFunction:
     call: Any = function.call
     if function.owner is not None and getattr(call, "__name__", "") == "__init__":
         return UserFunction(function.owner, False, None)
-    while (
-        isinstance(call, FunctionType)
-        and str(call.__globals__.get("__name__")).startswith("jax.")
-        and callable(inner := getattr(call, "__wrapped__", None))
-    ):
-        call = inner
+    inner = call
+    while callable(inside := getattr(inner, "__wrapped__", None)):
+        call = inside if _is_transformation(inner) else call
+        inner = inside
     return function if call is function.call else opened(call, function.owner)
+
+
+def _is_transformation(value: object) -> bool:
+    """Return whether a wrapper is one that passes something else on than it was called with."""
+    if isinstance(value, FunctionType):
+        return str(value.__globals__.get("__name__")).startswith(("jax.", "flax.nnx."))
+    return type(value).__module__.startswith(("equinox._ad", "equinox._vmap_pmap"))
 
 
 def _member(holder: object, part: str, name: str) -> tuple[object, type | None]:

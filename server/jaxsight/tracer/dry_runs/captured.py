@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from jaxsight.meshes.compat import shardings
 from jaxsight.recording.expressions import is_bound
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array, is_equinox, spread_like
-from jaxsight.tracer.calls.user_function import UserFunction, opened
+from jaxsight.tracer.calls.user_function import UserFunction, as_called, opened
 from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of
@@ -57,7 +57,7 @@ class Captured:
         """Whether arrays or numbers in it follow from sizes that are unknown."""
         return any(
             unknown_sizes.formula(number)
-            for leaf in self.leaves
+            for leaf in jax.tree_util.tree_leaves(self.leaves)
             for number in ([leaf] if isinstance(leaf, int) else getattr(leaf, "shape", ()))
         )
 
@@ -71,10 +71,20 @@ def captured(value: object) -> Captured:
     if is_bound(value):
         value = linen.unbound(value)
     leaves, structure = nnx.flatten(value)
-    kept = tuple(_abstract(leaf) if is_array(leaf) else leaf for leaf in leaves)
+    kept = tuple(map(_kept, leaves))
     if any(map(holds_tracers, (*kept, structure.pure))):
         raise HoldsTracersError
     return Captured(kept, structure)
+
+
+def _kept(leaf: object) -> object:
+    if is_array(leaf):
+        return _abstract(leaf)
+    function = _plain_function(leaf)
+    if function is None or not holds_tracers(leaf):
+        return leaf
+    closure = closed(function)
+    return KeptFunction(closure, closure.captured())
 
 
 def _abstract(leaf: object) -> object:
@@ -140,6 +150,16 @@ class NotedCall:
     definition: str = ""
     """The chunk that defines the function: a file may define a name again."""
 
+    def keep(self, function: types.FunctionType) -> bool:
+        """Keep the nested function; return whether it can be traced later."""
+        self.function = function
+        if holds_tracers(function):
+            try:
+                self.closure = closed(function)
+            except Exception:  # noqa: BLE001 - user code, or an object that may hold tracers
+                return False
+        return True
+
     def values(self) -> dict[str, object]:
         """Return the known arguments by parameter, without stars, with abstract arrays."""
         return {name.lstrip("*"): kept.value() for name, kept in self.arguments.items()}
@@ -202,6 +222,15 @@ def call_of(
     return NotedCall(arguments, tuple(unknown), file, line)
 
 
+def function_of(frame: types.FrameType) -> types.FunctionType:
+    """Return the function that begins to run in a frame, without its defaults."""
+    code, names = frame.f_code, frame.f_locals
+    cells = (types.CellType(*([names[n]] if n in names else ())) for n in code.co_freevars)
+    made = types.FunctionType(code, frame.f_globals, code.co_name, None, tuple(cells))
+    made.__qualname__ = code.co_qualname
+    return made
+
+
 def closed(function: types.FunctionType) -> KeptClosure:
     """Return a function with what it captures, to be called later.
 
@@ -211,19 +240,54 @@ def closed(function: types.FunctionType) -> KeptClosure:
     cells: dict[str, Captured | KeptClosure | object] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         content = cell_contents(cell)
-        inner = getattr(content, "__wrapped__", content)
+        inner = _plain_function(content)
         if not holds_tracers(content):
             cells[name] = content
-        elif isinstance(inner, types.FunctionType):
+        elif inner is not None:
             cells[name] = closed(inner) if inner is not function else None
         else:
             cells[name] = captured(content)
-    return KeptClosure(function, cells)
+    return KeptClosure(_with_cells(function, tuple(types.CellType() for _ in cells)), cells)
 
 
-@dataclass(frozen=True, slots=True)
+def _plain_function(value: object) -> types.FunctionType | None:
+    """Return a function with its arguments, or under `jit`, as one that captures them."""
+    match value:
+        case types.FunctionType():
+            return value
+        case types.MethodType():
+            return _called_with(value.__func__, (value.__self__,), {})
+        case functools.partial():
+            return _called_with(value.func, value.args, value.keywords)
+        case _:
+            inner = getattr(value, "__wrapped__", None)
+            return inner if isinstance(inner, types.FunctionType) else None
+
+
+def _called_with(
+    function: Callable[..., object], first: tuple[object, ...], named: dict[str, object]
+) -> types.FunctionType:
+    def call(*args: object, **kwargs: object) -> object:
+        return function(*first, *args, **{**named, **kwargs})
+
+    call.__name__ = getattr(function, "__name__", call.__name__)
+    return cast("types.FunctionType", call)
+
+
+def _with_cells(
+    function: types.FunctionType, cells: tuple[types.CellType, ...]
+) -> types.FunctionType:
+    """Return a function that captures other values."""
+    code, names, name = function.__code__, function.__globals__, function.__name__
+    made = types.FunctionType(code, names, name, function.__defaults__, cells)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__ = function.__qualname__
+    return made
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class KeptClosure:
-    """A nested function, and what its free variables contain."""
+    """A nested function without what it captures, and that: what its free variables contain."""
 
     function: types.FunctionType
     cells: Mapping[str, object]
@@ -240,15 +304,7 @@ class KeptClosure:
 
     def with_values(self, values: Mapping[str, object]) -> types.FunctionType:
         """Return the function with these captured values."""
-        made = types.FunctionType(
-            self.function.__code__,
-            self.function.__globals__,
-            self.function.__name__,
-            self.function.__defaults__,
-            tuple(types.CellType() for _ in self.cells),
-        )
-        made.__kwdefaults__ = self.function.__kwdefaults__
-        made.__qualname__ = self.function.__qualname__
+        made = _with_cells(self.function, tuple(types.CellType() for _ in self.cells))
         for cell, (name, kept) in zip(made.__closure__ or (), self.cells.items(), strict=True):
             if isinstance(kept, KeptClosure):
                 inner = values.get(name, {})
@@ -257,6 +313,29 @@ class KeptClosure:
             else:
                 cell.cell_contents = values[name] if isinstance(kept, Captured) else kept
         return made
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class KeptFunction:
+    """A function that is an argument and captures arrays: these are the leaves of the argument."""
+
+    def __init__(self, closure: KeptClosure, values: Mapping[str, object]) -> None:
+        self._closure, self._values = closure, values
+        self.__name__ = closure.function.__name__
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        return self._closure.with_values(self._values)(*args, **kwargs)
+
+    def tree_flatten_with_keys(self) -> tuple[list[tuple[object, object]], object]:
+        named = [(jax.tree_util.GetAttrKey(name), value) for name, value in self._values.items()]
+        return named, (self._closure, tuple(self._values))
+
+    @classmethod
+    def tree_unflatten(
+        cls, kept: tuple[KeptClosure, tuple[str, ...]], values: Iterable[object]
+    ) -> KeptFunction:
+        closure, names = kept
+        return cls(closure, dict(zip(names, values, strict=True)))
 
 
 def nested(call: NotedCall) -> tuple[UserFunction, dict[str, object]]:
@@ -268,7 +347,7 @@ def nested(call: NotedCall) -> tuple[UserFunction, dict[str, object]]:
     closure = call.closure
     if closure is None:
         decorated = call.decorated if call.decorated is not None else function
-        return opened(decorated), call.values()
+        return as_called(opened(decorated)), call.values()
 
     @functools.wraps(function, updated=())
     def run(captured: Mapping[str, object], *args: object, **kwargs: object) -> object:

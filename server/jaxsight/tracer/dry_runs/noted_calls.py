@@ -146,14 +146,20 @@ class NotedCalls:
         frame: FrameType,
         tainted: Mapping[int, object],
     ) -> None:
-        """Note a call that an instrumented function of the file reports by its number."""
+        """Note a call that an instrumented function of the file reports by its number.
+
+        `frame` is that of the function.
+        """
         place = recorder.site(number)
         entry = place[1].entry if place is not None else None
         if entry is not None:
-            call = self.note(entry.function, entry.parameters, values, frame, tainted)
-            if call is not None and place is not None:
-                call.definition = place[0]
-                self.add(entry.function, call)
+            call = self.note(entry.function, entry.parameters, values, frame.f_back, tainted)
+            if call is None or place is None:
+                return
+            if "<locals>" in entry.function and not call.keep(captured.function_of(frame)):
+                return
+            call.definition = place[0]
+            self.add(entry.function, call)
 
 
 _ORDER: tuple[compiling.Compiled, ...] = ("root", "inside", "part", "eager", "")

@@ -515,9 +515,10 @@ class _Run:
                     self._codes.replace(function, self._own)
 
     def _report(self, number: int, values: tuple[object, ...]) -> None:
-        """Note a call of one of the file's functions that were not rewritten."""
-        runtime, frame = self._runtime, sys._getframe(3)
-        runtime.calls.report(self._recorder, number, values, frame, runtime.tainted)
+        """Note a call of one of the file's functions; nested ones report by what is rewritten."""
+        runtime, frame = self._runtime, sys._getframe(2)
+        if "<locals>" not in frame.f_code.co_qualname:
+            runtime.calls.report(self._recorder, number, values, frame, runtime.tainted)
 
 
 def _fresh(name: str, file: str) -> dict[str, object]:

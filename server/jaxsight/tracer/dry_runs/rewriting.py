@@ -436,4 +436,10 @@ def _at(node: Node, at: ast.AST) -> Node:
         has_place = isinstance(each, ast.expr | ast.stmt | ast.excepthandler)
         if has_place and not hasattr(each, "lineno"):
             ast.copy_location(each, at)
+        match each:
+            case ast.Attribute(value=ast.Name(id=name)) if name == NAME:
+                # The line of a method's call is that where its name ends.
+                each.end_lineno, each.end_col_offset = each.lineno, each.col_offset
+            case _:
+                pass
     return node

@@ -365,12 +365,7 @@ class DryRuntime:
         original = self.original.get(function.__qualname__)
         if original is not None and original.co_freevars == function.__code__.co_freevars:
             function.__code__ = original
-        if captured.holds_tracers(function):
-            try:
-                call.closure = captured.closed(function)
-            except Exception:  # noqa: BLE001 - user code, or an object that may hold tracers
-                return False
-        return True
+        return call.keep(function)
 
     def defined(self, number: int) -> Callable[[object], object]:
         """Return a decorator that notes a nested function."""

@@ -27,7 +27,7 @@ def observing(recorder: Recorder, execution: Execution) -> Iterator[None]:
     """Observe the execution of a chunk, and keep what it calls the file's functions with."""
 
     def report(number: int, values: tuple[object, ...]) -> None:
-        noted().report(recorder, number, values, sys._getframe(3), {})
+        noted().report(recorder, number, values, sys._getframe(2), {})
 
     def noted() -> NotedCalls:
         if execution.calls is None:

@@ -77,7 +77,7 @@ class _Rewriting(ast.NodeTransformer):
         self.scope: int | None = -1
         self.scopes = 0
         self.classes: tuple[str, ...] | None = ()
-        """The classes of the module around the current node; `None` inside of functions."""
+        """What is around the current node, as in qualified names; `None` in a function's class."""
         self.depth = 0
         self.locals: frozenset[str] = frozenset()
         """The variables of the functions around the current node, and some of functions inside."""
@@ -155,14 +155,15 @@ class _Rewriting(ast.NodeTransformer):
         keep = 1 if ast.get_docstring(node, clean=False) is not None else 0
         docstring, body = node.body[:keep], node.body[keep:]
         parameters = self.entry(node)
-        classes, self.classes = self.classes, None
+        around = self.classes
+        self.classes = (*around, node.name, "<locals>") if around is not None else None
         outer_locals, self.locals = self.locals, self.locals | _bound_in(node)
         for arg in _arguments(node.args):
             end = arg.col_offset + len(arg.arg.encode())
             source_range = SourceRange("parameter", arg.lineno, arg.col_offset, arg.lineno, end)
             parameters.append(self.recording(arg.arg, arg, source_range))
         node.body = [*docstring, *parameters, *self.block(body)]
-        self.scope, self.depth, self.classes = outer, depth, classes
+        self.scope, self.depth, self.classes = outer, depth, around
         self.locals = outer_locals
         return node
 
@@ -191,7 +192,8 @@ class _Rewriting(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         outer, self.scope = self.scope, None
         classes = self.classes
-        self.classes = (*classes, node.name) if classes is not None else None
+        is_named = classes is not None and "<locals>" not in classes
+        self.classes = (*(classes or ()), node.name) if is_named else None
         node.body = self.block(node.body)
         self.scope, self.classes = outer, classes
         return node

@@ -65,7 +65,8 @@ def of(value: object) -> Parts | None:
             pairs = ((AttributeName(name), getattr(value, name, None)) for name in fields)
             return Parts(cls.__name__, "()", pairs)
         case _ if is_node(value):
-            return Parts(cls.__name__, "()", _registered(value))
+            own = getattr(value, "__name__", None)  # a function that captures arrays
+            return Parts(own if isinstance(own, str) else cls.__name__, "()", _registered(value))
         case _:
             return None
 
