@@ -35,8 +35,8 @@ _SECONDS = 120.0
 but the first one imports the package."""
 
 _SHARE = 3
-"""Functions that are tried for each that is wanted, a choice: of 79 functions of libraries, inputs of 45
-were found (`tests/proposals/measured.md`), but some packages have mostly classes."""
+"""Functions that are tried for each that is wanted, a choice: of 79 functions of libraries,
+inputs of 45 were found (`tests/proposals/measured.md`); some packages have mostly classes."""
 
 
 def make(task: ShardTask, python: str, on_program: Callable[[], None]) -> list[Record]:
