@@ -1,7 +1,8 @@
 """Functions without example inputs, shown with proposals that can be traced: *assumed inputs*.
 
-Nobody asked for these traces, so they are made where nobody waits: proposals are tried in a process
-of their own, those of the visible part of a file first, and not for long. One that fails is silent.
+Nobody asked for these traces, so they are made where nobody waits, those of the visible part of a
+file first, and not for long. One that fails is silent. Nothing is shown with inputs that the text
+does not tell: these are suggested at the `def`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 
 MOST = 40
-"""Functions of one file, a choice: those of most files; each may cost a dozen traces."""
+"""Functions of one file, a choice: those of most files; each costs a trace."""
 _TESTS = re.compile(r"test_.*|.*_test|conftest|tests")
 _RUNS = re.compile(
     r"_?(?:main|run|cli|app|fit|train|evaluate|benchmark|demo)"

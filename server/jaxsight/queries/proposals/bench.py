@@ -19,7 +19,7 @@ from jaxsight.wire.messages.replies import Failed, Outlined, Traced
 from jaxsight.workers.results import Died
 from jaxsight.workers.supervisor import Priority
 
-_KEPT = 64  # traces, a dozen for each function that is being tried
+_KEPT = 64  # traces, one for most functions of a file, and more than `functions.MOST` of them
 
 
 class Bench(Protocol):
