@@ -14,7 +14,7 @@ import jax
 
 from jaxsight.tracer.compat import compiling
 from jaxsight.tracer.dry_runs import captured
-from jaxsight.tracer.dry_runs.captured import NotedCall
+from jaxsight.tracer.dry_runs.captured import Conditions, NotedCall
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.observations import ProgramError
@@ -53,6 +53,8 @@ class NotedCalls:
         before = executed.calls if executed is not None else {}
         self.by_function = {name: [*calls] for name, calls in before.items()}
         self._noted: Counter[str] = Counter()
+        self.conditions: Conditions = ()
+        """The unknown conditions under which the program runs now."""
 
     def note(
         self,
@@ -91,9 +93,13 @@ class NotedCalls:
         calls = self.by_function.setdefault(name, [])
         others = [other for other in calls if other.definition == call.definition]
         unify_compiled([*others, call])
+        call.conditions = self.conditions
+        for other in others:
+            if other.types == call.types and not call.conditions:
+                other.conditions = ()
         if all(call.types != other.types for other in others):
             calls.append(call)
-            calls.sort(key=lambda each: (len(each.unknown), -each.elements))
+            calls.sort(key=lambda c: (len(c.unknown), bool(c.conditions), -c.elements))
             same = [each for each in calls if each.definition == call.definition]
             for last in same[_CALLS:]:
                 calls.remove(last)

@@ -1,17 +1,18 @@
 """Rewrite a program so that it survives its failures in a dry run.
 
 Each statement of a function gets a handler that makes the names unknown which the statement binds,
-a loop asks for each of its iterations, a `with` survives a context that cannot be entered, and
-calls are announced. Only the tree is rewritten, so the lines stay. Outside of a dry run, and inside
+a loop asks for each of its iterations, a `with` survives a context that cannot be entered, all
+branches run where a condition is unknown (`branches.py`), and calls are announced. Only the tree is rewritten, so the lines stay. Outside of a dry run, and inside
 of a function that JAX traces, rewritten code behaves like the original (`runtime.py`).
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from jaxsight.text.names import bound_in_scope, parameters_of
@@ -21,6 +22,7 @@ from jaxsight.tracer.observation.call_entries import Entry
 NAME = "__jaxsight_dry__"
 """The builtin that rewritten code calls: a `Runtime`."""
 _ERROR, _FAILED, _TURN = "__jaxsight_error__", "__jaxsight_failed__", "__jaxsight_turn__"
+_TEST, _FORK = "__jaxsight_test__", "__jaxsight_fork_"
 _TRACED = re.compile(
     r"jit|map\b|grad|vjp|jvp|checkpoint|remat|scan|shard_map|custom_|property|contextmanager"
 )
@@ -31,6 +33,8 @@ _NOT_CALLED = frozenset(
     {"super", "locals", "globals", "vars", "dir", "eval", "exec", "isinstance", "hasattr"}
 )
 """Builtins that look at their caller, or whose calls need no announcement."""
+_NOT_MOVED = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
+"""Builtins that look at the variables around them."""
 _OURS = frozenset({NAME, instrumentation.NAME, call_entries.NAME})
 _LOAD, _STORE = ast.Load(), ast.Store()
 Node = TypeVar("Node", bound=ast.AST)
@@ -79,6 +83,32 @@ class _Calls(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         return node
 
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) > 1:
+            return node
+        kind, right = type(node.ops[0]).__name__, node.comparators[0]
+        return _call("compared", kind, node.left, right, at=node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        is_text = isinstance(node.left, ast.Constant | ast.JoinedStr)
+        if is_text or not isinstance(node.op, ast.FloorDiv | ast.Mod):
+            return node
+        return _call("divided", type(node.op).__name__, node.left, node.right, at=node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        return self._lazily(node, "chosen", node.test, node.body, node.orelse)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        return self._lazily(node, "logical", isinstance(node.op, ast.Or), *node.values)
+
+    def _lazily(self, node: ast.expr, method: str, *parts: bool | ast.expr) -> ast.AST:
+        if not _is_movable(node):
+            return self.generic_visit(node)
+        thunks = (_thunk(self.visit(p)) if isinstance(p, ast.expr) else p for p in parts)
+        return _call(method, *thunks, at=node)
+
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
         return self._with_items(node, 0)
 
@@ -95,6 +125,19 @@ class _Calls(ast.NodeTransformer):
         return node
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a statement is in its function."""
+
+    loop: int = 0
+    """The number of the loop around it; 0 if there is none."""
+    tried: int = 0
+    """That of the `try` with handlers, whose statements do not survive: the handlers get errors."""
+    in_branch: bool = False
+    may_return: bool = False
+    """Whether the function has branches that return."""
+
+
 class _Rewriting:
     def __init__(self, first: int, reports: bool) -> None:
         self.first, self.reports = first, reports
@@ -103,6 +146,7 @@ class _Rewriting:
         self.names: tuple[str, ...] = ()
         """The qualified name of the function or class around the current statement, in parts."""
         self.in_function = False
+        self.place = _Place()
 
     def block(self, body: Iterable[ast.stmt], own: frozenset[str]) -> list[ast.stmt]:
         """Return rewritten statements; `own` are the local names of the function around them."""
@@ -110,6 +154,20 @@ class _Rewriting:
 
     def statement(self, node: ast.stmt, own: frozenset[str]) -> Iterator[ast.stmt]:
         match node:
+            case ast.If() | ast.Match():
+                yield self.handled(node, self.forked(node, own), own)
+            case ast.Return():
+                node = _with_calls(node)
+                if self.place.may_return:
+                    node.value = self.leaving("return", node.value or ast.Constant(None))
+                yield self.handled(node, [node], own, leaves=True)
+            case ast.Break() | ast.Continue() if self.place.in_branch:
+                yield from (_at(ast.Expr(self.leaving(type(node).__name__.lower())), node), node)
+            case ast.Raise(exc=ast.expr() as error) if self.place.in_branch:
+                node.exc = _at(self.leaving("raise", error), node)
+                yield node
+            case _ if self.place.tried and not isinstance(node, ast.Try):
+                yield self.tried(node, own)
             case ast.FunctionDef():
                 number = self.function(node)
                 yield self.handled(node, [node], own)
@@ -128,26 +186,19 @@ class _Rewriting:
                 context = ast.withitem(_call("importing", at=node))
                 importing = _at(ast.With([context], [node]), node)
                 yield self.handled(node, [importing, _statement("imported", node)], own)
-            case ast.Return():
-                yield self.handled(node, [_with_calls(node)], own, leaves=True)
             case ast.For():
-                yield from self.loop(node, own)
+                yield from self.loop(node, own, [])
             case ast.While():
-                yield from self.loop(_as_for(node), own)
+                test = _tested(_with_calls(node.test), node)
+                goes_on = _call("goes_on", _name(_TEST), _number(node))
+                ends = ast.If(ast.UnaryOp(ast.Not(), goes_on), [ast.Break()], [])
+                yield from self.loop(_as_for(node), own, [test, _at(ends, node)])
             case ast.With():
                 self.context(node, own)
                 yield self.handled(node, [node], own)
-            case ast.If():
-                node.test = _with_calls(node.test)
-                node.body, node.orelse = self.block(node.body, own), self.block(node.orelse, own)
-                yield self.handled(node, [node], own)
-            case ast.Match():
-                for case in node.cases:
-                    case.body = self.block(case.body, own)
-                yield self.handled(node, [node], own)
             case ast.Try():
                 if node.handlers:
-                    node.body = [self.judged(node)]
+                    node.body = [self.judged(node, own)]
                 else:
                     node.body = self.block(node.body, own)
                 for handler in node.handlers:
@@ -166,6 +217,8 @@ class _Rewriting:
         self, node: ast.stmt, body: list[ast.stmt], own: frozenset[str], *, leaves: bool = False
     ) -> ast.stmt:
         """Return statements with a handler, for the names that `node` binds or changes."""
+        if self.place.tried:
+            return _at(ast.If(ast.Constant(True), body, []), node)
         after: list[ast.stmt] = [_statement("failed", node, _name(_ERROR))]
         stored, changed = _stored(node), _changed(node)
         kept = _read_and_bound(node) if isinstance(node, ast.Assign) else set()
@@ -183,15 +236,17 @@ class _Rewriting:
         if self.in_function:
             after.append(_assign(_FAILED, ast.Constant(value=True)))
         if leaves:
-            after.append(ast.Return(_runtime("unknown")))
+            unknown = _runtime("unknown")
+            left = self.leaving("return", unknown) if self.place.may_return else unknown
+            after.append(ast.Return(left))
         handler = ast.ExceptHandler(_name("BaseException"), _ERROR, after)
         return _at(ast.Try(body, [handler], [], []), node)
 
     def function(self, node: ast.FunctionDef) -> int | None:
         """Rewrite a function in place; return its number, if its calls are noted."""
-        names, in_function = self.names, self.in_function
+        names, in_function, place = self.names, self.in_function, self.place
         nested = (*names, "<locals>", node.name) if in_function else (*names, node.name)
-        self.names, self.in_function = nested, True
+        self.names, self.in_function, self.place = nested, True, _Place()
         self.functions.add(".".join(nested))
         try:
             wanted = in_function or not self.reports
@@ -211,18 +266,27 @@ class _Rewriting:
             )
             if rewrites:
                 own = _locals(node)
+                returns = ast.Return(self.leaving("return", ast.Constant(None)))
+                may_return = any(
+                    isinstance(each, ast.Return)
+                    for inner in _own_nodes(node.body)
+                    if isinstance(inner, ast.If | ast.Match)
+                    for each in _own_nodes([inner])
+                )
+                self.place = _Place(may_return=may_return)
                 body = [
                     _statement("began", node, ".".join(nested)),
                     _at(_assign(_FAILED, ast.Constant(value=False)), node),
                     *self.block(body, own),
                     _at(ast.If(_name(_FAILED), [ast.Return(_runtime("unknown"))], []), node),
+                    *([_at(returns, node)] if may_return else ()),
                 ]
             node.body = [*docstring, *head, *body]
             if in_function and entry is not None:
                 node.decorator_list.append(_call("defined", number, at=node))
             return number if entry is not None else None
         finally:
-            self.names, self.in_function = names, in_function
+            self.names, self.in_function, self.place = names, in_function, place
 
     def class_(self, node: ast.ClassDef) -> None:
         """Rewrite the methods of a class in place, unless it may be one of modules."""
@@ -236,16 +300,77 @@ class _Rewriting:
                     self.function(statement)
         self.names, self.in_function = names, in_function
 
-    def loop(self, node: ast.For, own: frozenset[str]) -> Iterator[ast.stmt]:
+    def forked(self, node: ast.If | ast.Match, own: frozenset[str]) -> list[ast.stmt]:
+        """Return the branches of a statement one after another, each if it is to run."""
+        roots, place = _changed(node), self.place
+        names = _stored(node) | {n for n in roots if n in own or not self.in_function}
+        leaves = {type(each) for each in _own_nodes([node])}
+        name = f"{_FORK}{node.lineno}_{node.col_offset}__"
+        fork, branches = _name(name), _branches(node)
+        subject = node.test if isinstance(node, ast.If) else node.subject
+        around = ast.Constant(cast("Any", (place.loop, place.tried)))
+        listed = ([b.condition for b in branches], sorted(names), sorted(roots))
+        constants = [ast.Constant(cast("Any", tuple(each))) for each in listed]
+        method = "fork" if isinstance(node, ast.If) else "cases"
+        opened = _call(method, _name(_TEST), *constants, around, at=subject)
+        forks = ast.Attribute(fork, "forks", _LOAD)
+        restored = [_restored(each, fork) for each in sorted(names)]
+        made = [_tested(_with_calls(subject), node), _assign(name, opened)]
+        if isinstance(node, ast.Match):
+            made.append(ast.If(ast.UnaryOp(ast.Not(), forks), [_matched(node, name)], []))
+        self.place = replace(place, in_branch=True)
+        for index, branch in enumerate(branches):
+            body = self.block(branch.body, own) or [ast.Pass()]
+            before = [*(restored if index else ()), *map(_unknown, sorted(branch.captures))]
+            enters = ast.Call(ast.Attribute(fork, "enters", _LOAD), [ast.Constant(index)], [])
+            entered: list[ast.stmt] = [ast.If(forks, before, [])] if before else []
+            made.append(ast.If(enters, [*entered, ast.With([ast.withitem(fork)], body)], []))
+        self.place = place
+        end: list[ast.stmt] = [ast.Expr(ast.Call(ast.Attribute(fork, "end", _LOAD), [], []))]
+        end += restored
+        for kind in (ast.Return, ast.Break, ast.Continue):
+            if kind in leaves and (self.in_function if kind is ast.Return else place.loop):
+                end.append(self.left(fork, kind))
+        return [_at(each, node) for each in (*made, ast.If(forks, end, []))]
+
+    def left(self, fork: ast.expr, kind: type[ast.Return | ast.Break | ast.Continue]) -> ast.stmt:
+        """Return a statement that leaves as all branches did."""
+        name = kind.__name__.lower()
+        is_left = ast.Compare(ast.Attribute(fork, "leaves", _LOAD), [ast.Eq()], [ast.Constant(name)])
+        leaving = self.leaving(name, ast.Attribute(fork, "result", _LOAD))
+        if kind is ast.Return:
+            return ast.If(is_left, [ast.Return(leaving)], [])
+        return ast.If(is_left, [ast.Expr(leaving), kind()], [])
+
+    def leaving(self, kind: str, *value: ast.expr) -> ast.expr:
+        """Return a call that leaves a branch, if it is one of several that run."""
+        around = self.place.tried if kind == "raise" else self.place.loop
+        return _call("leave", kind, around, *value)
+
+    def tried(self, node: ast.stmt, own: frozenset[str]) -> ast.stmt:
+        """Rewrite the branches in a statement of a `try` with handlers, in place."""
+        place = self.place
+        if isinstance(node, ast.For | ast.While):
+            self.place = replace(place, loop=_number(node))
+        if isinstance(node, ast.For | ast.While | ast.With):
+            node.body = self.block(node.body, own)
+        self.place = place
+        return node
+
+    def loop(
+        self, node: ast.For, own: frozenset[str], head: list[ast.stmt]
+    ) -> Iterator[ast.stmt]:
         """Yield a loop that asks for each iteration, and what is done after it."""
-        number = node.lineno * 1000 + node.col_offset
+        number, place = _number(node), self.place
         items = _thunk(_with_calls(node.iter))
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         listed = ast.Constant(cast("Any", tuple(sorted(names))))
         node.iter = _call("turns", number, items, _template(node.target), listed, at=node)
         values = ast.Call(_name("locals"), [], [])
         note = _statement("turned", node, number, values, listed)
-        body = self.block(node.body, own)
+        self.place = replace(place, loop=number)
+        body = [*head, *self.block(node.body, own)]
+        self.place = place
         node.body = [ast.Try(body, [], [], [note])]
         node.orelse = self.block(node.orelse, own)
         yield self.handled(node, [node], own)
@@ -257,24 +382,99 @@ class _Rewriting:
         if settle:
             yield _at(ast.If(_call("was_cut", number, at=node), settle, []), node)
 
-    def judged(self, node: ast.Try) -> ast.stmt:
+    def judged(self, node: ast.Try, own: frozenset[str]) -> ast.stmt:
         """Return the body of a `try` whose handlers get no error that a real run would not have."""
+        place, self.place = self.place, replace(self.place, tried=_number(node))
+        body = self.block(node.body, own)
+        self.place = place
         judged = ast.Raise(_call("judged", _name(_ERROR)))
         handler = ast.ExceptHandler(_name("BaseException"), _ERROR, [judged])
-        return _at(ast.Try(node.body, [handler], [], []), node)
+        return _at(ast.Try(body, [handler], [], []), node)
 
     def context(self, node: ast.With, own: frozenset[str]) -> None:
         """Rewrite a `with` in place, so that it survives contexts that cannot be entered."""
         for item in node.items:
-            if not any(isinstance(n, _UNMOVABLE) for n in ast.walk(item.context_expr)):
+            if _is_movable(item.context_expr):
                 expression = _thunk(_with_calls(item.context_expr))
                 template = _template(item.optional_vars)
                 item.context_expr = _call("context", expression, template, at=node)
         node.body = self.block(node.body, own)
 
 
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    condition: str
+    body: list[ast.stmt]
+    captures: frozenset[str] = frozenset()
+    """The names that its pattern binds."""
+
+
+def _branches(node: ast.If | ast.Match) -> list[_Branch]:
+    """Return the branches of a statement; of a `match`, also the one that no pattern matches."""
+    if isinstance(node, ast.If):
+        text = _text(node.test)
+        return [_Branch(f"`{text}`", node.body), _Branch(f"not `{text}`", node.orelse)]
+    text = _text(node.subject)
+    branches = [
+        _Branch(f"`{text}` is `{_text(c.pattern)}`", c.body, frozenset(bound_in_scope(c.pattern)))
+        for c in node.cases
+    ]
+    return [*branches, _Branch(f"`{text}` is none of these", [])]
+
+
+def _matched(node: ast.Match, fork: str) -> ast.stmt:
+    """Return a `match` that only says which of its branches runs."""
+    cases = [
+        ast.match_case(c.pattern, c.guard, [_assign(fork, _call("case", index))])
+        for index, c in enumerate(node.cases)
+    ]
+    return ast.Match(_name(_TEST), cases)
+
+
+def _tested(test: ast.expr, at: ast.stmt) -> ast.stmt:
+    """Return a statement that evaluates a condition, which is unknown if it fails because of us."""
+    untested = _assign(_TEST, _call("untested", _name(_ERROR), at=at))
+    handler = ast.ExceptHandler(_name("BaseException"), _ERROR, [untested])
+    return _at(ast.Try([_assign(_TEST, test)], [handler], [], []), at)
+
+
+def _restored(name: str, fork: ast.expr) -> ast.stmt:
+    """Return a statement that gives a variable its value in a fork, or none."""
+    value = ast.Call(ast.Attribute(fork, "value", _LOAD), [ast.Constant(name)], [])
+    unbound = _unless_unbound(ast.Delete([ast.Name(name, ast.Del())]))
+    return _unless_unbound(_assign(name, value), unbound)
+
+
+def _unknown(name: str) -> ast.stmt:
+    return _assign(name, _runtime("unknown"))
+
+
+class _Recorded(ast.NodeTransformer):
+    """Takes off the calls that record expressions."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        return self.visit(plain) if (plain := _plain(node)) is not node else self.generic_visit(node)
+
+
+def _text(node: ast.AST) -> str:
+    """Return the source of a condition."""
+    return ast.unparse(_Recorded().visit(copy.deepcopy(node)))
+
+
+def _number(node: ast.stmt) -> int:
+    """Return a number for a statement, not 0."""
+    return node.lineno * 1000 + node.col_offset
+
+
 _UNMOVABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-"""Expressions that cannot be evaluated in a function of their own."""
+
+
+def _is_movable(node: ast.expr) -> bool:
+    """Return whether an expression can be evaluated in a function of its own."""
+    return not any(
+        isinstance(n, _UNMOVABLE) or (isinstance(n, ast.Name) and n.id in _NOT_MOVED)
+        for n in ast.walk(node)
+    )
 
 
 def _with_calls(node: Node) -> Node:
@@ -288,10 +488,8 @@ def _thunk(node: ast.expr) -> ast.expr:
 
 
 def _as_for(node: ast.While) -> ast.For:
-    """Return a `while` loop as an endless `for` loop that its condition ends."""
-    ends = ast.UnaryOp(ast.Not(), _call("goes_on", node.test))
-    leave = ast.If(ends, [ast.Break()], [])
-    loop = ast.For(ast.Name(_TURN, _STORE), _call("endless"), [leave, *node.body], [])
+    """Return a `while` loop as an endless `for` loop, whose condition has to be added."""
+    loop = ast.For(ast.Name(_TURN, _STORE), _call("endless"), node.body, [])
     at = ast.copy_location(loop, node)
     ast.fix_missing_locations(at)
     return at
@@ -328,7 +526,8 @@ def _own_nodes(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
 
 def _stored(statement: ast.stmt) -> set[str]:
     """Return the names that a statement binds."""
-    return set(bound_in_scope(statement)) - {"*", _ERROR, _FAILED, _TURN}
+    names = set(bound_in_scope(statement)) - {"*", _ERROR, _FAILED, _TURN, _TEST}
+    return {name for name in names if not name.startswith(_FORK)}
 
 
 def _changed(statement: ast.stmt) -> set[str]:

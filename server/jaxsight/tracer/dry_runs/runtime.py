@@ -20,6 +20,7 @@ import numpy as np
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs import captured, datasets
+from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, is_ours
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
@@ -39,7 +40,6 @@ from jaxsight.tracer.dry_runs.unknown import (
 from jaxsight.tracer.dry_runs.wrapped import called_by, compiled_as
 from jaxsight.tracer.failures import message
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
-from jaxsight.tracer.isolation.refusals import RefusedError
 from jaxsight.tracer.states import haiku
 from jaxsight.wire.observations import ProgramError
 
@@ -56,16 +56,6 @@ _LOOP_SECONDS = 1.0
 _END = object()
 _COUNTING = (len, enumerate, zip, list, tuple, set, frozenset, dict, sorted, map, filter)
 """Builtins whose result has a size, or as many items as something else."""
-_OURS = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-    UnknownValueError,
-    RefusedError,
-)
-"""Errors that a program has because its arrays have no values, or its effects are refused."""
-_ABOUT_US = re.compile(r"Tracer|\bUnknown\b|<unknown>")
-"""Messages about a tracer, or about something unknown."""
 _TRACED = re.compile(r"while tracing the function (?!program at )")
 """What JAX says of an error in a function that the program itself has traced, by `jit` and others.
 
@@ -75,11 +65,6 @@ _FRAMES = 100
 """Frames of an error whose variables are looked at: deep recursion has thousands."""
 _FED = 8
 """Types of arrays that models are called with: the first ones tell what the data is."""
-
-
-def _is_ours(error: BaseException) -> bool:
-    is_ours = isinstance(error, _OURS) or hasattr(error, "absence")
-    return is_ours or _ABOUT_US.search(message(error)) is not None
 
 
 def _met_unknown(error: BaseException) -> bool:
@@ -96,10 +81,11 @@ class WithoutValuesError(BaseException):
     """An error of a program that it has because it runs dry: its own handlers are not meant."""
 
 
-class DryRuntime:
+class DryRuntime(Branches):
     """The state of the dry runs of this process; outside of one, it changes nothing."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.calls = NotedCalls()
         """Calls of the file's functions, by qualified name."""
         self.ran: dict[str, None] = {}
@@ -116,15 +102,10 @@ class DryRuntime:
         """The statements of the file."""
         self.errors: list[ProgramError] = []
         """What ended the first statement that did not complete, if that is the program's own."""
-        self.is_complete = False
-        """Whether all that the program did is what it does without us, until now."""
         self._file = ""
-        self._outer: object = None
         self._entries: dict[int, NestedEntry] = {}
         self._functions: dict[int, object] = {}
         self._decorated: dict[int, object] = {}
-        self.tainted: dict[int, object] = {}
-        """Objects that a failed statement may have changed, by their ids."""
         self._turned: dict[tuple[int, int], list[dict[str, object]]] = {}
         """The variables after the last two iterations, by the frame and the number of the loop."""
         self._cut: set[tuple[int, int]] = set()
@@ -150,6 +131,8 @@ class DryRuntime:
     def running(self) -> Iterator[None]:
         """Run a program dry under the current trace."""
         sizes.clear()
+        self.forks.clear()
+        self.returned.clear()
         outer = self._outer, self.tainted, self._turned, self._cut
         self._outer, self.tainted, self._turned, self._cut = traces.current(), {}, {}, set()
         try:
@@ -164,10 +147,19 @@ class DryRuntime:
         """Note the functions of the file, whose calls are kept, by their numbers."""
         self._entries |= dict(enumerate(entries, first))
 
-    @property
-    def is_active(self) -> bool:
-        """Whether the current code is that of a program, not of a function that JAX traces."""
-        return self._outer is not None and traces.current() is self._outer
+    def cut(self, frame: int, loop: int) -> None:
+        """Note that it is unknown how many turns a loop has, or what it does in each.
+
+        Raises:
+            UnknownValueError: nothing notes what it changes.
+        """
+        if (frame, loop) not in self._turned:
+            raise UnknownValueError("its condition is unknown")
+        self._cut.add((frame, loop))
+
+    def note_condition(self) -> None:
+        """Note which conditions hold, for calls."""
+        self.calls.conditions = self.conditions
 
     # Called by rewritten code, with short names.
 
@@ -179,21 +171,24 @@ class DryRuntime:
     def failed(self, error: BaseException) -> None:
         """Let the program survive an error, unless it is not ours to catch."""
         if not self.is_active or isinstance(
-            error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError
+            error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError | LeftBranch
         ):
             raise error
+        if isinstance(error, SystemExit) and self.forks:
+            is_here = self.forks[-1].frame == id(sys._getframe(1))
+            raise LeftBranch("raise", error) if is_here else error
         logger.debug("a statement failed: %r", error)
         if self.is_complete:
             self.is_complete = False
-            is_ours = _is_ours(error) and not _TRACED.search(message(error))
-            if not is_ours and not _met_unknown(error):
+            from_us = is_ours(error) and not _TRACED.search(message(error))
+            if not from_us and not _met_unknown(error):
                 found = program_error(error, self.texts)
                 self.errors += [found] if found is not None and found.is_certain else []
         error.__traceback__ = None
 
     def judged(self, error: BaseException) -> BaseException:
         """Return an error for the program's own handlers, or one that they do not catch."""
-        if self.is_active and _is_ours(error):
+        if self.is_active and is_ours(error):
             return WithoutValuesError(error)
         return error
 
@@ -305,6 +300,7 @@ class DryRuntime:
 
     def began(self, name: str) -> None:
         """Note that a function of the program runs outside of transformations."""
+        self.returned.pop(id(sys._getframe(1)), None)
         if self.is_active and not haiku.is_running():
             self.ran[name] = None
 
@@ -407,15 +403,16 @@ class DryRuntime:
         """Return the items of a `while` loop."""
         return itertools.repeat(None)
 
-    def goes_on(self, condition: object) -> bool:
-        """Return whether a `while` loop has another iteration."""
-        try:
-            return bool(condition)
-        except Exception:  # an array has no value here
-            if not self.is_active:
-                raise
-            self.is_complete = False
-            return True
+    def goes_on(self, condition: object, loop: int) -> bool:
+        """Return whether a `while` loop has another iteration; one if that is unknown."""
+        truth = self.truth(condition)
+        if truth is not None:
+            return truth
+        self.is_complete = False
+        place = id(sys._getframe(1)), loop
+        is_first = place not in self._cut
+        self._cut.add(place)
+        return is_first
 
     def turned(self, loop: int, names: dict[str, object], of: tuple[str, ...]) -> None:
         """Note the variables after an iteration."""
@@ -478,4 +475,6 @@ class _Context(contextlib.AbstractContextManager[object]):
         traceback: TracebackType | None,
     ) -> bool | None:
         entered = self._entered
+        if isinstance(error, LeftBranch):
+            kind = error = traceback = None
         return entered.__exit__(kind, error, traceback) if entered is not None else None

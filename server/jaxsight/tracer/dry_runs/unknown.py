@@ -161,6 +161,10 @@ _SIZE = re.compile(
 """Names of parameters that are sizes of arrays, in contrast to layers, heads, steps and axes."""
 
 
+class Rest(int):
+    """What dividing an unknown size leaves: 0 for the number that stands for it, but unknown."""
+
+
 class _UnknownBase:
     """What a class inherits from something unknown."""
 

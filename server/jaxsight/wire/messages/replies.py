@@ -157,6 +157,8 @@ class CallSeen:
     """Parameters of `inputs` with sizes that only missing data would tell."""
     sizes: tuple[tuple[str, str], ...] = ()
     """The names of such sizes, and the lines of code that they are from."""
+    condition: str = ""
+    """The unknown conditions under which it happens, such as `flag`; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
