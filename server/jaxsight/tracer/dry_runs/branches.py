@@ -6,22 +6,19 @@ returns, raises or leaves its loop ends only itself, unless all of them do.
 
 from __future__ import annotations
 
-import contextlib
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
-from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs.captured import Conditions
+from jaxsight.tracer.dry_runs.united import changeable, content_of, put, united, values_of
 from jaxsight.tracer.dry_runs.unknown import (
     Rest,
     SomeItems,
@@ -40,8 +37,6 @@ many double the work up to 64 times. Others fail, and what depends on them is un
 """
 _RECURSIONS = 3
 """Calls of a function inside of itself after which a branch that returns decides for all."""
-_DEEPEST, _MOST = 3, 200
-"""Depth and number of objects whose contents are restored between branches, a choice."""
 _OURS = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -60,8 +55,6 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {
     "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
     "FloorDiv": operator.floordiv, "Mod": operator.mod,
 }  # fmt: skip
-_ARRAYS = (jax.Array, jax.core.Tracer)
-_PLAIN = (bool, int, float, complex, str, bytes)
 
 
 def is_ours(error: BaseException) -> bool:
@@ -108,6 +101,13 @@ class _End:
     contents: list[object]
 
 
+def _is_caught(end: _End) -> bool:
+    """Return whether handlers of a `try` may catch what a branch raises."""
+    error = end.value
+    kind = error if isinstance(error, type) else type(error)
+    return end.kind == "raise" and issubclass(kind, Exception)
+
+
 class Fork:
     """The branches of a statement whose condition is unknown: all of them run."""
 
@@ -127,16 +127,16 @@ class Fork:
         self.leaves, self.result = "", None
         self._branches, self._conditions, self._names = branches, conditions, names
         self._ends: list[_End] = []
-        self._now = self._before = _values(frame, names)
-        self._objects = _changeable(_values(frame, roots).values())
-        self._contents = [*map(_content, self._objects)]
+        self._now = self._before = values_of(frame, names)
+        self._objects = changeable(values_of(frame, roots).values())
+        self._contents = [*map(content_of, self._objects)]
 
     def enters(self, index: int) -> bool:
         """Restore the state before for a branch, all of which run."""
         self.condition = self._conditions[index]
         self._now = self._before
         for each, content in zip(self._objects, self._contents, strict=True):
-            _put(each, content)
+            put(each, content)
         return True
 
     def value(self, name: str) -> object:
@@ -165,7 +165,7 @@ class Fork:
         if isinstance(error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError):
             return False
         frame = sys._getframe(1)
-        end = _End("", None, _values(frame, self._names), [*map(_content, self._objects)])
+        end = _End("", None, values_of(frame, self._names), [*map(content_of, self._objects)])
         if isinstance(error, LeftBranch):
             end.kind, end.value = error.kind, error.value
         elif error is not None:
@@ -184,11 +184,15 @@ class Fork:
         if "" in kinds and not (kind == "return" and self._recurses(sys._getframe(1))):
             kind = ""
         ends = [end for end in self._ends if end.kind == kind]
-        if {*kinds} & {"break", "continue"} and len(kinds) > 1:
-            self._branches.cut(self.frame, self.around[0])
-        if "return" in kinds and kind != "return":
+        is_caught = self.around[1] > 0 and any(map(_is_caught, self._ends))
+        if "return" in kinds and (kind != "return" or is_caught):
             values = [end.value for end in self._ends if end.kind == "return"]
             self._branches.returned.setdefault(self.frame, []).extend(values)
+        if kinds & {"break", "continue"} and len(kinds) > 1:
+            others = [end for end in self._ends if end.kind in ("break", "continue", kind)]
+            self._branches.cut(self.frame, self.around[0], self._differing(others))
+        if is_caught and (len(kinds) > 1 or self._differing(self._ends)):
+            raise UnknownValueError("its condition is unknown")
         if kind == "raise":
             error: Any = ends[0].value
             self._branches.leave_from(self.frame, "raise", self.around[1], error)
@@ -215,16 +219,30 @@ class Fork:
             if is_unknown(content):
                 changed[id(each)] = each
                 content = every[-1]
-            _put(each, content)
+            put(each, content)
         self._branches.tainted.update(changed)
         for each in self._objects if changed else ():
-            content = _content(each)
+            content = content_of(each)
             if not isinstance(content, set):
                 pairs = content.items() if isinstance(content, dict) else enumerate(content)
                 for key, part in [*pairs]:
                     content[key] = Unknown() if id(part) in changed else part
-                _put(each, content)
+                put(each, content)
         return {*changed}
+
+    def _differing(self, ends: list[_End]) -> set[str]:
+        """Return the variables that differ at the ends of branches, or whose objects do."""
+        objects = {
+            id(each)
+            for index, each in enumerate(self._objects)
+            if united([end.contents[index] for end in ends]) is not ends[-1].contents[index]
+        }
+        return {
+            name
+            for name in self._names
+            if any(name not in end.names or id(end.names[name]) in objects for end in ends)
+            or united([end.names[name] for end in ends]) is not ends[-1].names[name]
+        }
 
     def _recurses(self, frame: FrameType | None) -> bool:
         depth = 0
@@ -256,8 +274,8 @@ class Branches:
     def note_condition(self) -> None:
         """Note that other conditions hold, for calls."""
 
-    def cut(self, frame: int, loop: int) -> None:
-        """Note that it is unknown how many turns a loop has, or what it does in each."""
+    def cut(self, frame: int, loop: int, differing: set[str]) -> None:
+        """Note that it is unknown how many turns a loop has, or which variables differ then."""
 
     @property
     def conditions(self) -> Conditions:
@@ -268,9 +286,9 @@ class Branches:
     def leave_from(self, frame: int, kind: str, around: int, value: object) -> None:
         """Leave the innermost branch that runs, if it is in a frame and in what is left."""
         fork = self.forks[-1] if self.forks else None
-        if fork is not None and fork.frame == frame:
-            if kind == "return" or fork.around[kind == "raise"] == around:
-                raise LeftBranch(kind, value)
+        is_here = fork is not None and fork.frame == frame
+        if is_here and (kind == "return" or fork.around[kind == "raise"] == around):
+            raise LeftBranch(kind, value)
 
     # Called by rewritten code, with short names.
 
@@ -449,120 +467,3 @@ def _is_decided(left: object, right: object) -> bool:
     ):
         return True
     return left == right
-
-
-def united(values: list[Any]) -> Any:
-    """Return what values have in common; something unknown if they differ."""
-    result = values[0]
-    for value in values[1:]:
-        result = _united(result, value, _DEEPEST)
-    return result
-
-
-def _united(one: Any, other: Any, depth: int) -> object:
-    if one is other:
-        return other
-    if isinstance(one, _ARRAYS) and isinstance(other, _ARRAYS):
-        if avals.of(one) != avals.of(other):
-            return Unknown()
-        tracers = [each for each in (one, other) if isinstance(each, jax.core.Tracer)]
-        return tracers[-1] if tracers else jnp.copy(other)  # of which only the type is known
-    if type(one) is not type(other) or not depth:
-        return Unknown()
-    match other:
-        case np.ndarray() | np.generic():
-            is_equal = one.dtype == other.dtype and np.array_equal(one, other)
-            return other if is_equal else Unknown()
-        case _ if isinstance(other, _PLAIN):
-            return other if one == other else Unknown()
-        case list() | tuple() | dict() if type(other) in (list, tuple, dict):
-            return _united_parts(one, other, depth)
-        case set() | frozenset():
-            return other if one == other else Unknown()
-        case FunctionType() | ModuleType() | type() | Unknown():
-            return Unknown()
-        case _:
-            return _united_objects(one, other, depth)
-
-
-def _united_parts(one: Any, other: Any, depth: int) -> object:
-    is_dict = isinstance(other, dict)
-    if len(one) != len(other) or (is_dict and [*one] != [*other]):
-        return Unknown()
-    pairs = zip(one.values(), other.values(), strict=True) if is_dict else zip(one, other, strict=True)
-    parts = [_united(a, b, depth - 1) for a, b in pairs]
-    olds = other.values() if is_dict else other
-    if all(part is old for part, old in zip(parts, olds, strict=True)):
-        return other
-    return dict(zip(other, parts, strict=True)) if is_dict else type(other)(parts)
-
-
-def _united_objects(one: Any, other: Any, depth: int) -> object:
-    """Return what two trees or instances have in common; all of their parts have to be equal."""
-    with contextlib.suppress(Exception):  # user code compares, or makes trees
-        leaves, tree = jax.tree_util.tree_flatten(one)
-        others, other_tree = jax.tree_util.tree_flatten(other)
-        is_leaf = len(leaves) == 1 and leaves[0] is one
-        if not is_leaf:
-            parts = [_united(a, b, depth - 1) for a, b in zip(leaves, others, strict=True)]
-            is_known = tree == other_tree and not any(map(is_unknown, parts))
-            return jax.tree_util.tree_unflatten(tree, parts) if is_known else Unknown()
-        if type(other).__module__ != "builtins" and vars(other):
-            inside = _united_parts(vars(one), vars(other), depth)
-            return other if inside is vars(other) else Unknown()
-    return Unknown()
-
-
-def _values(frame: FrameType, names: Iterable[str]) -> dict[str, object]:
-    """Return the values of those variables of a frame that are bound."""
-    code: CodeType = frame.f_code
-    own = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
-    places = {name: frame.f_locals if name in own else frame.f_globals for name in names}
-    return {name: place[name] for name, place in places.items() if name in place}
-
-
-def _changeable(values: Iterable[object]) -> list[object]:
-    """Return the containers and instances that values lead to, with those in them."""
-    found: dict[int, object] = {}
-    level = [*values]
-    for _ in range(_DEEPEST):
-        new = {id(each): each for each in level if _content(each) is not None}
-        level = [part for each in new.values() if id(each) not in found for part in _parts(each)]
-        found |= dict([*new.items()][: _MOST - len(found)])
-    return [*found.values()]
-
-
-def _parts(value: object) -> Iterator[object]:
-    content: Any = _content(value)
-    yield from content.values() if isinstance(content, dict) else content
-
-
-def _content(value: Any) -> Any:
-    """Return a copy of what an object holds that can be changed in place; `None` of others."""
-    if isinstance(value, list | dict | set):
-        return value.copy() if type(value) in (list, dict, set) else None
-    if isinstance(value, (*_ARRAYS, np.ndarray, type, ModuleType, FunctionType, Unknown)):
-        return None
-    try:
-        return {**object.__getattribute__(value, "__dict__")}
-    except Exception:  # noqa: BLE001 - it has none
-        return None
-
-
-def _put(value: Any, content: Any) -> None:
-    """Give an object a content again, if it has another one."""
-    now = _content(value)
-    if type(now) is set:
-        value.clear()
-        value.update(content)
-        return
-    olds, news = (c.values() if isinstance(c, dict) else c for c in (now, content))
-    is_same = len(now) == len(content) and all(map(operator.is_, olds, news))
-    if is_same and (not isinstance(now, dict) or [*now] == [*content]):
-        return
-    if type(value) is list:
-        value[:] = content
-    else:
-        names = value if type(value) is dict else object.__getattribute__(value, "__dict__")
-        names.clear()
-        names.update(content)

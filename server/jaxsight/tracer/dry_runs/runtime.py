@@ -22,9 +22,10 @@ from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs import captured, datasets
 from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, is_ours
 from jaxsight.tracer.dry_runs.captured import NotedCall
+from jaxsight.tracer.dry_runs.nodes import NAME
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
-from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
+from jaxsight.tracer.dry_runs.rewriting import NestedEntry
 from jaxsight.tracer.dry_runs.unknown import (
     SomeItems,
     Unknown,
@@ -108,8 +109,9 @@ class DryRuntime(Branches):
         self._decorated: dict[int, object] = {}
         self._turned: dict[tuple[int, int], list[dict[str, object]]] = {}
         """The variables after the last two iterations, by the frame and the number of the loop."""
-        self._cut: set[tuple[int, int]] = set()
-        """Loops that were left early."""
+        self._cut: dict[tuple[int, int], frozenset[str]] = {}
+        """Loops that were left early, with the variables that depend on where."""
+        self._differing: frozenset[str] = frozenset()
         self._changing: set[str] = set()
         self._unlisted: set[int] = set()
         """Comprehensions with an unknown number of items, by their place."""
@@ -134,7 +136,7 @@ class DryRuntime(Branches):
         self.forks.clear()
         self.returned.clear()
         outer = self._outer, self.tainted, self._turned, self._cut
-        self._outer, self.tainted, self._turned, self._cut = traces.current(), {}, {}, set()
+        self._outer, self.tainted, self._turned, self._cut = traces.current(), {}, {}, {}
         try:
             yield
         finally:
@@ -147,15 +149,15 @@ class DryRuntime(Branches):
         """Note the functions of the file, whose calls are kept, by their numbers."""
         self._entries |= dict(enumerate(entries, first))
 
-    def cut(self, frame: int, loop: int) -> None:
-        """Note that it is unknown how many turns a loop has, or what it does in each.
+    def cut(self, frame: int, loop: int, differing: set[str]) -> None:
+        """Note that it is unknown how many turns a loop has, or which variables differ then.
 
         Raises:
             UnknownValueError: nothing notes what it changes.
         """
         if (frame, loop) not in self._turned:
             raise UnknownValueError("its condition is unknown")
-        self._cut.add((frame, loop))
+        self._cut[frame, loop] = self._cut.get((frame, loop), frozenset()) | differing
 
     def note_condition(self) -> None:
         """Note which conditions hold, for calls."""
@@ -374,19 +376,19 @@ class DryRuntime(Branches):
         frame = sys._getframe(1)
         place = id(frame), loop
         self._turned[place] = [_signatures(frame.f_locals, names)]
-        self._cut.discard(place)
+        self._cut.pop(place, None)
         begin = time.monotonic()
         every: Iterable[object] = self._tried(items, [Unknown()])
         iterator: Iterator[object] = self._tried(lambda: iter(every), iter([Unknown()]))
         if type(every) is SomeItems:
-            self._cut.add(place)
+            self._cut[place] = frozenset()
         for number in itertools.count():
             item = self._tried(lambda: next(iterator, _END), _END if number else Unknown())
             if item is _END:
                 return
             late = number > 1 and time.monotonic() - begin > _LOOP_SECONDS
             if is_unknown(item) or number == _TURNS or late:
-                self._cut.add(place)
+                self._cut.setdefault(place, frozenset())
             if number == _TURNS or late or (number and is_unknown(item)):
                 return
             yield shaped_like(template) if is_unknown(item) else item
@@ -406,13 +408,14 @@ class DryRuntime(Branches):
     def goes_on(self, condition: object, loop: int) -> bool:
         """Return whether a `while` loop has another iteration; one if that is unknown."""
         truth = self.truth(condition)
-        if truth is not None:
-            return truth
-        self.is_complete = False
         place = id(sys._getframe(1)), loop
-        is_first = place not in self._cut
-        self._cut.add(place)
-        return is_first
+        if truth is None:
+            self.is_complete = False
+            truth = place not in self._cut
+            self._cut.setdefault(place, frozenset())
+        if not truth:
+            del self._turned.get(place, [])[1:]  # what follows is noted as what was before
+        return truth
 
     def turned(self, loop: int, names: dict[str, object], of: tuple[str, ...]) -> None:
         """Note the variables after an iteration."""
@@ -426,7 +429,7 @@ class DryRuntime(Branches):
         place = id(sys._getframe(1)), loop
         if place not in self._cut:
             return False
-        self._cut.discard(place)
+        self._differing = self._cut.pop(place)
         self.is_complete = False
         notes = self._turned.pop(place, [])
         last = notes[-1] if notes else {}
@@ -436,6 +439,8 @@ class DryRuntime(Branches):
 
     def settled(self, name: str, value: object) -> object:
         """Return a variable after a loop that was left: unknown, if each iteration changes it."""
+        if name in self._differing:
+            return Unknown()
         return self.state(self.changed(value)) if name in self._changing else value
 
     def importing(self) -> Manager:
