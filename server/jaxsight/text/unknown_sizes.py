@@ -1,27 +1,38 @@
 """Sizes that only missing data would tell: numbers that stand for them, and how these are written.
 
 A dry run needs numbers to make arrays. Those of unknown sizes are such that nothing else has them,
-so whatever follows from one is recognized by its number: `f32[?N,128]`, `2*?N`, `?N/8`.
+so whatever follows from one is recognized by its number: `f32[?N,128]`, `2*?N`, `?N/8`. Each size
+has several numbers, with other divisors: one is chosen that fits what a program divides it by.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from fractions import Fraction
 
-_DIVISORS = 2**6 * 3**2 * 5 * 7
-"""What programs divide sizes by without a rest, a choice: heads, patches, axes of a mesh."""
-_PRIMES = (211, 223, 227, 229, 233, 239, 241, 251, 257, 263, 269, 271)
-_NAMES = "VUSRQPFEDKMN"
+NAMES = "VUSRQPFEDKMN"
+_DIVISORS = (
+    2**6 * 3**2 * 5 * 7,
+    2**3 * 3 * 5 * 7 * 11 * 13,
+    2**4 * 5**3 * 13,
+    2**7 * 3 * 5 * 17,
+    2**4 * 3 * 5 * 7**2,
+)
+"""What programs divide sizes by without a rest, a choice: heads, patches, batches, axes of a mesh.
 
-SIZES = tuple(_DIVISORS * prime for prime in _PRIMES)
-"""The numbers, about 5 million: larger than most sizes, and a product of two fits into 64 bits."""
+The first one has most of them; the last of the others are 13, 125, 128 and 49.
+"""
+_PRIMES = iter([n for n in range(211, 578) if all(n % divisor for divisor in range(2, 25))])
+_ROWS = [{name: divisors * next(_PRIMES) for name in NAMES} for divisors in _DIVISORS]
+"""The numbers, 3 to 33 million: larger than most sizes, and a product of two fits into 64 bits."""
+_OF = {size: name for row in _ROWS for name, size in row.items()}
 
-_LEAST = SIZES[0] // 128
+_LEAST = min(_OF) // 128
 """The least number that is taken for a part of one, as about one of 128 heads."""
 _LARGEST_DIVISOR, _LARGEST_FACTOR, _LARGEST_OFFSET = 128, 64, 64
-"""Constants of formulas, a choice: of numbers of other origin one in a thousand has a formula."""
+"""Constants of formulas, a choice: of numbers of other origin one in a hundred has a formula."""
 _NUMBER = re.compile(r"(?<![\w.])\d{5,}(?![\w.])")
 
 
@@ -30,7 +41,7 @@ def formula(number: int) -> str:
     """Return how a number follows from unknown sizes, such as `?N-1`; empty for other numbers."""
     if number < _LEAST:
         return ""
-    for name, size in zip(_NAMES, SIZES, strict=True):
+    for size, name in _OF.items():
         times, rest = divmod(number, size)
         if rest == 0:
             other = formula(times)
@@ -42,14 +53,28 @@ def formula(number: int) -> str:
         offset = number - near * size
         if 0 < near <= _LARGEST_FACTOR and abs(offset) <= _LARGEST_OFFSET:
             return f"{_times(f'?{name}', near)}{offset:+}"
-        if number - size in SIZES:
-            return f"?{name}+?{_NAMES[SIZES.index(number - size)]}"
+        if number - size in _OF:
+            return f"?{name}+?{_OF[number - size]}"
     return ""
 
 
-def number(name: str) -> int:
-    """Return the number that stands for an unknown size, such as `?N`."""
-    return SIZES[_NAMES.index(name.removeprefix("?"))]
+def number(name: str, divisor: int = 1) -> int | None:
+    """Return a number that stands for an unknown size, such as `?N`, without a rest by a divisor."""
+    numbers = (row[name.removeprefix("?")] for row in _ROWS if divisor <= _LARGEST_DIVISOR)
+    return next((number for number in numbers if number % divisor == 0), None)
+
+
+def factor(number: int, divisor: int) -> tuple[str, int]:
+    """Return what a size has to be divided by without a rest, so that a number that follows is.
+
+    Its name is empty if the number does not follow from one size alone.
+    """
+    for size, name in _OF.items():
+        part = Fraction(number, size)
+        if formula(number) and part.denominator <= _LARGEST_DIVISOR and f"?{name}" in formula(number):
+            needed = part.denominator * (divisor // math.gcd(divisor, part.numerator))
+            return f"?{name}", needed
+    return "", 1
 
 
 def named(text: str) -> str:

@@ -26,6 +26,7 @@ from jaxsight.tracer.dry_runs.unknown import (
     UnknownValueError,
     is_size,
     is_unknown,
+    sizes,
 )
 from jaxsight.tracer.failures import message
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
@@ -432,8 +433,12 @@ class Branches:
     def divided(self, kind: str, left: Any, right: Any) -> object:
         """Return a quotient without its rest, or the rest; that of an unknown size is unknown."""
         result = _OPERATORS[kind](left, right)
-        is_rest = kind == "Mod" and type(result) is int and self.is_active and is_size(left)
-        return Rest(result) if is_rest else result
+        if type(result) is not int or not self.is_active or not is_size(left):
+            return result
+        sizes.divided(left, right)
+        if kind == "Mod":
+            return Rest(result)
+        return result if is_size(result) else Unknown()
 
     def _tested(self, test: Callable[[], object]) -> bool | None:
         try:

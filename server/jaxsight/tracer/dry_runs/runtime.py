@@ -180,6 +180,9 @@ class DryRuntime(Branches):
             is_here = self.forks[-1].frame == id(sys._getframe(1))
             raise LeftBranch("raise", error) if is_here else error
         logger.debug("a statement failed: %r", error)
+        if error.__traceback__ is not None and not isinstance(error, UnknownValueError):
+            tried = error.__traceback__
+            sizes.failed(message(error), (tried.tb_frame.f_code.co_filename, tried.tb_lineno))
         if self.is_complete:
             self.is_complete = False
             from_us = is_ours(error) and not _TRACED.search(message(error))

@@ -56,7 +56,7 @@ def _seen(
     entry: int,
     number: int,
     call: NotedCall,
-    lines: Mapping[str, str],
+    lines: Mapping[str, tuple[str, int]],
 ) -> CallSeen:
     values = {parameter: kept.value() for parameter, kept in call.arguments.items()}
     sized = call.sized
@@ -84,7 +84,7 @@ def _seen(
         call.definition,
         call.compiled,
         sized,
-        sizes=tuple((name, line) for name, line in lines.items() if name in shown or not names)
+        sizes=tuple((name, *of) for name, of in lines.items() if name in shown or not names)
         if sized
         else (),
         condition=" and ".join(_condition(each, job.module.trace.file) for each in call.conditions),
