@@ -59,7 +59,7 @@ def formula(number: int) -> str:
 
 
 def number(name: str, divisor: int = 1) -> int | None:
-    """Return a number that stands for an unknown size, such as `?N`, without a rest by a divisor."""
+    """Return a number that stands for an unknown size, such as `?N`, and has a divisor."""
     numbers = (row[name.removeprefix("?")] for row in _ROWS if divisor <= _LARGEST_DIVISOR)
     return next((number for number in numbers if number % divisor == 0), None)
 
@@ -71,7 +71,11 @@ def factor(number: int, divisor: int) -> tuple[str, int]:
     """
     for size, name in _OF.items():
         part = Fraction(number, size)
-        if formula(number) and part.denominator <= _LARGEST_DIVISOR and f"?{name}" in formula(number):
+        if (
+            formula(number)
+            and part.denominator <= _LARGEST_DIVISOR
+            and f"?{name}" in formula(number)
+        ):
             needed = part.denominator * (divisor // math.gcd(divisor, part.numerator))
             return f"?{name}", needed
     return "", 1

@@ -12,7 +12,7 @@ from jaxsight.wire.messages.inputs import EntryPoint
 from jaxsight.wire.messages.replies import CallSeen
 
 _LONGEST = 60
-"""Characters of a file's or a function's name, or of a condition, a choice: it is part of a lens."""
+"""Characters of a name or a condition, a choice: it is part of a lens."""
 
 
 def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:

@@ -212,7 +212,7 @@ class Fork:
         """Give objects what branches leave in them; return the ids of those that are unknown."""
         changed: dict[int, object] = {}
         for index, each in enumerate(self._objects):
-            every = [of_end[index] for of_end in contents]
+            every: list[Any] = [of_end[index] for of_end in contents]
             if not isinstance(each, dict | list | set):
                 names = {name: Unknown() for attributes in every for name in attributes}
                 every = [{**names, **attributes} for attributes in every]
@@ -287,8 +287,9 @@ class Branches:
     def leave_from(self, frame: int, kind: str, around: int, value: object) -> None:
         """Leave the innermost branch that runs, if it is in a frame and in what is left."""
         fork = self.forks[-1] if self.forks else None
-        is_here = fork is not None and fork.frame == frame
-        if is_here and (kind == "return" or fork.around[kind == "raise"] == around):
+        if fork is None or fork.frame != frame:
+            return
+        if kind == "return" or fork.around[kind == "raise"] == around:
             raise LeftBranch(kind, value)
 
     # Called by rewritten code, with short names.

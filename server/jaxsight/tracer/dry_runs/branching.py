@@ -170,7 +170,11 @@ def _branches(node: ast.If | ast.Match) -> list[_Branch]:
         for c in node.cases
     ]
     last = node.cases[-1]
-    if last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None:
+    if (
+        last.guard is None
+        and isinstance(last.pattern, ast.MatchAs)
+        and last.pattern.pattern is None
+    ):
         return branches
     return [*branches, _Branch(f"`{text}` is none of these", [])]
 

@@ -196,9 +196,9 @@ class _Rewriting:
         if self.in_function:
             after.append(nodes.assign(_FAILED, ast.Constant(value=True)))
         if leaves:
-            unknown = nodes.runtime("unknown")
-            leaving = self.place.leaving("return", unknown)
-            after.append(ast.Return(leaving if self.place.may_return else unknown))
+            returned = nodes.runtime("unknown")
+            leaving = self.place.leaving("return", returned)
+            after.append(ast.Return(leaving if self.place.may_return else returned))
         handler = ast.ExceptHandler(nodes.name("BaseException"), _ERROR, after)
         return nodes.placed(ast.Try(body, [handler], [], []), node)
 

@@ -72,6 +72,8 @@ def _united_parts(one: Any, other: Any, depth: int) -> object:
 def _united_objects(one: Any, other: Any, depth: int) -> object:
     """Return what two trees or instances have in common; all of their parts have to be equal."""
     with contextlib.suppress(Exception):  # user code compares, or makes trees
+        tree: object
+        other_tree: object
         leaves, tree = jax.tree_util.tree_flatten(one)
         others, other_tree = jax.tree_util.tree_flatten(other)
         is_leaf = len(leaves) == 1 and leaves[0] is one
