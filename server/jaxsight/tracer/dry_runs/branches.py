@@ -12,13 +12,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
-from typing import Any
 
 import jax
 
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs.captured import Conditions
-from jaxsight.tracer.dry_runs.united import changeable, content_of, put, united, values_of
+from jaxsight.tracer.dry_runs.united import Value, changeable, content_of, put, united, values_of
 from jaxsight.tracer.dry_runs.unknown import (
     Rest,
     SomeItems,
@@ -50,7 +49,7 @@ _ABOUT_US = re.compile(r"Tracer|\bUnknown\b|<unknown>")
 """Messages about a tracer, or about something unknown."""
 _LEAVING = ("break", "continue", "return", "raise")
 """How branches leave, in the order in which one is chosen where they differ."""
-_OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {
+_OPERATORS: Mapping[str, Callable[[Value, Value], object]] = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le,
     "Gt": operator.gt, "GtE": operator.ge, "Is": operator.is_, "IsNot": operator.is_not,
     "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
@@ -67,8 +66,8 @@ def is_ours(error: BaseException) -> bool:
 class LeftBranch(BaseException):
     """A branch is left, by a statement that would leave the function or the loop around it."""
 
-    def __init__(self, kind: str, value: object) -> None:
-        self.kind, self.value = kind, value
+    def __init__(self, how: str, value: object) -> None:
+        self.how, self.value = how, value
 
 
 @dataclass(slots=True)
@@ -96,7 +95,7 @@ _KNOWN = (KnownBranch(0), KnownBranch(1))
 class _End:
     """How a branch ended: as in `_LEAVING`, or empty; and its variables and objects then."""
 
-    kind: str
+    how: str
     value: object
     names: dict[str, object]
     contents: list[object]
@@ -106,7 +105,7 @@ def _is_caught(end: _End) -> bool:
     """Return whether handlers of a `try` may catch what a branch raises."""
     error = end.value
     kind = error if isinstance(error, type) else type(error)
-    return end.kind == "raise" and issubclass(kind, Exception)
+    return end.how == "raise" and issubclass(kind, Exception)
 
 
 class Fork:
@@ -168,9 +167,9 @@ class Fork:
         frame = sys._getframe(1)
         end = _End("", None, values_of(frame, self._names), [*map(content_of, self._objects)])
         if isinstance(error, LeftBranch):
-            end.kind, end.value = error.kind, error.value
+            end.how, end.value = error.how, error.value
         elif error is not None:
-            end.kind, end.value = "raise", error
+            end.how, end.value = "raise", error
         self._ends.append(end)
         return True
 
@@ -180,22 +179,22 @@ class Fork:
         Raises:
             Exception: that of a branch, if all raise.
         """
-        kinds = {end.kind for end in self._ends}
+        kinds = {end.how for end in self._ends}
         kind = next((each for each in _LEAVING if each in kinds), "")
         if "" in kinds and not (kind == "return" and self._recurses(sys._getframe(1))):
             kind = ""
-        ends = [end for end in self._ends if end.kind == kind]
+        ends = [end for end in self._ends if end.how == kind]
         is_caught = self.around[1] > 0 and any(map(_is_caught, self._ends))
         if "return" in kinds and (kind != "return" or is_caught):
-            values = [end.value for end in self._ends if end.kind == "return"]
+            values = [end.value for end in self._ends if end.how == "return"]
             self._branches.returned.setdefault(self.frame, []).extend(values)
         if kinds & {"break", "continue"} and len(kinds) > 1:
-            others = [end for end in self._ends if end.kind in ("break", "continue", kind)]
+            others = [end for end in self._ends if end.how in ("break", "continue", kind)]
             self._branches.cut(self.frame, self.around[0], self._differing(others))
         if is_caught and (len(kinds) > 1 or self._differing(self._ends)):
             raise UnknownValueError("its condition is unknown")
         if kind == "raise":
-            error: Any = ends[0].value
+            error: Value = ends[0].value
             self._branches.leave_from(self.frame, "raise", self.around[1], error)
             raise error
         self.leaves, self.result = kind, united([end.value for end in ends])
@@ -212,7 +211,7 @@ class Fork:
         """Give objects what branches leave in them; return the ids of those that are unknown."""
         changed: dict[int, object] = {}
         for index, each in enumerate(self._objects):
-            every: list[Any] = [of_end[index] for of_end in contents]
+            every: list[Value] = [of_end[index] for of_end in contents]
             if not isinstance(each, dict | list | set):
                 names = {name: Unknown() for attributes in every for name in attributes}
                 every = [{**names, **attributes} for attributes in every]
@@ -284,13 +283,13 @@ class Branches:
         texts = ((f.condition, f.code.co_filename, f.line) for f in self.forks)
         return tuple(dict.fromkeys(texts))
 
-    def leave_from(self, frame: int, kind: str, around: int, value: object) -> None:
+    def leave_from(self, frame: int, how: str, around: int, value: object) -> None:
         """Leave the innermost branch that runs, if it is in a frame and in what is left."""
         fork = self.forks[-1] if self.forks else None
         if fork is None or fork.frame != frame:
             return
-        if kind == "return" or fork.around[kind == "raise"] == around:
-            raise LeftBranch(kind, value)
+        if how == "return" or fork.around[how == "raise"] == around:
+            raise LeftBranch(how, value)
 
     # Called by rewritten code, with short names.
 
@@ -372,17 +371,17 @@ class Branches:
             raise UnknownValueError("its condition is unknown")
         return Fork(self, frame, conditions, names, roots, around)
 
-    def leave(self, kind: str, around: int, value: object = None) -> object:
+    def leave(self, how: str, around: int, value: object = None) -> object:
         """Leave a branch, if one of several runs; return the value if none does.
 
         Args:
-            kind: how, as in `_LEAVING`.
+            how: how, as in `_LEAVING`.
             around: the number of the loop or of the `try` that is left.
             value: what is returned or raised.
         """
         frame = id(sys._getframe(1))
-        self.leave_from(frame, kind, around, value)
-        others = self.returned.pop(frame, ()) if kind == "return" else ()
+        self.leave_from(frame, how, around, value)
+        others = self.returned.pop(frame, ()) if how == "return" else ()
         return united([*others, value])
 
     def chosen(
@@ -422,22 +421,22 @@ class Branches:
         self.is_complete = self.is_complete and truth is not None
         return truth is None or truth
 
-    def compared(self, kind: str, left: object, right: object) -> object:
+    def compared(self, how: str, left: object, right: object) -> object:
         """Return whether two values compare so; unknown if it is for sizes or something unknown."""
-        if self.is_active and kind in ("Is", "IsNot", "In", "NotIn"):
+        if self.is_active and how in ("Is", "IsNot", "In", "NotIn"):
             if left is not right and (type(left) is Unknown or type(right) is Unknown):
                 return Unknown()
         elif self.is_active and not _is_decided(left, right):
             return Unknown()
-        return _OPERATORS[kind](left, right)
+        return _OPERATORS[how](left, right)
 
-    def divided(self, kind: str, left: Any, right: Any) -> object:
+    def divided(self, how: str, left: Value, right: Value) -> object:
         """Return a quotient without its rest, or the rest; that of an unknown size is unknown."""
-        result = _OPERATORS[kind](left, right)
+        result = _OPERATORS[how](left, right)
         if type(result) is not int or not self.is_active or not is_size(left):
             return result
         sizes.divided(left, right)
-        if kind == "Mod":
+        if how == "Mod":
             return Rest(result)
         return result if is_size(result) else Unknown()
 

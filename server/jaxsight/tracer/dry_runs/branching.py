@@ -24,7 +24,7 @@ _NOT_MOVED = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BranchPlace:
     """Where a statement is in its function."""
 
     loop: int = 0
@@ -36,20 +36,20 @@ class Place:
     """Whether the function has branches that return."""
     in_function: bool = False
 
-    def leaving(self, kind: str, *value: ast.expr) -> ast.expr:
+    def leaving(self, how: str, *value: ast.expr) -> ast.expr:
         """Return a call that leaves a branch, if it is one of several that run."""
-        return nodes.call("leave", kind, self.tried if kind == "raise" else self.loop, *value)
+        return nodes.call("leave", how, self.tried if how == "raise" else self.loop, *value)
 
 
-def place_in(function: ast.FunctionDef) -> Place:
+def place_in(function: ast.FunctionDef) -> BranchPlace:
     """Return the place of a function's first statements."""
     branching = (n for n in nodes.own_nodes(function.body) if isinstance(n, ast.If | ast.Match))
     inside = (each for node in branching for each in nodes.own_nodes([node]))
     may_return = any(isinstance(each, ast.Return) for each in inside)
-    return Place(may_return=may_return, in_function=True)
+    return BranchPlace(may_return=may_return, in_function=True)
 
 
-class Conditions(ast.NodeTransformer):
+class ConditionRewriter(ast.NodeTransformer):
     """Makes the values of expressions unknown that depend on unknown conditions and sizes."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
@@ -90,8 +90,8 @@ def forked(
     test: ast.expr,
     names: list[str],
     roots: list[str],
-    place: Place,
-    block: Callable[[list[ast.stmt], Place], list[ast.stmt]],
+    place: BranchPlace,
+    block: Callable[[list[ast.stmt], BranchPlace], list[ast.stmt]],
 ) -> list[ast.stmt]:
     """Return the branches of a statement one after another, each if it is to run.
 
@@ -195,7 +195,9 @@ def _restored(name: str, fork: str) -> ast.stmt:
     return nodes.unless_unbound(nodes.assign(name, value), unbound)
 
 
-def _left(fork: str, kind: type[ast.Return | ast.Break | ast.Continue], place: Place) -> ast.stmt:
+def _left(
+    fork: str, kind: type[ast.Return | ast.Break | ast.Continue], place: BranchPlace
+) -> ast.stmt:
     """Return a statement that leaves as all branches did."""
     name = kind.__name__.lower()
     is_left = ast.Compare(_of(fork, "leaves"), [ast.Eq()], [ast.Constant(name)])

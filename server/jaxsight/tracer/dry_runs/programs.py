@@ -21,7 +21,12 @@ from jaxsight.lru import Recent
 from jaxsight.tracer.compat import contexts
 from jaxsight.tracer.dry_runs import rewriting, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
-from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
+from jaxsight.tracer.dry_runs.command_lines import (
+    CommandLine,
+    default_config,
+    fixture_in,
+    parametrized,
+)
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
 from jaxsight.tracer.dry_runs.unknown import Unknown
@@ -330,7 +335,7 @@ class _Run:
         self, function: Callable[..., object], names: Mapping[str, object], depth: int = 4
     ) -> dict[str, object]:
         """Return the arguments of a main function or a test, by its parameters; of fixtures too."""
-        given: dict[str, object] = dict(_parametrized(function))
+        given: dict[str, object] = dict(parametrized(function))
         try:
             # Those that a wrapper gives the function are not its own.
             parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
@@ -345,7 +350,7 @@ class _Run:
                 continue
             if name in given or parameter.default is not kinds.empty:
                 continue
-            fixture = _fixture(names.get(name))
+            fixture = fixture_in(names.get(name))
             if fixture is not None and depth:
                 try:
                     made = fixture(**self._arguments(fixture, names, depth - 1))
@@ -455,29 +460,6 @@ def _instance(kind: type, method: str) -> object:
         return kind(method) if issubclass(kind, unittest.TestCase) else kind()
     except Exception:  # noqa: BLE001 - user code, or a base class that is not installed
         return object.__new__(kind)
-
-
-def _parametrized(function: object) -> Iterator[tuple[str, object]]:
-    """Yield the first values of `pytest.mark.parametrize`."""
-    for mark in getattr(function, "pytestmark", ()):
-        if getattr(mark, "name", "") == "parametrize" and len(getattr(mark, "args", ())) > 1:
-            names, values = mark.args[:2]
-            listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else [*names]
-            first: Any = next(iter(values), None)
-            first = getattr(first, "values", first) if len(listed) > 1 else first
-            with contextlib.suppress(TypeError):
-                yield from zip(listed, first if len(listed) > 1 else [first], strict=False)
-
-
-def _fixture(value: object) -> Callable[..., object] | None:
-    """Return the function of a pytest fixture, if a value is one."""
-    named = "fixture" in type(value).__name__.lower()
-    if not named and not hasattr(value, "_pytestfixturefunction"):
-        return None
-    inner = getattr(value, "__wrapped__", None) or getattr(value, "_fixture_function", None)
-    pytest_wrapped = getattr(value, "__pytest_wrapped__", None)
-    function: Callable[..., object] | None = getattr(pytest_wrapped, "obj", inner)
-    return function
 
 
 def _functions_in(values: Iterable[object], depth: int = 2) -> Iterator[FunctionType]:

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from jaxsight.text.names import bound_in_scope, parameters_of
 from jaxsight.tracer.dry_runs import branching, nodes
-from jaxsight.tracer.dry_runs.branching import Place
+from jaxsight.tracer.dry_runs.branching import BranchPlace
 from jaxsight.tracer.dry_runs.nodes import Node
 from jaxsight.tracer.observation import call_entries, instrumentation
 from jaxsight.tracer.observation.call_entries import Entry
@@ -67,7 +67,7 @@ def rewrite(tree: ast.Module, first: int, *, reports: bool = False) -> Rewritten
     return Rewritten(rewriting.entries, frozenset(rewriting.functions))
 
 
-class _Calls(branching.Conditions):
+class _Calls(branching.ConditionRewriter):
     """Announces calls, and the items of comprehensions."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -104,7 +104,7 @@ class _Rewriting:
         self.names: tuple[str, ...] = ()
         """The qualified name of the function or class around the current statement, in parts."""
         self.in_function = False
-        self.place = Place()
+        self.place = BranchPlace()
 
     def block(self, body: Iterable[ast.stmt], own: frozenset[str]) -> list[ast.stmt]:
         """Return rewritten statements; `own` are the local names of the function around them."""
@@ -120,8 +120,8 @@ class _Rewriting:
                     node.value = self.place.leaving("return", node.value or ast.Constant(None))
                 yield self.handled(node, [node], own, leaves=True)
             case ast.Break() | ast.Continue() if self.place.in_branch:
-                leaving = self.place.leaving(type(node).__name__.lower())
-                yield from (nodes.placed(ast.Expr(leaving), node), node)
+                how = type(node).__name__.lower()
+                yield from (nodes.placed(ast.Expr(self.place.leaving(how)), node), node)
             case ast.Raise(exc=ast.expr() as error) if self.place.in_branch:
                 node.exc = nodes.placed(self.place.leaving("raise", error), node)
                 yield node
@@ -137,9 +137,7 @@ class _Rewriting:
                 yield self.handled(node, [node], own)
             case ast.AsyncFunctionDef() | ast.Global() | ast.Nonlocal() | ast.Pass():
                 yield node
-            case ast.Break() | ast.Continue() | ast.Raise():
-                yield node
-            case ast.ImportFrom(module="__future__"):
+            case ast.Break() | ast.Continue() | ast.Raise() | ast.ImportFrom(module="__future__"):
                 yield node
             case ast.Import() | ast.ImportFrom():
                 context = ast.withitem(nodes.call("importing", at=node))
@@ -264,7 +262,9 @@ class _Rewriting:
         block = functools.partial(self.block_at, own)
         return branching.forked(node, test, sorted(names), sorted(roots), self.place, block)
 
-    def block_at(self, own: frozenset[str], body: list[ast.stmt], place: Place) -> list[ast.stmt]:
+    def block_at(
+        self, own: frozenset[str], body: list[ast.stmt], place: BranchPlace
+    ) -> list[ast.stmt]:
         """Return rewritten statements at another place."""
         before, self.place = self.place, place
         statements = self.block(body, own)

@@ -15,13 +15,15 @@ import numpy as np
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.dry_runs.unknown import Unknown, is_unknown
 
+Value = Any
+"""Any object: what may be done with it is asked first."""
 _DEEPEST, _MOST = 3, 200
 """Depth in which values are compared, and number of objects whose contents are kept, a choice."""
 _ARRAYS = (jax.Array, jax.core.Tracer)
 _PLAIN = (bool, int, float, complex, str, bytes)
 
 
-def united(values: list[Any]) -> Any:
+def united(values: list[Value]) -> Value:
     """Return what values have in common; something unknown if they differ."""
     result = values[0]
     for value in values[1:]:
@@ -29,7 +31,7 @@ def united(values: list[Any]) -> Any:
     return result
 
 
-def _united(one: Any, other: Any, depth: int) -> object:
+def _united(one: Value, other: Value, depth: int) -> object:
     if one is other:
         return other
     if isinstance(one, _ARRAYS) and isinstance(other, _ARRAYS):
@@ -55,7 +57,7 @@ def _united(one: Any, other: Any, depth: int) -> object:
             return _united_objects(one, other, depth)
 
 
-def _united_parts(one: Any, other: Any, depth: int) -> object:
+def _united_parts(one: Value, other: Value, depth: int) -> object:
     is_dict = isinstance(other, dict)
     if len(one) != len(other) or (is_dict and [*one] != [*other]):
         return Unknown()
@@ -69,7 +71,7 @@ def _united_parts(one: Any, other: Any, depth: int) -> object:
     return dict(zip(other, parts, strict=True)) if is_dict else type(other)(parts)
 
 
-def _united_objects(one: Any, other: Any, depth: int) -> object:
+def _united_objects(one: Value, other: Value, depth: int) -> object:
     """Return what two trees or instances have in common; all of their parts have to be equal."""
     with contextlib.suppress(Exception):  # user code compares, or makes trees
         tree: object
@@ -107,11 +109,11 @@ def changeable(values: Iterable[object]) -> list[object]:
 
 
 def _parts(value: object) -> Iterator[object]:
-    content: Any = content_of(value)
+    content: Value = content_of(value)
     yield from content.values() if isinstance(content, dict) else content
 
 
-def content_of(value: Any) -> Any:
+def content_of(value: Value) -> Value:
     """Return a copy of what an object holds that can be changed in place; `None` of others."""
     if isinstance(value, list | dict | set):
         return value.copy() if type(value) in (list, dict, set) else None
@@ -123,7 +125,7 @@ def content_of(value: Any) -> Any:
         return None
 
 
-def put(value: Any, content: Any) -> None:
+def put(value: Value, content: Value) -> None:
     """Give an object a content again, if it has another one."""
     now = content_of(value)
     if type(now) is set:
