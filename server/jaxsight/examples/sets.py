@@ -45,8 +45,9 @@ class OutsideSet:
     """What the call is to the programs that the file's own program compiles: `root`, `inside` or
     `eager`, and `only eager` if it compiles none; empty if another program calls the function.
     """
-    sizes: tuple[tuple[str, str], ...] = ()
-    """The names of sizes that only missing data would tell, and the code that they are from."""
+    sizes: tuple[tuple[str, str, int], ...] = ()
+    """The names of sizes that only missing data would tell, the code that they are from, and their
+    numbers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,37 @@
 """Sizes that only missing data would tell: numbers that stand for them, and how these are written.
 
 A dry run needs numbers to make arrays. Those of unknown sizes are such that nothing else has them,
-so whatever follows from one is recognized by its number: `f32[?N,128]`, `2*?N`, `?N/8`.
+so whatever follows from one is recognized by its number: `f32[?N,128]`, `2*?N`, `?N/8`. Each size
+has several numbers, with other divisors: one is chosen that fits what a program divides it by.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from fractions import Fraction
 
-_DIVISORS = 2**10 * 3**2 * 5 * 7
-"""What programs divide sizes by without a rest, a choice: blocks, heads, patches, axes."""
-_PRIMES = (211, 223, 227, 229, 233, 239, 241, 251, 257, 263, 269, 271)
-_NAMES = "VUSRQPFEDKMN"
+NAMES = "VUSRQPFEDKMN"
+_DIVISORS = (
+    2**10 * 3**2 * 5 * 7,
+    2**3 * 3 * 5 * 7 * 11 * 13,
+    2**4 * 5**3 * 13,
+    2**7 * 3 * 5 * 17,
+    2**4 * 3 * 5 * 7**2,
+)
+"""What programs divide sizes by without a rest, a choice: blocks, heads, patches, axes of a mesh.
 
-SIZES = tuple(_DIVISORS * prime for prime in _PRIMES)
-"""The numbers, about 70 million: larger than most sizes, and a product of two with a known size
-fits into 64 bits.
+The first one has most of them; the last of the others are 13, 125, 17 and 49.
 """
+_PRIMES = iter([n for n in range(211, 578) if all(n % divisor for divisor in range(2, 25))])
+_ROWS = [{name: divisors * next(_PRIMES) for name in NAMES} for divisors in _DIVISORS]
+"""The numbers, 3 to 100 million: larger than most sizes, and a product of two fits into 64 bits."""
+_OF = {size: name for row in _ROWS for name, size in row.items()}
 
-_LEAST = SIZES[0] // 1024
-"""The least number that is taken for a part of one, as about one of 1024 elements of a block."""
+_LEAST = 2**16
+"""The least number that is taken for a part of one: there are smaller ones of other origin, as
+widths of layers are, that divide one of these."""
 _LARGEST_DIVISOR, _LARGEST_FACTOR, _LARGEST_OFFSET = 1024, 64, 1024
 _LARGEST_ROUNDED = 256
 """The largest divisor with a rest: a quotient of this one is 1000 times as large."""
@@ -34,13 +44,13 @@ def formula(number: int) -> str:
     """Return how a number follows from unknown sizes, such as `?N-1`; empty for other numbers."""
     if number < _LEAST:
         return ""
-    for name, size in zip(_NAMES, SIZES, strict=True):
+    for size, name in _OF.items():
         times, rest = divmod(number, size)
         if rest == 0:
             other = formula(times)
             return f"{other}*?{name}" if other else _times(f"?{name}", times)
         part = Fraction(number, size)
-        if part.denominator <= _LARGEST_DIVISOR and _DIVISORS % part.denominator == 0:
+        if part.denominator <= _LARGEST_DIVISOR and _divides(part.denominator):
             return f"{_times(f'?{name}', part.numerator)}/{part.denominator}"
         near = round(part)
         offset = number - near * size
@@ -49,19 +59,42 @@ def formula(number: int) -> str:
         divisor = size // number
         if 1 < divisor <= _LARGEST_ROUNDED and size % number < divisor:
             return f"?{name}//{divisor}"
-        if number - size in SIZES:
-            return f"?{name}+?{_NAMES[SIZES.index(number - size)]}"
+        if number - size in _OF:
+            return f"?{name}+?{_OF[number - size]}"
     return ""
 
 
-def number(name: str) -> int:
-    """Return the number that stands for an unknown size, such as `?N`."""
-    return SIZES[_NAMES.index(name.removeprefix("?"))]
+def number(name: str, divisor: int = 1) -> int | None:
+    """Return a number that stands for an unknown size, such as `?N`, and has a divisor."""
+    numbers = (row[name.removeprefix("?")] for row in _ROWS if divisor <= _LARGEST_DIVISOR)
+    return next((number for number in numbers if number % divisor == 0), None)
+
+
+def factor(number: int, divisor: int) -> tuple[str, int]:
+    """Return what a size has to be divided by without a rest, so that a number that follows is.
+
+    Its name is empty if the number does not follow from one size alone.
+    """
+    for size, name in _OF.items():
+        part = Fraction(number, size)
+        if (
+            formula(number)
+            and part.denominator <= _LARGEST_DIVISOR
+            and f"?{name}" in formula(number)
+        ):
+            needed = part.denominator * (divisor // math.gcd(divisor, part.numerator))
+            return f"?{name}", needed
+    return "", 1
 
 
 def named(text: str) -> str:
     """Return a text with formulas in place of the numbers that follow from unknown sizes."""
     return _NUMBER.sub(lambda found: formula(int(found[0])) or found[0], text)
+
+
+def _divides(divisor: int) -> bool:
+    """Return whether a size was chosen for programs that divide by a number."""
+    return any(divisors % divisor == 0 for divisors in _DIVISORS)
 
 
 def _times(name: str, factor: int) -> str:

@@ -11,7 +11,6 @@ from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.slicing.caveat import quoted_line
-from jaxsight.text import unknown_sizes
 from jaxsight.text.inert import clause
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.inputs import ValueSpec
@@ -37,7 +36,7 @@ def words(question: Question, names: SizeNames | None = None) -> str:
     """Return `assumed inputs: x: f32[B, D], n: N`, with names for sizes."""
     outside = question.set.outside
     sizes = outside.sizes if outside is not None else ()
-    unknown = ", ".join(f"{name} of {quoted_line(line)}" for name, line in sizes)
+    unknown = ", ".join(f"{name} of {quoted_line(line)}" for name, line, _ in sizes)
     if outside is not None and outside.origin != "proposed" and unknown:
         return clause(f"{question.set.name}; not known: {unknown}", _LONGEST)
     inputs = _inputs(question, names)
@@ -50,7 +49,7 @@ def header(question: Question, names: SizeNames | None = None) -> str:
     """Return the same with the assumed sizes, for the first line of a text with numbers."""
     inputs = _inputs(question, names)
     unknown = question.set.outside.sizes if question.set.outside is not None else ()
-    numbers = {name: unknown_sizes.number(name) for name, _ in unknown}
+    numbers = {name: number for name, _, number in unknown}
     sizes = ", ".join(f"{name}={size}" for name, size in {**inputs.sizes, **numbers}.items())
     examples = ", ".join(_examples(inputs)) or "sizes"
     return f"assumed inputs: {examples}{f' where {sizes}' if sizes else ''}"

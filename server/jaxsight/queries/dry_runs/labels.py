@@ -12,7 +12,7 @@ from jaxsight.wire.messages.inputs import EntryPoint
 from jaxsight.wire.messages.replies import CallSeen
 
 _LONGEST = 60
-"""Characters of a file's or a function's name, a choice: it is part of a lens."""
+"""Characters of a name or a condition, a choice: it is part of a lens."""
 
 
 def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:
@@ -20,6 +20,11 @@ def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:
 
     In the document itself the function that calls is named: edits would change a line.
     """
+    condition = f" if {clause(call.condition, _LONGEST)}" if call.condition else ""
+    return f"{_caller(document, call, entry)}{condition}"
+
+
+def _caller(document: Document, call: CallSeen, entry: EntryPoint) -> str:
     file = clause(PurePath(call.file or entry.file).name, _LONGEST)
     if call.file != document.path:
         is_notebook = PurePath(file).suffix == ".ipynb"

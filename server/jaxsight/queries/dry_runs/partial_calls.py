@@ -22,5 +22,6 @@ class PartialCall:
     unknown: tuple[str, ...]
     fed: tuple[str, ...] = ()
     """Types of the arrays that the programs pass to models: unknown data may be like them."""
-    sizes: tuple[tuple[str, str], ...] = ()
-    """The names of unknown sizes of the known arguments, and the code that they are from."""
+    sizes: tuple[tuple[str, str, int], ...] = ()
+    """The names of unknown sizes of the known arguments, the code that they are from, and their
+    numbers."""

@@ -5,9 +5,10 @@ Nothing that fails ends it: `rewriting.py` gives each statement of the program's
 handler, and what a failed statement would have bound is unknown (`unknown.py`), as is data that
 cannot be loaded (`loaders.py`), apart from what the code says of its type (`partial_types.py`).
 Loops run a few times; effects outside of the process are refused, as for all inputs that nobody
-wrote. `runtime.py` is what rewritten code calls, `programs.py` begins programs,
-`command_lines.py` gives them default arguments, and `captured.py` keeps what functions were called
-with, without any tracer.
+wrote. `runtime.py` is what rewritten code calls, `programs.py` begins programs, `branching.py` and
+`branches.py` run all branches where a condition is unknown, `command_lines.py` gives programs
+default arguments, and `captured.py` keeps what functions were called with, without any tracer.
+Where unknown sizes do not fit what a program does with them, it runs again with others.
 
 Functions that JAX traces, and modules' methods, are not rewritten: they fail as they would.
 """

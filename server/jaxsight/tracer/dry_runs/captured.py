@@ -24,6 +24,8 @@ from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of
 from jaxsight.tracer.states import linen, nnx
 
+Conditions = tuple[tuple[str, str, int], ...]
+"""Texts of conditions, each with its file and line."""
 _LARGEST = 20_000
 """Objects that are searched for tracers; what leads to more counts as unknown."""
 _TAKES_INPUTS = frozenset({"init", "apply", "init_with_output"})
@@ -147,6 +149,8 @@ class NotedCall:
     """The nested function, if it captures arrays."""
     compiled: Compiled = ""
     """What it is to the programs that XLA gets."""
+    conditions: Conditions = ()
+    """The unknown conditions under which it happens, outermost first."""
     definition: str = ""
     """The chunk that defines the function: a file may define a name again."""
 

@@ -17,7 +17,7 @@ from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import compiling
 from jaxsight.tracer.compat.eager_programs import EagerProgram
 from jaxsight.tracer.dry_runs import captured
-from jaxsight.tracer.dry_runs.captured import NotedCall
+from jaxsight.tracer.dry_runs.captured import Conditions, NotedCall
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.meshes import MANUAL
@@ -70,6 +70,8 @@ class NotedCalls:
         """The place of the last call of a function that is all of a program."""
         self._known: dict[int, object] = {}
         """Jaxprs of programs that are noted, or need not be, by their ids."""
+        self.conditions: Conditions = ()
+        """The unknown conditions under which the program runs now."""
 
     def note(
         self,
@@ -125,6 +127,10 @@ class NotedCalls:
         calls = self.by_function.setdefault(name, [])
         others = [other for other in calls if other.definition == call.definition]
         unify_compiled([*others, call])
+        call.conditions = self.conditions
+        for other in others:
+            if other.types == call.types and not call.conditions:
+                other.conditions = ()
         if all(call.types != other.types for other in others):
             calls.append(call)
             calls.sort(key=rank)
@@ -165,9 +171,10 @@ class NotedCalls:
 _ORDER: tuple[compiling.Compiled, ...] = ("root", "inside", "part", "eager", "")
 
 
-def rank(call: NotedCall) -> tuple[int, int, int]:
+def rank(call: NotedCall) -> tuple[int, bool, int, int]:
     """Return what calls are sorted by: those with most known arguments first."""
-    return len(call.unknown), _ORDER.index(call.compiled), -call.elements
+    order = _ORDER.index(call.compiled)
+    return len(call.unknown), bool(call.conditions), order, -call.elements
 
 
 def unify_compiled(calls: Iterable[NotedCall]) -> None:

@@ -20,11 +20,13 @@ import numpy as np
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs import captured, datasets, loaders
+from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, is_ours
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import starts
+from jaxsight.tracer.dry_runs.nodes import NAME
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
-from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
+from jaxsight.tracer.dry_runs.rewriting import NestedEntry
 from jaxsight.tracer.dry_runs.surviving_context import Manager, SurvivingContext
 from jaxsight.tracer.dry_runs.unknown import (
     SomeItems,
@@ -42,7 +44,6 @@ from jaxsight.tracer.dry_runs.wrapped import called_by, compiled_as
 from jaxsight.tracer.failures import message
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
-from jaxsight.tracer.isolation.refusals import RefusedError
 from jaxsight.tracer.states import haiku
 from jaxsight.wire.observations import ProgramError
 
@@ -58,16 +59,6 @@ _LOOP_SECONDS = 1.0
 _END = object()
 _COUNTING = (len, enumerate, zip, list, tuple, set, frozenset, dict, sorted, map, filter)
 """Builtins whose result has a size, or as many items as something else."""
-_OURS = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-    UnknownValueError,
-    RefusedError,
-)
-"""Errors that a program has because its arrays have no values, or its effects are refused."""
-_ABOUT_US = re.compile(r"Tracer|\bUnknown\b|<unknown>")
-"""Messages about a tracer, or about something unknown."""
 _TRACED = re.compile(r"while tracing the function (?!program at )")
 """What JAX says of an error in a function that the program itself has traced, by `jit` and others.
 
@@ -77,11 +68,6 @@ _FRAMES = 100
 """Frames of an error whose variables are looked at: deep recursion has thousands."""
 _FED = 8
 """Types of arrays that models are called with: the first ones tell what the data is."""
-
-
-def _is_ours(error: BaseException) -> bool:
-    is_ours = isinstance(error, _OURS) or hasattr(error, "absence")
-    return is_ours or _ABOUT_US.search(message(error)) is not None
 
 
 def _met_unknown(error: BaseException) -> bool:
@@ -98,10 +84,11 @@ class WithoutValuesError(BaseException):
     """An error of a program that it has because it runs dry: its own handlers are not meant."""
 
 
-class DryRuntime:
+class DryRuntime(Branches):
     """The state of the dry runs of this process; outside of one, it changes nothing."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.calls = NotedCalls()
         """Calls of the file's functions, by qualified name."""
         self.ran: dict[str, None] = {}
@@ -118,19 +105,15 @@ class DryRuntime:
         """The statements of the file."""
         self.errors: list[ProgramError] = []
         """What ended the first statement that did not complete, if that is the program's own."""
-        self.is_complete = False
-        """Whether all that the program did is what it does without us, until now."""
         self._file = ""
-        self._outer: object = None
         self._entries: dict[int, NestedEntry] = {}
         self._functions: dict[int, object] = {}
         self._decorated: dict[int, object] = {}
-        self.tainted: dict[int, object] = {}
-        """Objects that a failed statement may have changed, by their ids."""
         self._turned: dict[tuple[int, int], list[dict[str, object]]] = {}
         """The variables after the last two iterations, by the frame and the number of the loop."""
-        self._cut: set[tuple[int, int]] = set()
-        """Loops that were left early."""
+        self._cut: dict[tuple[int, int], frozenset[str]] = {}
+        """Loops that were left early, with the variables that depend on where."""
+        self._differing: frozenset[str] = frozenset()
         self._changing: set[str] = set()
         self._unlisted: set[int] = set()
         """Comprehensions with an unknown number of items, by their place."""
@@ -152,8 +135,10 @@ class DryRuntime:
     def running(self) -> Iterator[None]:
         """Run a program dry under the current trace."""
         sizes.clear()
+        self.forks.clear()
+        self.returned.clear()
         outer = self._outer, self.tainted, self._turned, self._cut
-        self._outer, self.tainted, self._turned, self._cut = traces.current(), {}, {}, set()
+        self._outer, self.tainted, self._turned, self._cut = traces.current(), {}, {}, {}
         placeholders.unknown = Unknown
         try:
             yield
@@ -168,10 +153,19 @@ class DryRuntime:
         """Note the functions of the file, whose calls are kept, by their numbers."""
         self._entries |= dict(enumerate(entries, first))
 
-    @property
-    def is_active(self) -> bool:
-        """Whether the current code is that of a program, not of a function that JAX traces."""
-        return self._outer is not None and traces.current() is self._outer
+    def cut(self, frame: int, loop: int, differing: set[str]) -> None:
+        """Note that it is unknown how many turns a loop has, or which variables differ then.
+
+        Raises:
+            UnknownValueError: nothing notes what it changes.
+        """
+        if (frame, loop) not in self._turned:
+            raise UnknownValueError("its condition is unknown")
+        self._cut[frame, loop] = self._cut.get((frame, loop), frozenset()) | differing
+
+    def note_condition(self) -> None:
+        """Note which conditions hold, for calls."""
+        self.calls.conditions = self.conditions
 
     def is_outer(self, trace: object) -> bool:
         """Return whether a trace is that of the program, which would run op by op."""
@@ -187,21 +181,27 @@ class DryRuntime:
     def failed(self, error: BaseException) -> None:
         """Let the program survive an error, unless it is not ours to catch."""
         if not self.is_active or isinstance(
-            error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError
+            error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError | LeftBranch
         ):
             raise error
+        if isinstance(error, SystemExit) and self.forks:
+            is_here = self.forks[-1].frame == id(sys._getframe(1))
+            raise LeftBranch("raise", error) if is_here else error
         logger.debug("a statement failed: %r", error)
+        if error.__traceback__ is not None and not isinstance(error, UnknownValueError):
+            tried = error.__traceback__
+            sizes.failed(message(error), (tried.tb_frame.f_code.co_filename, tried.tb_lineno))
         if self.is_complete:
             self.is_complete = False
-            is_ours = _is_ours(error) and not _TRACED.search(message(error))
-            if not is_ours and not _met_unknown(error):
+            from_us = is_ours(error) and not _TRACED.search(message(error))
+            if not from_us and not _met_unknown(error):
                 found = program_error(error, self.texts)
                 self.errors += [found] if found is not None and found.is_certain else []
         error.__traceback__ = None
 
     def judged(self, error: BaseException) -> BaseException:
         """Return an error for the program's own handlers, or one that they do not catch."""
-        if self.is_active and _is_ours(error):
+        if self.is_active and is_ours(error):
             return WithoutValuesError(error)
         return error
 
@@ -336,6 +336,7 @@ class DryRuntime:
 
     def began(self, name: str) -> None:
         """Note that a function of the program runs outside of transformations."""
+        self.returned.pop(id(sys._getframe(1)), None)
         if self.is_active and not haiku.is_running():
             self.ran[name] = None
 
@@ -417,19 +418,19 @@ class DryRuntime:
         frame = sys._getframe(1)
         place = id(frame), loop
         self._turned[place] = [_signatures(frame.f_locals, names)]
-        self._cut.discard(place)
+        self._cut.pop(place, None)
         begin = time.monotonic()
         every: Iterable[object] = self._tried(items, [Unknown()])
         iterator: Iterator[object] = self._tried(lambda: iter(every), iter([Unknown()]))
         if type(every) is SomeItems:
-            self._cut.add(place)
+            self._cut[place] = frozenset()
         for number in itertools.count():
             item = self._tried(lambda: next(iterator, _END), _END if number else Unknown())
             if item is _END:
                 return
             late = number > 1 and time.monotonic() - begin > _LOOP_SECONDS
             if is_unknown(item) or number == _TURNS or late:
-                self._cut.add(place)
+                self._cut.setdefault(place, frozenset())
             if number == _TURNS or late or (number and is_unknown(item)):
                 return
             yield shaped_like(template) if is_unknown(item) else item
@@ -446,15 +447,17 @@ class DryRuntime:
         """Return the items of a `while` loop."""
         return itertools.repeat(None)
 
-    def goes_on(self, condition: object) -> bool:
-        """Return whether a `while` loop has another iteration."""
-        try:
-            return bool(condition)
-        except Exception:  # an array has no value here
-            if not self.is_active:
-                raise
+    def goes_on(self, condition: object, loop: int) -> bool:
+        """Return whether a `while` loop has another iteration; one if that is unknown."""
+        truth = self.truth(condition)
+        place = id(sys._getframe(1)), loop
+        if truth is None:
             self.is_complete = False
-            return True
+            truth = place not in self._cut
+            self._cut.setdefault(place, frozenset())
+        if not truth:
+            del self._turned.get(place, [])[1:]  # what follows is noted as what was before
+        return truth
 
     def turned(self, loop: int, names: dict[str, object], of: tuple[str, ...]) -> None:
         """Note the variables after an iteration."""
@@ -468,7 +471,7 @@ class DryRuntime:
         place = id(sys._getframe(1)), loop
         if place not in self._cut:
             return False
-        self._cut.discard(place)
+        self._differing = self._cut.pop(place)
         self.is_complete = False
         notes = self._turned.pop(place, [])
         last = notes[-1] if notes else {}
@@ -478,6 +481,8 @@ class DryRuntime:
 
     def settled(self, name: str, value: object) -> object:
         """Return a variable after a loop that was left: unknown, if each iteration changes it."""
+        if name in self._differing:
+            return Unknown()
         return self.state(self.changed(value)) if name in self._changing else value
 
     def importing(self) -> Manager:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 from types import TracebackType
 
+from jaxsight.tracer.dry_runs.branches import LeftBranch
 from jaxsight.tracer.dry_runs.unknown import is_unknown, shaped_like
 
 Manager = contextlib.AbstractContextManager[object]
@@ -47,4 +48,6 @@ class SurvivingContext(contextlib.AbstractContextManager[object]):
         traceback: TracebackType | None,
     ) -> bool | None:
         entered = self._entered
+        if isinstance(error, LeftBranch):  # the context sees that its body ends
+            kind = error = traceback = None
         return entered.__exit__(kind, error, traceback) if entered is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 import re
 import sys
@@ -265,8 +266,21 @@ class UnknownSizes:
         self.types: dict[object, object] = {}
         """What is known of the results of operations, by their places and operands."""
         """By the ids of objects, which stay alive."""
-        self.places: dict[str, tuple[str, int]] = {}
-        """By name, the file and the line of the project's code that needed it first."""
+        self.places: dict[str, tuple[str, int, int]] = {}
+        """By name, the file and the line of the project's code that needed it first; its number."""
+        self._keys: dict[str, _Key] = {}
+        """By name, what a size is in each run."""
+        self._divisors: dict[_Key, int] = {}
+        """What the program divides sizes by."""
+        self._equal: dict[_Key, tuple[_Key | None, _Place]] = {}
+        """Sizes that have to be equal to others, and where; to none if that does not help."""
+        self.has_changed = False
+        """Whether another run would have other numbers."""
+
+    def begin(self) -> None:
+        """Begin with another program, of which no run has shown what its sizes have to be."""
+        self._divisors.clear()
+        self._equal.clear()
 
     def clear(self) -> None:
         """Begin another dry run."""
@@ -274,23 +288,65 @@ class UnknownSizes:
         self._origins.clear()
         self.types.clear()
         self.places.clear()
+        self._keys.clear()
+        self.has_changed = False
 
     def of(self, value: object) -> object:
         """Return the number of an unknown value or its length; the value if none is left."""
         known = self._of.get(id(value))
         if known is not None:
             return known[1]
-        if len(self._of) == len(unknown_sizes.SIZES):
+        if len(self._of) == len(unknown_sizes.NAMES):
             return value
-        number = unknown_sizes.SIZES[len(self._of)]
+        place = code_origins.caller(sys._getframe(1))
+        key = (*place, sum(each[:2] == place for each in self._keys.values()))
+        other = self._equal.get(key, (None,))[0]
+        name = next((name for name, each in self._keys.items() if each == other), "")
+        if not name:
+            name = f"?{unknown_sizes.NAMES[len(self._of)]}"
+            self._keys[name] = key
+        number = unknown_sizes.number(name, self._divisors.get(self._keys[name], 1))
+        if number is None:
+            return value
         self._of[id(value)] = value, number
-        self.places[unknown_sizes.formula(number)] = code_origins.caller(sys._getframe(1))
+        self.places.setdefault(name, (*place, number))
         return number
 
     def from_(self, *origin: object) -> int | None:
         """Return the number of a size that code makes, the same each time, if one is left."""
         number = self.of(self._origins.setdefault(origin, Unknown()))
         return number if isinstance(number, int) else None
+
+    def divided(self, number: int, divisor: int) -> None:
+        """Note that a number is divided without a rest, for the next run."""
+        name, needed = unknown_sizes.factor(number, divisor)
+        if name not in self._keys or number % divisor == 0:
+            return
+        every = math.lcm(self._divisors.get(self._keys[name], 1), needed)
+        if unknown_sizes.number(name, every) is not None:
+            self._divisors[self._keys[name]] = every
+            self.has_changed = True
+
+    def failed(self, text: str, place: _Place) -> None:
+        """Note what the message of an error asks of sizes: a divisor, or that two are equal."""
+        numbers = [*dict.fromkeys(map(int, _NUMBER.findall(text)))]
+        names = {*map(unknown_sizes.formula, numbers)} - {""}
+        for key, (other, of) in self._equal.items():
+            if of == place and names:  # it is not that
+                self.has_changed |= other is not None
+                self._equal[key] = None, place
+                return
+        sizes = [name for name in self._keys if name in names]
+        if len(names) == len(sizes) == 2:
+            first, second = (self._keys[name] for name in sizes)
+            if second not in self._equal:
+                self._equal[second] = first, place
+                self.has_changed = True
+        elif len(names) == 1:
+            for number in filter(is_size, numbers):
+                for divisor in numbers:
+                    if 1 < divisor <= _LARGEST_DIVISOR:
+                        self.divided(number, divisor)
 
     def given(
         self,
@@ -322,6 +378,12 @@ class UnknownSizes:
 
 
 sizes = UnknownSizes()
+_Place = tuple[str, int]
+_Key = tuple[str, int, int]
+"""The file and the line that a size is from, and its number of those that are from there."""
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_LARGEST_DIVISOR = 4096
+"""The largest number of a message that is taken for a divisor of a size, a choice."""
 
 _INTEGER = re.compile(r"(?:typing\.)?(?:Optional\[)?int(?:\]| \| None)?|.*\bint\b.*'scalar'.*")
 """Annotations of whole numbers; the last one is that of Equinox' layers."""
@@ -329,6 +391,10 @@ _SIZE = re.compile(
     r"(?:size|dim|features|classes|embeddings|vocab|width|channels|length|samples)s?$"
 )
 """Names of parameters that are sizes of arrays, in contrast to layers, heads, steps and axes."""
+
+
+class Rest(int):
+    """What dividing an unknown size leaves: 0 for the number that stands for it, but unknown."""
 
 
 class _UnknownBase:

@@ -14,7 +14,7 @@ from jaxsight.tracer.failures import UserError, clean
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import display
 from jaxsight.tracer.states import linen
-from jaxsight.wire.chunks import chunk_of, line_in_chunk
+from jaxsight.wire.chunks import chunk_of, line_in_chunk, real_file
 from jaxsight.wire.messages.replies import CallSeen, DryCalls
 from jaxsight.wire.messages.requests import DryRun
 from jaxsight.wire.observations import DRY_RUN, ProgramError
@@ -60,7 +60,7 @@ def _seen(
     entry: int,
     number: int,
     call: NotedCall,
-    lines: Mapping[str, str],
+    lines: Mapping[str, tuple[str, int]],
 ) -> CallSeen:
     values = {parameter: kept.value() for parameter, kept in call.arguments.items()}
     sized = call.sized
@@ -88,10 +88,22 @@ def _seen(
         call.definition,
         call.compiled,
         sized,
-        sizes=tuple((name, line) for name, line in lines.items() if name in shown or not names)
+        sizes=tuple((name, *of) for name, of in lines.items() if name in shown or not names)
         if sized
         else (),
+        condition=" and ".join(_condition(each, job.module.trace.file) for each in call.conditions),
     )
+
+
+def _condition(condition: tuple[str, str, int], own: str) -> str:
+    """Return a condition as a text; with its line in other files, as edits change that in the own.
+
+    Args:
+        condition: its text, its file and its line.
+        own: the file of the request.
+    """
+    text, file, line = condition
+    return text if real_file(file) == own else f"{text} (line {line})"
 
 
 def _is_called_directly(job: Job[DryRun], name: str) -> bool:

@@ -152,8 +152,10 @@ class CallSeen:
     """What it is to the programs that XLA gets (`tracer/compat/compiling.py`)."""
     sized: tuple[str, ...] = ()
     """Parameters of `inputs` with sizes that only missing data would tell."""
-    sizes: tuple[tuple[str, str], ...] = ()
-    """The names of such sizes, and the lines of code that they are from."""
+    sizes: tuple[tuple[str, str, int], ...] = ()
+    """The names of such sizes, the lines of code that they are from, and their numbers."""
+    condition: str = ""
+    """The unknown conditions under which it happens, such as `flag`; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
