@@ -15,10 +15,10 @@ from fractions import Fraction
 NAMES = "VUSRQPFEDKMN"
 _DIVISORS = (
     2**10 * 3**2 * 5 * 7,
-    2**3 * 3 * 5 * 7 * 11 * 13,
-    2**4 * 5**3 * 13,
-    2**7 * 3 * 5 * 17,
-    2**4 * 3 * 5 * 7**2,
+    2**5 * 3 * 5 * 7 * 11 * 13,
+    2**6 * 3 * 5**3 * 13,
+    2**8 * 3 * 5 * 7 * 17,
+    2**5 * 3**2 * 5**2 * 7**2,
 )
 """What programs divide sizes by without a rest, a choice: blocks, heads, patches, axes of a mesh.
 
@@ -26,12 +26,12 @@ The first one has most of them; the last of the others are 13, 125, 17 and 49.
 """
 _PRIMES = iter([n for n in range(211, 578) if all(n % divisor for divisor in range(2, 25))])
 _ROWS = [{name: divisors * next(_PRIMES) for name in NAMES} for divisors in _DIVISORS]
-"""The numbers, 3 to 100 million: larger than most sizes, and a product of two fits into 64 bits."""
+"""The numbers, 66 to 270 million: larger than most sizes, and a product of two fits into 64 bits."""
 _OF = {size: name for row in _ROWS for name, size in row.items()}
 
-_LEAST = 2**16
-"""The least number that is taken for a part of one: there are smaller ones of other origin, as
-widths of layers are, that divide one of these."""
+_LEAST = min(_OF) // 1024
+"""The least number that is taken for a part of one, as about one of 1024 elements of a block; there
+are smaller ones of other origin, as widths of layers are, that divide one of these."""
 _LARGEST_DIVISOR, _LARGEST_FACTOR, _LARGEST_OFFSET = 1024, 64, 1024
 _LARGEST_ROUNDED = 256
 """The largest divisor with a rest: a quotient of this one is 1000 times as large."""
