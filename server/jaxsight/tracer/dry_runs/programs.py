@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import inspect
 import io
 import logging
@@ -17,8 +18,10 @@ import jax
 
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
+from jaxsight.rewriting.compiling import compiled
+from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.tracer.compat import contexts
-from jaxsight.tracer.dry_runs import rewriting, unknown
+from jaxsight.tracer.dry_runs import unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
@@ -28,7 +31,6 @@ from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer, at_most
 from jaxsight.tracer.isolation import code_origins, refusals
-from jaxsight.tracer.observation import call_entries
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.observed_values import Sites
 from jaxsight.tracer.observation.recorder import Recorder
@@ -47,6 +49,7 @@ _ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "u
 """Parameters of main functions that take the command line."""
 _MAIN = "__main__"
 _DECORATORS = "decorator_list"
+_UNREADABLE = (SyntaxError, ValueError, RecursionError)
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
@@ -153,7 +156,6 @@ class _Run:
         self._files: dict[str, Version] = {}
         self._codes = _Codes()
         self._rewritten: set[int] = set()
-        self._next = 0
         self._command_line = CommandLine(entry.file, self._read)
 
     def run(self, patience: float) -> DryRunResult:
@@ -241,11 +243,11 @@ class _Run:
         own = entry.file == self._request.file
         if entry.text:
             names = self._names if own else _fresh(_MAIN, entry.file)
-            self._execute(entry.text, entry.file, names, own=False, above=entry.line)
+            self._execute(entry.text, entry.file, names, above=entry.line)
         elif own and not entry.function:
             self._names["__name__"] = _MAIN
             for above, source in self._skipped():
-                self._execute(source, entry.file, self._names, own=False, above=above)
+                self._execute(source, entry.file, self._names, above=above)
         elif own:
             self._call(self._names, entry.function)
         else:
@@ -254,7 +256,7 @@ class _Run:
             if entry.module.rpartition(".")[0] in sys.modules:
                 module.__package__ = entry.module.rpartition(".")[0]
             sys.modules[module.__name__] = module
-            self._execute(self._read(entry.file), entry.file, module.__dict__, own=False)
+            self._execute(self._read(entry.file), entry.file, module.__dict__)
             if entry.function:
                 self._command_line.fill_flags()
                 self._call(module.__dict__, entry.function)
@@ -347,28 +349,25 @@ class _Run:
                 given[name] = Unknown()
         return given
 
-    def _execute(
-        self, text: str, file: str, names: dict[str, object], *, own: bool, above: int = 0
-    ) -> None:
+    def _execute(self, text: str, file: str, names: dict[str, object], above: int = 0) -> None:
         """Run rewritten statements one after another."""
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError):
-            return
         chunks = (
             (*self._request.chunks, *self._request.skipped) if file == self._request.file else ()
         )
-        if (chunk := next((c for c in chunks if c.text.strip() == text.strip()), None)) is not None:
-            self._recorder.instrumented_again(tree, chunk.id, chunk.key)
-        ast.increment_lineno(tree, above)
-        self._register(rewriting.rewrite(tree, self._next), own=own)
-        exec(compile(tree, file, "exec", dont_inherit=True), names)  # noqa: S102 - user code
+        chunk = next((c for c in chunks if c.text.strip() == text.strip()), None)
+        rewriter = SurvivalRewriter(expressions=chunk is not None)
+        rewrite = self._recorded(chunk, rewriter) if chunk is not None else rewriter.rewrite
+        try:
+            code = compiled(text, file, rewrite, above=above)
+        except _UNREADABLE:
+            return
+        exec(code, names)  # noqa: S102 - user code
 
-    def _register(self, done: rewriting.Rewritten, *, own: bool) -> frozenset[str]:
-        if own:
-            self._runtime.register(done.entries, self._next)
-        self._next += len(done.entries)
-        return done.names
+    def _recorded(self, chunk: Chunk, rewriter: SurvivalRewriter) -> Callable[[ast.Module], object]:
+        """Return what rewrites a chunk again, so that it also survives."""
+        return functools.partial(
+            self._recorder.instrument, chunk=chunk.id, key=chunk.key, again=rewriter
+        )
 
     def _rewrite_file(self) -> None:
         """Replace the codes of the file's functions, and note their calls."""
@@ -380,7 +379,7 @@ class _Run:
                 continue
             try:
                 codes |= self._rewritten_chunk(chunk, parameters)
-            except (SyntaxError, ValueError, RecursionError):
+            except _UNREADABLE:
                 continue
         for function in _functions_in(self._names.values()):
             old = function.__code__
@@ -395,15 +394,17 @@ class _Run:
     def _rewritten_chunk(
         self, chunk: Chunk, parameters: dict[str, tuple[str, ...]]
     ) -> dict[tuple[str, int], CodeType]:
-        flags = self._request.future_flags
-        name = chunk_file(self._request.file, chunk.id, chunk.above)
-        tree = compile(chunk.text, name, "exec", ast.PyCF_ONLY_AST | flags, dont_inherit=True)
-        for entry in call_entries.add_entries(ast.parse(chunk.text), 0):
-            parameters[entry.function] = entry.parameters
-        self._recorder.instrumented_again(tree, chunk.id, chunk.key)
-        ast.increment_lineno(tree, chunk.above)
-        names = self._register(rewriting.rewrite(tree, self._next, reports=True), own=True)
-        return _codes_of(names, compile(tree, name, "exec", flags, dont_inherit=True))
+        rewriter = SurvivalRewriter(expressions=True)
+        code = compiled(
+            chunk.text,
+            chunk_file(self._request.file, chunk.id, chunk.above),
+            self._recorded(chunk, rewriter),
+            above=chunk.above,
+            flags=self._request.future_flags,
+        )
+        entries = (site.entry for site in rewriter.sites if site.entry is not None)
+        parameters |= {entry.function: entry.parameters for entry in entries}
+        return _codes_of(rewriter.functions, code)
 
     def _imported(self) -> None:
         """Rewrite the functions of the project's modules that were imported since the last time."""
@@ -413,13 +414,12 @@ class _Run:
             if module is None or id(module) in self._rewritten:
                 continue
             self._rewritten.add(id(module))
+            rewriter = SurvivalRewriter()
             try:
-                tree = ast.parse(self._read(loaded.path))
-                names = self._register(rewriting.rewrite(tree, self._next), own=False)
-                code = compile(tree, loaded.path, "exec", dont_inherit=True)
-            except (SyntaxError, ValueError, RecursionError):
+                code = compiled(self._read(loaded.path), loaded.path, rewriter.rewrite)
+            except _UNREADABLE:
                 continue
-            codes = _codes_of(names, code)
+            codes = _codes_of(rewriter.functions, code)
             for function in _functions_in(tuple(vars(module).values())):
                 if function.__code__.co_filename == loaded.path:
                     self._codes.replace(function, codes)
@@ -493,7 +493,7 @@ def _wrapped(value: object) -> object:
         return None
 
 
-def _codes_of(names: frozenset[str], code: CodeType) -> dict[tuple[str, int], CodeType]:
+def _codes_of(names: set[str], code: CodeType) -> dict[tuple[str, int], CodeType]:
     """Return the codes of a module's functions of these names, by name and first line."""
     codes = (each for each in code_origins.codes_in(code) if each.co_qualname in names)
     return {(each.co_qualname, each.co_firstlineno): each for each in codes}

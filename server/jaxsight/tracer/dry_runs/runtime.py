@@ -17,13 +17,14 @@ from typing import TypeVar
 import jax
 import numpy as np
 
+from jaxsight.rewriting.rewriter import Entry
+from jaxsight.rewriting.survival import DRY
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs import captured, datasets
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
-from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
 from jaxsight.tracer.dry_runs.unknown import (
     SomeItems,
     Unknown,
@@ -120,7 +121,7 @@ class DryRuntime:
         """Whether all that the program did is what it does without us, until now."""
         self._file = ""
         self._outer: object = None
-        self._entries: dict[int, NestedEntry] = {}
+        self._entries: dict[int, Entry] = {}
         self._functions: dict[int, object] = {}
         self._decorated: dict[int, object] = {}
         self.tainted: dict[int, object] = {}
@@ -135,7 +136,7 @@ class DryRuntime:
 
     def install(self) -> None:
         """Make this object available to rewritten code."""
-        setattr(builtins, NAME, self)
+        setattr(builtins, DRY, self)
 
     def begin(self, file: str, calls: NotedCalls, imported: Callable[[], None]) -> None:
         """Begin another run for a file, which adds to calls and tells of imports."""
@@ -159,10 +160,6 @@ class DryRuntime:
             self._functions.clear()
             self._decorated.clear()
             self._entries.clear()
-
-    def register(self, entries: list[NestedEntry], first: int) -> None:
-        """Note the functions of the file, whose calls are kept, by their numbers."""
-        self._entries |= dict(enumerate(entries, first))
 
     @property
     def is_active(self) -> bool:
@@ -288,7 +285,7 @@ class DryRuntime:
         number = next((n for n, f in self._functions.items() if f is function), None)
         if number is not None and number in self._entries:
             entry = self._entries[number]
-            own = entry.name, entry.entry.parameters
+            own = entry.function, entry.parameters
         if own is None:
             return False
         name, parameters = own
@@ -313,10 +310,10 @@ class DryRuntime:
         entry = self._entries.get(number)
         if self._outer is not None and entry is not None:
             frame = sys._getframe(2)
-            parameters = entry.entry.parameters
-            call = self.calls.note(entry.name, parameters, values, frame, self.tainted)
+            name = entry.function
+            call = self.calls.note(name, entry.parameters, values, frame, self.tainted)
             if call is not None:
-                self._add(entry.name, call, number)
+                self._add(name, call, number)
 
     def _add(self, name: str, call: NotedCall, number: int | None) -> None:
         if number is not None:
@@ -341,11 +338,12 @@ class DryRuntime:
                 return False
         return True
 
-    def defined(self, number: int) -> Callable[[object], object]:
-        """Return a decorator that notes a nested function."""
+    def defined(self, number: int, name: str, *parameters: str) -> Callable[[object], object]:
+        """Return a decorator that notes a nested function of the file, whose calls are kept."""
 
         def note(function: object) -> object:
-            if self._outer is not None and number in self._entries:
+            if self._outer is not None:
+                self._entries[number] = Entry(name, parameters)
                 self._functions[number] = function
                 self._decorated.pop(number, None)
             return function

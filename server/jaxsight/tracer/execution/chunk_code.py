@@ -8,6 +8,7 @@ import linecache
 from collections.abc import Callable
 from types import CodeType
 
+from jaxsight.rewriting.compiling import compiled as rewritten
 from jaxsight.tracer.failures import UserError, failure
 from jaxsight.wire.chunks import Chunk, chunk_file
 
@@ -23,23 +24,17 @@ def compiled(
     Raises:
         UserError: it cannot be compiled.
     """
-    flags = ast.PyCF_ONLY_AST | future_flags
     try:
-        try:
-            alone = chunk_file(path, chunk.id)
-            tree: ast.Module = compile(chunk.text, alone, "exec", flags, dont_inherit=True)
-            tree = instrument(tree)
-            # Line numbers that code may read must be those of the file.
-            ast.increment_lineno(tree, chunk.above)
-            code: CodeType = compile(tree, code_file, "exec", future_flags, dont_inherit=True)
-        except RecursionError:
-            # Python can compile deeper nesting from text than from a tree: continue without
-            # observations.
-            text = _as_file(chunk.text, chunk.above)
-            code = compile(text, code_file, "exec", future_flags, dont_inherit=True)
+        return rewritten(
+            chunk.text,
+            code_file,
+            instrument,
+            above=chunk.above,
+            flags=future_flags,
+            parsed_as=chunk_file(path, chunk.id),
+        )
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UserError(failure(error, "execute")) from error
-    return code
 
 
 def provide_lines(chunk: Chunk, code_file: str) -> None:

@@ -24,6 +24,7 @@ from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
 
 from jaxsight.files.texts import Version
+from jaxsight.rewriting.rewriter import CALLED, SEEN
 from jaxsight.tracer import user_warnings
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.dry_runs.program_errors import program_error
@@ -40,7 +41,6 @@ from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.irreversible_effects import end_children
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
-from jaxsight.tracer.observation import call_entries, instrumentation
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file
 from jaxsight.wire.messages.requests import Trace
@@ -307,8 +307,8 @@ class FileNamespace:
             __cached__=spec.cached,
             __builtins__=builtins,
         )
-        self.names[instrumentation.NAME] = self.recorder.record
-        self.names[call_entries.NAME] = self.recorder.call
+        self.names[SEEN] = self.recorder.record
+        self.names[CALLED] = self.recorder.call
         if spec.submodule_search_locations is not None:
             spec.submodule_search_locations.append(str(PurePath(request.file).parent))
             self.names["__path__"] = spec.submodule_search_locations

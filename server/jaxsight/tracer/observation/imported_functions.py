@@ -6,16 +6,15 @@ sites are not.
 
 from __future__ import annotations
 
-import ast
 import builtins
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
 
+from jaxsight.rewriting.compiling import compiled
+from jaxsight.rewriting.rewriter import CALLED, Rewriter
 from jaxsight.tracer.importing import refused_statements
-from jaxsight.tracer.observation import call_entries
-from jaxsight.tracer.observation.call_entries import Entry
 
 Record = Callable[[int, tuple[object, ...], Mapping[str, object]], None]
 """Records the arguments of a call by the number of its entry and the names of its module."""
@@ -32,12 +31,11 @@ class ImportedFunction:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A module's code, for one text; its entries are numbered from `first`."""
+    """A module's code, for one text, with the numbers of its entries."""
 
     text: str | bytes
     code: CodeType
-    first: int
-    entries: tuple[Entry, ...]
+    numbers: range
 
 
 class ImportedFunctions:
@@ -52,30 +50,26 @@ class ImportedFunctions:
 
     def install(self) -> None:
         """Make the entries of imported modules report to this object."""
-        setattr(builtins, call_entries.NAME, self._called)
+        setattr(builtins, CALLED, self._called)
 
     def compiled(self, text: str | bytes, path: str) -> CodeType:
         """Return the code of a module with entries; that of an equal text is compiled once."""
         known = self._modules.get(path)
         if known is not None and known.text == text:
             return known.code
-        try:
-            tree: ast.Module = ast.parse(text, path)
-            entries = tuple(call_entries.add_entries(tree, self._next))
-            refused_statements.protect(tree)
-            code: CodeType = compile(tree, path, "exec", dont_inherit=True)
-        except RecursionError:
-            # Python can compile deeper nesting from text than from a tree.
-            code, entries = compile(text, path, "exec", dont_inherit=True), ()
+        rewriter = Rewriter(expressions=False)
+        rewriter.first = self._next
+        code = compiled(text, path, rewriter.rewrite, refused_statements.protect)
         if known is not None:  # not before, as a text may be none that compiles
-            for number in self._numbers(known):
+            for number in known.numbers:
                 del self._functions[number]
-        compiled = self._modules[path] = _Compiled(text, code, self._next, entries)
-        self._next += len(entries)
-        self._functions |= {
-            number: ImportedFunction(path, entry.function, entry.parameters)
-            for number, entry in zip(self._numbers(compiled), entries, strict=True)
-        }
+        entries = [site.entry for site in rewriter.sites if site.entry is not None]
+        end = self._next + len(entries)
+        numbers = range(-self._next, -end, -1)
+        functions = (ImportedFunction(path, each.function, each.parameters) for each in entries)
+        self._functions |= zip(numbers, functions, strict=True)
+        self._modules[path] = _Compiled(text, code, numbers)
+        self._next = end
         return code
 
     def function(self, number: int) -> ImportedFunction | None:
@@ -90,7 +84,3 @@ class ImportedFunctions:
     def _called(self, number: int, arguments: tuple[object, ...]) -> None:
         if self.record is not None:
             self.record(-number, arguments, sys._getframe(1).f_globals)
-
-    @staticmethod
-    def _numbers(compiled: _Compiled) -> range:
-        return range(-compiled.first, -compiled.first - len(compiled.entries), -1)

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxsight.meshes.compat import shardings
+from jaxsight.rewriting.rewriter import Rewriter, Site
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.observation import calls, instrumentation, observed_values
+from jaxsight.tracer.observation import calls, observed_values
 from jaxsight.tracer.observation.imported_functions import ImportedFunctions
 from jaxsight.tracer.observation.jaxpr_observations import (
     ContextObservations,
@@ -63,8 +64,8 @@ class _Context:
 class Recorder:
     """Records observations of one file.
 
-    `record` is stored in the namespace (or `builtins`) as `instrumentation.NAME`, and `call` as
-    `call_entries.NAME`.
+    `record` is stored in the namespace (or `builtins`) as `rewriter.SEEN`, and `call` as
+    `rewriter.CALLED`.
     """
 
     def __init__(self, imported: ImportedFunctions | None = None) -> None:
@@ -92,23 +93,22 @@ class Recorder:
         self._describing = False
         self._arguments: Sequence[traces.PlacedArgument] = ()
 
-    def instrument(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
+    def instrument(
+        self, tree: ast.Module, chunk: str, key: str, again: Rewriter | None = None
+    ) -> ast.Module:
         """Rewrite the chunk's tree in place and register its sites.
 
-        They replace those of an earlier execution of the chunk.
+        They replace those of an earlier execution of the chunk, unless it is rewritten `again`.
         """
-        self.forget(chunk, key)
-        sites = instrumentation.instrument(tree, self._next)
-        self._instances[chunk, key] = InstrumentedChunk(self._next, tuple(sites))
-        self._next += len(sites)
-        return tree
-
-    def instrumented_again(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
-        """Rewrite another tree of a chunk, for the same sites if it was instrumented before."""
-        instance = self._instances.get((chunk, key))
-        if instance is None:
-            return self.instrument(tree, chunk, key)
-        instrumentation.instrument(tree, instance.first)
+        known = self._instances.get((chunk, key)) if again is not None else None
+        rewriter = again if again is not None else Rewriter()
+        rewriter.first = known.first if known is not None else self._next
+        rewriter.rewrite(tree)
+        if known is None:
+            self.forget(chunk, key)
+            instance = InstrumentedChunk(self._next, tuple(rewriter.sites))
+            self._instances[chunk, key] = instance
+            self._next += len(instance.sites)
         return tree
 
     def forget(self, chunk: str, key: str) -> None:
@@ -274,7 +274,7 @@ class Recorder:
         finally:
             self._describing = False
 
-    def site(self, number: int) -> tuple[str, instrumentation.Site] | None:
+    def site(self, number: int) -> tuple[str, Site] | None:
         """Return the chunk and the site of a number."""
         for (chunk, _), instance in self._instances.items():
             if number in instance:
