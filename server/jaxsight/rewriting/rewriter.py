@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jaxsight.rewriting import nodes
 from jaxsight.rewriting.nodes import LOAD
+from jaxsight.text.names import parameters_of
 
 SEEN, CALLED = "__jaxsight_seen__", "__jaxsight_called__"
 """The globals (or builtins) that get a site with its value, and one with a call's arguments.
@@ -88,7 +91,7 @@ class Rewriter(ast.NodeVisitor):
         """Whether expressions, and the bodies of functions, are visited."""
         self._scope: int | None = -1 if expressions else None
         """That of the sites; `None` where values are not recorded."""
-        self._scopes = 0
+        self._scopes = itertools.count()
         self._names: tuple[str, ...] = ()
         """The functions, each followed by `LOCALS`, and classes around the current node."""
         self._depth = 0
@@ -151,7 +154,7 @@ class Rewriter(ast.NodeVisitor):
     def _recorded(self, node: ast.expr, source_range: SourceRange) -> ast.expr:
         assert self._scope is not None
         # `ast.copy_location` takes five times as long.
-        at = {
+        at: dict[str, Any] = {
             "lineno": node.lineno,
             "col_offset": node.col_offset,
             "end_lineno": node.end_lineno,
@@ -190,12 +193,9 @@ class Rewriter(ast.NodeVisitor):
         read = ast.copy_location(nodes.name(name), at)
         return ast.copy_location(ast.Expr(self._recorded(read, source_range)), at)
 
-    @contextlib.contextmanager
-    def _function(self, node: nodes.Function | ast.Lambda) -> Iterator[None]:
-        scope = self._scopes if self._expressions else None
-        self._scopes += 1
-        with self.within(_scope=scope, _locals=self._locals | _bound_in(node)):
-            yield
+    def _function(self, node: nodes.Function | ast.Lambda) -> AbstractContextManager[None]:
+        scope = next(self._scopes) if self._expressions else None
+        return self.within(_scope=scope, _locals=self._locals | _bound_in(node))
 
     def visit_FunctionDef(self, node: nodes.Function) -> ast.AST:
         is_called = self._entries and LOCALS not in self._names
@@ -216,9 +216,8 @@ class Rewriter(ast.NodeVisitor):
     def _parameters(self, node: nodes.Function) -> Iterator[ast.stmt]:
         """Yield statements that record the parameters of a function."""
         for arg in nodes.parameters(node) if self._scope is not None else ():
-            line, column = arg.lineno, arg.col_offset
-            end = column + len(arg.arg.encode())
-            place = SourceRange("parameter", line, column, line, end)
+            start, end = arg.col_offset, arg.col_offset + len(arg.arg.encode())
+            place = SourceRange("parameter", arg.lineno, start, arg.lineno, end)
             yield self._recording(arg.arg, arg, place)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -232,12 +231,10 @@ class Rewriter(ast.NodeVisitor):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        match node.func:
-            case ast.Name(id="super"):
-                return node
-            case func:
-                # A local is most likely a module: `model(x)`, `self.attention(x)`.
-                node.func = self.visit(func, whole=_root(func) in self._locals)
+        if isinstance(node.func, ast.Name) and node.func.id == "super":
+            return node
+        # A local is most likely a module: `model(x)`, `self.attention(x)`.
+        node.func = self.visit(node.func, whole=_root(node.func) in self._locals)
         node.args = [self.visit(arg) for arg in node.args]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
@@ -309,16 +306,15 @@ def is_class(names: tuple[str, ...]) -> bool:
 
 
 def _range_of(node: ast.expr, kind: Kind) -> SourceRange:
-    end_line = node.end_lineno if node.end_lineno is not None else node.lineno
-    end_column = node.end_col_offset if node.end_col_offset is not None else node.col_offset
-    return SourceRange(kind, node.lineno, node.col_offset, end_line, end_column)
+    end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    return SourceRange(kind, node.lineno, node.col_offset, *end)
 
 
 def _bound_in(node: nodes.Function | ast.Lambda) -> frozenset[str]:
     """Return the parameters of a function, and the names that it or a function inside assigns."""
     names = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name))
     stored = (name.id for name in names if isinstance(name.ctx, ast.Store))
-    return frozenset((*(arg.arg for arg in nodes.parameters(node)), *stored))
+    return frozenset((*parameters_of(node.args), *stored))
 
 
 def _root(node: ast.expr) -> str:
@@ -335,14 +331,9 @@ def _is_constant(node: ast.AST | None, depth: int = 0) -> bool:
     match node:
         case ast.Constant():
             return True
-        case ast.UnaryOp(operand=operand):
-            parts = [operand]
-        case ast.BinOp(left=left, right=right):
-            parts = [right, left]
-        case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
-            parts = elements
-        case ast.Dict(keys=keys, values=values):
-            return all(_is_constant(part, depth + 1) for part in (*keys, *values))
+        case ast.UnaryOp() | ast.BinOp() | ast.Tuple() | ast.List() | ast.Set() | ast.Dict():
+            # From the right: sums are nested on the left.
+            parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+            return all(_is_constant(part, depth + 1) for part in reversed(parts))
         case _:
             return False
-    return all(_is_constant(part, depth + 1) for part in parts)

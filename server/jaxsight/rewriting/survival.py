@@ -18,7 +18,7 @@ from typing import Any, cast
 from jaxsight.rewriting import nodes
 from jaxsight.rewriting.nodes import LOAD, STORE, assign, name, own_nodes, thunk
 from jaxsight.rewriting.rewriter import LOCALS, SEEN, Rewriter, entry_of, is_class, report
-from jaxsight.text.names import bound_in_scope
+from jaxsight.text.names import bound_in_scope, parameters_of
 
 DRY = "__jaxsight_dry__"
 """The builtin that rewritten code calls: a `DryRuntime`."""
@@ -87,8 +87,6 @@ class SurvivalRewriter(Rewriter):
                 importing = ast.With([ast.withitem(_call("importing"))], [node])
                 imported = [copy_location(importing, node), _statement("imported", node)]
                 yield self.handled(node, imported)
-            case ast.Return():
-                yield self.handled(node, [self.visit(node)], leaves=True)
             case ast.For() | ast.While():
                 yield from self.loop(node)
             case ast.With():
@@ -101,9 +99,6 @@ class SurvivalRewriter(Rewriter):
                         )
                         context = _call("context", expression, template)
                         item.context_expr = copy_location(context, node)
-                yield self.handled(node, [node])
-            case ast.If():
-                self.visit(node)
                 yield self.handled(node, [node])
             case ast.Assign(targets=[ast.Name(id=target)]) if target in _read_and_bound(node):
                 self.visit(node)
@@ -120,25 +115,22 @@ class SurvivalRewriter(Rewriter):
         with self.within(_survives=False):
             return self.block(statements)
 
-    def handled(self, node: ast.stmt, body: list[ast.stmt], *, leaves: bool = False) -> ast.stmt:
+    def handled(self, node: ast.stmt, body: list[ast.stmt]) -> ast.stmt:
         """Return statements with a handler, for the names that `node` binds or changes."""
         after: list[ast.stmt] = [_statement("failed", node, name(_ERROR))]
         stored, changed = _stored(node), _changed(node)
         kept = _read_and_bound(node) if isinstance(node, ast.Assign) else set()
         for each in sorted(stored):
             unknown = assign(_runtime("unknown"), each)
-            if each in kept:
-                state = assign(_call("state", name(each)), each)
-                after.append(_unless_unbound(state, unknown))
-            else:
-                after.append(unknown)
+            state = assign(_call("state", name(each)), each)
+            after.append(_unless_unbound(state, unknown) if each in kept else unknown)
         for each in sorted(changed - stored):
             value = _call("changed", name(each))
             local = each in self._own or not self._in_function
             after.append(_unless_unbound(assign(value, each) if local else ast.Expr(value)))
         if self._in_function:
             after.append(assign(ast.Constant(value=True), _FAILED))
-        if leaves:
+        if isinstance(node, ast.Return):
             after.append(ast.Return(_runtime("unknown")))
         return _tried(node, body, after)
 
@@ -231,24 +223,19 @@ class SurvivalRewriter(Rewriter):
         with self.within(_survives=False):
             return super().visit_Lambda(node)
 
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
-        return self.with_items(node, 0)
-
-    def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.DictComp) -> ast.AST:
-        number = next(_numbers)
-        visited = self.with_items(node, number)
-        return copy_location(_call("listed", number, visited), node) if self._survives else visited
-
-    visit_SetComp = visit_DictComp = visit_ListComp
-
-    def with_items(
-        self, node: ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp, number: int
-    ) -> ast.expr:
+    def comprehension(
+        self, node: ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp
+    ) -> ast.AST:
         """Announce the items of a comprehension."""
         self.generic_visit(node)
-        for each in node.generators if self._survives else ():
+        if not self._survives:
+            return node
+        number = 0 if isinstance(node, ast.GeneratorExp) else next(_numbers)
+        for each in node.generators:
             each.iter = copy_location(_call("each", number, each.iter), each.iter)
-        return node
+        return copy_location(_call("listed", number, node), node) if number else node
+
+    visit_GeneratorExp = visit_ListComp = visit_SetComp = visit_DictComp = comprehension
 
 
 def _template(target: ast.expr | None) -> ast.expr:
@@ -262,12 +249,10 @@ def _template(target: ast.expr | None) -> ast.expr:
 
 def _locals(node: nodes.Function) -> frozenset[str]:
     """Return the names that a function binds itself."""
-    declared = (
-        each for each in own_nodes(node.body) if isinstance(each, ast.Global | ast.Nonlocal)
-    )
-    outside = {name for each in declared for name in each.names}
-    stored = {name for statement in node.body for name in _stored(statement)}
-    return frozenset((*(arg.arg for arg in nodes.parameters(node)), *stored)) - outside
+    inner = own_nodes(node.body)
+    declared = (each.names for each in inner if isinstance(each, ast.Global | ast.Nonlocal))
+    stored = (_stored(statement) for statement in node.body)
+    return frozenset(parameters_of(node.args)).union(*stored).difference(*declared)
 
 
 def _stored(statement: ast.stmt) -> set[str]:

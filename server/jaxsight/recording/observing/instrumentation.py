@@ -85,10 +85,8 @@ class _Finder:
 
 def _restore(code: CodeType) -> None:
     """Let functions with instrumented code have the code of their text."""
-    try:
-        module = compile(_texts[code.co_filename], code.co_filename, "exec", dont_inherit=True)
-    except (KeyError, SyntaxError, ValueError):
-        return
+    text = _texts.get(code.co_filename, b"")
+    module = compile(text, code.co_filename, "exec", dont_inherit=True)
     place = code.co_qualname, code.co_firstlineno
     own = [c for c in _codes(module) if (c.co_qualname, c.co_firstlineno) == place]
     for function in gc.get_referrers(code) if len(own) == 1 else ():

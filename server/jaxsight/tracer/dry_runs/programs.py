@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import inspect
 import io
 import logging
@@ -351,23 +350,19 @@ class _Run:
 
     def _execute(self, text: str, file: str, names: dict[str, object], above: int = 0) -> None:
         """Run rewritten statements one after another."""
-        chunks = (
-            (*self._request.chunks, *self._request.skipped) if file == self._request.file else ()
-        )
-        chunk = next((c for c in chunks if c.text.strip() == text.strip()), None)
+        request, stripped = self._request, text.strip()
+        chunks = (*request.chunks, *request.skipped) if file == request.file else ()
+        chunk = next((each for each in chunks if each.text.strip() == stripped), None)
         rewriter = SurvivalRewriter(expressions=chunk is not None)
-        rewrite = self._recorded(chunk, rewriter) if chunk is not None else rewriter.rewrite
         try:
-            code = compiled(text, file, rewrite, above=above)
+            if chunk is not None:
+                chunk = replace(chunk, text=text, above=above)
+                code = self._recorder.compiled(chunk, file, request.future_flags, rewriter)
+            else:
+                code = compiled(text, file, rewriter.rewrite, above=above)
         except _UNREADABLE:
             return
         exec(code, names)  # noqa: S102 - user code
-
-    def _recorded(self, chunk: Chunk, rewriter: SurvivalRewriter) -> Callable[[ast.Module], object]:
-        """Return what rewrites a chunk again, so that it also survives."""
-        return functools.partial(
-            self._recorder.instrument, chunk=chunk.id, key=chunk.key, again=rewriter
-        )
 
     def _rewrite_file(self) -> None:
         """Replace the codes of the file's functions, and note their calls."""
@@ -395,13 +390,8 @@ class _Run:
         self, chunk: Chunk, parameters: dict[str, tuple[str, ...]]
     ) -> dict[tuple[str, int], CodeType]:
         rewriter = SurvivalRewriter(expressions=True)
-        code = compiled(
-            chunk.text,
-            chunk_file(self._request.file, chunk.id, chunk.above),
-            self._recorded(chunk, rewriter),
-            above=chunk.above,
-            flags=self._request.future_flags,
-        )
+        file = chunk_file(self._request.file, chunk.id, chunk.above)
+        code = self._recorder.compiled(chunk, file, self._request.future_flags, rewriter)
         entries = (site.entry for site in rewriter.sites if site.entry is not None)
         parameters |= {entry.function: entry.parameters for entry in entries}
         return _codes_of(rewriter.functions, code)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import functools
 import os
 import traceback
 import weakref
@@ -348,8 +347,7 @@ class FileNamespace:
         self.slice.append(execution)
         self.executed += 1
         chunk_code.provide_lines(chunk, file)
-        instrument = functools.partial(self.recorder.instrument, chunk=chunk.id, key=chunk.key)
-        code = chunk_code.compiled(chunk, self.file, file, request.future_flags, instrument)
+        code = chunk_code.compiled(chunk, file, request.future_flags, self.recorder)
         execution.names = frozenset(code_origins.names_in(code))
         warned: list[Warned] = []
         execution.stopped = chunk.id in self._stopped and not chunk.needed

@@ -11,12 +11,15 @@ import ast
 import bisect
 import contextlib
 import dataclasses
+import functools
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 from jaxsight.meshes.compat import shardings
+from jaxsight.rewriting.compiling import compiled
 from jaxsight.rewriting.rewriter import Rewriter, Site
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.interruptions import CancelledByServer
@@ -43,7 +46,7 @@ from jaxsight.tracer.observation.observed_values import (
     Sites,
     SiteValues,
 )
-from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.chunks import Chunk, chunk_file, real_file
 from jaxsight.wire.meshes import Sharding
 
 logger = logging.getLogger(__name__)
@@ -110,6 +113,26 @@ class Recorder:
             self._instances[chunk, key] = instance
             self._next += len(instance.sites)
         return tree
+
+    def compiled(
+        self, chunk: Chunk, file: str, flags: int = 0, again: Rewriter | None = None
+    ) -> CodeType:
+        """Return the code of a chunk that is instrumented, with the lines that it has in its file.
+
+        Args:
+            chunk: the chunk.
+            file: the name of its file.
+            flags: those of `__future__` imports.
+            again: as of `instrument`.
+
+        Raises:
+            SyntaxError: (or ValueError, RecursionError, MemoryError) it cannot be compiled.
+        """
+        instrument = functools.partial(self.instrument, chunk=chunk.id, key=chunk.key, again=again)
+        alone = chunk_file(real_file(file), chunk.id)
+        return compiled(
+            chunk.text, file, instrument, above=chunk.above, flags=flags, parsed_as=alone
+        )
 
     def forget(self, chunk: str, key: str) -> None:
         """Remove a chunk that is no longer needed, and its observations."""
