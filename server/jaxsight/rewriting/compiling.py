@@ -1,9 +1,9 @@
-"""Compile texts whose trees are rewritten."""
+"""Compile texts whose trees are rewritten; find functions in code."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType
 
 from jaxsight.text.parsing import alone
@@ -44,3 +44,11 @@ def compiled(
         lines = text if isinstance(text, bytes) else "\n" * above + text
         code = compile(lines, file, "exec", flags, dont_inherit=True)
     return code
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield code and that of all functions inside."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_in(constant)

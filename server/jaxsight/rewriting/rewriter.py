@@ -40,8 +40,8 @@ _WRAPPED = (
     ast.IfExp, ast.List, ast.ListComp, ast.Name, ast.NamedExpr, ast.Subscript, ast.Tuple,
     ast.UnaryOp, ast.Yield,
 )  # fmt: skip
-_LEFT = frozenset({"annotation", "pattern", "type"})
-"""Parts of statements that are left as they are."""
+_LEFT = frozenset({"annotation", "ctx", "op", "ops", "pattern", "type"})
+"""Parts of nodes that are left as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +140,22 @@ class Rewriter(ast.NodeVisitor):
         return self._recorded(visited, _range_of(node, "expression"))
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        for part, value in ast.iter_fields(node):
+        for part in node._fields:
             if part in _LEFT:
                 continue
-            if isinstance(value, ast.AST):
+            value = getattr(node, part, None)
+            if isinstance(value, list):
+                is_block = value and isinstance(value[0], ast.stmt)
+                visited = (self.visit(v) if isinstance(v, ast.AST) else v for v in value)
+                value[:] = self.block(value) if is_block else visited
+            elif isinstance(value, ast.AST):
                 setattr(node, part, self.visit(value))
-            elif isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                setattr(node, part, self.block(value))
-            elif isinstance(value, list):
-                value[:] = [self.visit(v) if isinstance(v, ast.AST) else v for v in value]
         return node
+
+    def visit_Name(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_Constant = visit_Name
 
     def _recorded(self, node: ast.expr, source_range: SourceRange) -> ast.expr:
         assert self._scope is not None

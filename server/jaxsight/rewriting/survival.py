@@ -13,7 +13,6 @@ import itertools
 import re
 from ast import copy_location
 from collections.abc import Iterator
-from typing import Any, cast
 
 from jaxsight.rewriting import nodes
 from jaxsight.rewriting.nodes import LOAD, STORE, assign, name, own_nodes, thunk
@@ -184,7 +183,7 @@ class SurvivalRewriter(Rewriter):
             body = [self.handled(leave, [leave]), *node.body]
             node = copy_location(ast.For(ast.Name(_TURN, STORE), _call("endless"), body, []), node)
         number = next(_numbers)
-        listed = ast.Constant(cast("Any", tuple(sorted(names))))
+        listed = ast.Tuple([ast.Constant(each) for each in sorted(names)], LOAD)
         turns = _call("turns", number, thunk(node.iter), _template(node.target), listed)
         node.iter = copy_location(turns, node)
         note = _statement("turned", node, number, nodes.call("locals"), listed)

@@ -14,14 +14,14 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
 from jaxsight.files import reading
 from jaxsight.recording.observing.observer import Observer
 from jaxsight.rewriting import nodes
-from jaxsight.rewriting.compiling import compiled
+from jaxsight.rewriting.compiling import codes_in, compiled
 
 _REPORT = "__jaxsight_began__"
 """The name of the builtin that functions report to."""
@@ -88,18 +88,10 @@ def _restore(code: CodeType) -> None:
     text = _texts.get(code.co_filename, b"")
     module = compile(text, code.co_filename, "exec", dont_inherit=True)
     place = code.co_qualname, code.co_firstlineno
-    own = [c for c in _codes(module) if (c.co_qualname, c.co_firstlineno) == place]
+    own = [c for c in codes_in(module) if (c.co_qualname, c.co_firstlineno) == place]
     for function in gc.get_referrers(code) if len(own) == 1 else ():
         if isinstance(function, FunctionType) and function.__code__ is code:
             function.__code__ = own[0]
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield the code of all functions in a module."""
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes(constant)
 
 
 def reporting(text: bytes, path: str, first: Sequence[ast.stmt] = ()) -> CodeType:

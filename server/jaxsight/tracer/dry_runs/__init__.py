@@ -1,8 +1,8 @@
 """Run programs without values, to see what they call a file's functions with.
 
 A dry run executes a program under one outer trace, so that arrays have shapes but no values.
-Nothing that fails ends it: `rewriting.py` gives each statement of the program's functions a
-handler, and what a failed statement would have bound is unknown (`unknown.py`), as is data that
+Nothing that fails ends it: `rewriting/survival.py` gives each statement of the program's functions
+a handler, and what a failed statement would have bound is unknown (`unknown.py`), as is data that
 cannot be loaded. Loops run a few times; effects outside of the process are refused, as for all
 inputs that nobody wrote. `runtime.py` is what rewritten code calls, `programs.py` begins programs,
 `command_lines.py` gives them default arguments, and `captured.py` keeps what functions were called

@@ -17,7 +17,8 @@ import jax
 
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
-from jaxsight.rewriting.compiling import compiled
+from jaxsight.rewriting.compiling import codes_in, compiled
+from jaxsight.rewriting.rewriter import Entry
 from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.tracer.compat import contexts
 from jaxsight.tracer.dry_runs import unknown
@@ -368,32 +369,30 @@ class _Run:
         """Replace the codes of the file's functions, and note their calls."""
         file = self._request.file
         codes: dict[tuple[str, int], CodeType] = {}
-        parameters: dict[str, tuple[str, ...]] = {}
+        entries: dict[str, Entry] = {}
         for chunk in self._request.chunks:
             if "def " not in chunk.text:
                 continue
             try:
-                codes |= self._rewritten_chunk(chunk, parameters)
+                codes |= self._rewritten_chunk(chunk, entries)
             except _UNREADABLE:
                 continue
         for function in _functions_in(self._names.values()):
             old = function.__code__
             if real_file(old.co_filename) != file:
                 continue
-            self._runtime.original |= {c.co_qualname: c for c in code_origins.codes_in(old)}
+            self._runtime.original |= {c.co_qualname: c for c in codes_in(old)}
             self._codes.replace(function, codes)
-            if (own := parameters.get(old.co_qualname)) is not None:
-                for code in (old, function.__code__):
-                    self._runtime.entry_of[code] = old.co_qualname, own
+            if (entry := entries.get(old.co_qualname)) is not None:
+                self._runtime.entry_of |= {old: entry, function.__code__: entry}
 
     def _rewritten_chunk(
-        self, chunk: Chunk, parameters: dict[str, tuple[str, ...]]
+        self, chunk: Chunk, entries: dict[str, Entry]
     ) -> dict[tuple[str, int], CodeType]:
         rewriter = SurvivalRewriter(expressions=True)
         file = chunk_file(self._request.file, chunk.id, chunk.above)
         code = self._recorder.compiled(chunk, file, self._request.future_flags, rewriter)
-        entries = (site.entry for site in rewriter.sites if site.entry is not None)
-        parameters |= {entry.function: entry.parameters for entry in entries}
+        entries |= {site.entry.function: site.entry for site in rewriter.sites if site.entry}
         return _codes_of(rewriter.functions, code)
 
     def _imported(self) -> None:
@@ -485,5 +484,5 @@ def _wrapped(value: object) -> object:
 
 def _codes_of(names: set[str], code: CodeType) -> dict[tuple[str, int], CodeType]:
     """Return the codes of a module's functions of these names, by name and first line."""
-    codes = (each for each in code_origins.codes_in(code) if each.co_qualname in names)
+    codes = (each for each in codes_in(code) if each.co_qualname in names)
     return {(each.co_qualname, each.co_firstlineno): each for each in codes}

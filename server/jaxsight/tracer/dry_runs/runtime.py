@@ -109,8 +109,8 @@ class DryRuntime:
         """Types of the arrays that models are called with."""
         self.imported: Callable[[], None] = lambda: None
         """Called after imports, to rewrite the functions of new modules."""
-        self.entry_of: dict[CodeType, tuple[str, tuple[str, ...]]] = {}
-        """The file's functions by their codes: qualified name and parameters."""
+        self.entry_of: dict[CodeType, Entry] = {}
+        """The file's functions by their codes."""
         self.original: dict[str, CodeType] = {}
         """The codes of the file's nested functions before they were rewritten."""
         self.texts: list[str] = []
@@ -281,23 +281,20 @@ class DryRuntime:
         frame: FrameType,
         compiled: Compiled,
     ) -> bool:
-        own = self.entry_of.get(function.__code__)
         number = next((n for n, f in self._functions.items() if f is function), None)
-        if number is not None and number in self._entries:
-            entry = self._entries[number]
-            own = entry.function, entry.parameters
-        if own is None:
+        by_code = self.entry_of.get(function.__code__)
+        entry = self._entries[number] if number is not None else by_code
+        if entry is None:
             return False
-        name, parameters = own
-        values: dict[str, object] = dict(zip(parameters, args, strict=False))
-        values |= {key: value for key, value in kwargs.items() if key in parameters}
+        values: dict[str, object] = dict(zip(entry.parameters, args, strict=False))
+        values |= {key: value for key, value in kwargs.items() if key in entry.parameters}
         file = frame.f_code.co_filename
         call = captured.call_of(
             values, self.tainted, file, frame.f_lineno, is_nested=number is not None
         )
         if call is not None:
             call.compiled = compiled
-            self._add(name, call, number)
+            self._add(entry.function, call, number)
         return True
 
     def began(self, name: str) -> None:
