@@ -160,15 +160,12 @@ class Rewriter(ast.NodeVisitor):
     def _recorded(self, node: ast.expr, source_range: SourceRange) -> ast.expr:
         assert self._scope is not None
         # `ast.copy_location` takes five times as long.
-        at: dict[str, Any] = {
-            "lineno": node.lineno,
-            "col_offset": node.col_offset,
-            "end_lineno": node.end_lineno,
-            "end_col_offset": node.end_col_offset,
-        }
+        line, column = node.lineno, node.col_offset
+        ends = {"end_lineno": node.end_lineno, "end_col_offset": node.end_col_offset}
         number = self._site(Site(self._scope, [source_range]))
-        site = ast.Constant(number, None, **at)
-        return ast.Call(ast.Name(SEEN, LOAD, **at), [site, node], [], **at)
+        name = ast.Name(SEEN, LOAD, lineno=line, col_offset=column, **ends)
+        site = ast.Constant(number, None, lineno=line, col_offset=column, **ends)
+        return ast.Call(name, [site, node], [], lineno=line, col_offset=column, **ends)
 
     def _site(self, site: Site) -> int:
         self.sites.append(site)
