@@ -26,7 +26,7 @@ The first one has most of them; the last of the others are 13, 125, 17 and 49.
 """
 _PRIMES = iter([n for n in range(211, 578) if all(n % divisor for divisor in range(2, 25))])
 _ROWS = [{name: divisors * next(_PRIMES) for name in NAMES} for divisors in _DIVISORS]
-"""The numbers, 66 to 270 million: larger than most sizes, and a product of two fits into 64 bits."""
+"""The numbers, 66 to 270 million: larger than most sizes; a product of two fits into 64 bits."""
 _OF = {size: name for row in _ROWS for name, size in row.items()}
 
 _LEAST = min(_OF) // 1024
