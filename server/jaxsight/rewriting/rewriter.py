@@ -263,8 +263,10 @@ class Rewriter(ast.NodeVisitor):
     visit_NamedExpr = visit_AnnAssign
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> ast.AST:
+        orelse, node.orelse = node.orelse, []
         self.generic_visit(node)
         node.body[:0] = self._bound(node.target)
+        node.orelse = self.block(orelse)
         return node
 
     visit_AsyncFor = visit_For
