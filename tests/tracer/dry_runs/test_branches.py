@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxsight.tracer.dry_runs import rewriting
+from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
 from jaxsight.tracer.dry_runs.unknown import Unknown, is_unknown
 from tests.searches import part
@@ -99,7 +99,7 @@ def dry(text: str) -> object:
     runtime = DryRuntime()
     runtime.install()
     tree = ast.parse(text)
-    rewriting.rewrite(tree, 0)
+    SurvivalRewriter().rewrite(tree)
     code = compile(tree, "program.py", "exec")
     names: dict[str, object] = {"jnp": jnp, "jax": jax}
 
@@ -227,7 +227,7 @@ def test_nested_conditions_run_each_branch_a_few_times() -> None:
     count: list[int] = []
     text = f"{functions}def f30():\n    pass\nf0()\nresult = 1\n"
     tree = ast.parse(text)
-    rewriting.rewrite(tree, 0)
+    SurvivalRewriter().rewrite(tree)
     runtime = DryRuntime()
     runtime.install()
 

@@ -10,13 +10,12 @@ import linecache
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
+from jaxsight.rewriting.rewriter import CALLED, SEEN
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.handlers.table import HANDLERS
 from jaxsight.tracer.job import ExecutedModule, Job
 from jaxsight.tracer.kept_traces import Traces
-from jaxsight.tracer.observation import call_entries
-from jaxsight.tracer.observation.instrumentation import NAME
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file
 from jaxsight.wire.messages.inputs import Argument, ArraySpec, InputSpec, KeySpec, ValueSpec
@@ -66,8 +65,8 @@ class Lab:
         name = chunk_file(PATH, digest)
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         tree = self.recorder.instrument(ast.parse(source), chunk.id, chunk.key)
-        self.namespace[NAME] = self.recorder.record
-        self.namespace[call_entries.NAME] = self.recorder.call
+        self.namespace[SEEN] = self.recorder.record
+        self.namespace[CALLED] = self.recorder.call
         with self.recorder.executing(chunk.id, chunk.key):
             exec(compile(tree, name, "exec", dont_inherit=True), self.namespace)
         self.chunks = [known for known in self.chunks if known.id != chunk.id] + [chunk]

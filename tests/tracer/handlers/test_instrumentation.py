@@ -20,7 +20,9 @@ import pytest
 from jaxsight.interpreters.compat.inner import inner_jaxprs
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.interpreters.compat.staging import open_jaxpr
-from jaxsight.tracer.observation import call_entries, instrumentation
+from jaxsight.rewriting import rewriter
+from jaxsight.rewriting.rewriter import Rewriter
+from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import chunk_file
 
@@ -37,8 +39,8 @@ def executed(source: str, name: str, *, instrumented: bool, **namespace: Any) ->
         tree = recorder.instrument(tree, CHUNK, "")
     scope: dict[str, Any] = {
         "__name__": name,
-        instrumentation.NAME: recorder.record,
-        call_entries.NAME: recorder.call,
+        rewriter.SEEN: recorder.record,
+        rewriter.CALLED: recorder.call,
         **namespace,
     }
     exec(compile(tree, file, "exec", dont_inherit=True), scope)
@@ -50,19 +52,19 @@ class _Erased(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         match node:
-            case ast.Call(func=ast.Name(id=instrumentation.NAME), args=[_, value]):
+            case ast.Call(func=ast.Name(id=rewriter.SEEN), args=[_, value]):
                 return self.visit(value)  # type: ignore[no-any-return]
             case _:
                 return self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         match node.value:
-            case ast.Call(func=ast.Name(id=instrumentation.NAME), args=[_, ast.Name() as name]) if (
+            case ast.Call(func=ast.Name(id=rewriter.SEEN), args=[_, ast.Name() as name]) if (
                 name.lineno,
                 name.col_offset,
             ) in self.inserted:
                 return None
-            case ast.Call(func=ast.Name(id=call_entries.NAME)):
+            case ast.Call(func=ast.Name(id=rewriter.CALLED)):
                 return None
             case _:
                 return self.generic_visit(node)
@@ -101,16 +103,20 @@ def test_only_recording_calls_are_added_and_the_result_compiles() -> None:
         text = path.read_text("utf-8")
         tree = ast.parse(text)
         before = ast.dump(tree, include_attributes=True)
-        sites = instrumentation.instrument(tree, 0)
+        recording = Rewriter()
+        recording.rewrite(tree)
         compile(tree, str(path), "exec", dont_inherit=True)
         inserted = {
             (place.line, place.column)
-            for site in sites
+            for site in recording.sites
             for place in site.ranges
             if place.kind != "expression"
         }
         erased = _Erased(inserted).visit(tree)
         assert ast.dump(erased, include_attributes=True) == before, path
+        surviving = SurvivalRewriter(expressions=True)
+        surviving.rewrite(ast.parse(text))
+        assert surviving.sites == recording.sites, path
         checked += 1
     assert checked > 60
 

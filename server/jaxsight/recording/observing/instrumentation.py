@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import gc
 import importlib.machinery
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
 from jaxsight.files import reading
 from jaxsight.recording.observing.observer import Observer
-from jaxsight.text.parsing import alone
+from jaxsight.rewriting import nodes
+from jaxsight.rewriting.compiling import codes_in, compiled
 
 _REPORT = "__jaxsight_began__"
 """The name of the builtin that functions report to."""
@@ -30,7 +32,7 @@ _HOT = 20_000
 """Calls of a function that need not report, after which it has its own code again, a choice: with
 less, functions that are seldom called are changed back, too."""
 
-_sources: dict[str, bytes] = {}
+_texts: dict[str, bytes] = {}
 """The text of each module that was instrumented, by its path."""
 
 
@@ -55,6 +57,14 @@ def observe(observer: Observer) -> None:
     sys.path_hooks.insert(0, _main_hook(observer))
 
 
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Compiles a module so that its functions report; never from cached bytecode."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the module's code."""
+        return reporting(self.get_data(self.path), self.path)
+
+
 class _Finder:
     """Finds the project's modules, as Python does."""
 
@@ -73,65 +83,31 @@ class _Finder:
         return spec
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles a module so that its functions report; never from cached bytecode."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Return the module's code."""
-        path = self.get_filename(fullname)
-        return compiled(self.get_data(path), path)
-
-
 def _restore(code: CodeType) -> None:
     """Let functions with instrumented code have the code of their text."""
-    try:
-        module = compile(_sources[code.co_filename], code.co_filename, "exec", dont_inherit=True)
-    except (KeyError, SyntaxError, ValueError):
-        return
+    text = _texts.get(code.co_filename, b"")
+    module = compile(text, code.co_filename, "exec", dont_inherit=True)
     place = code.co_qualname, code.co_firstlineno
-    own = [c for c in _codes(module) if (c.co_qualname, c.co_firstlineno) == place]
+    own = [c for c in codes_in(module) if (c.co_qualname, c.co_firstlineno) == place]
     for function in gc.get_referrers(code) if len(own) == 1 else ():
         if isinstance(function, FunctionType) and function.__code__ is code:
             function.__code__ = own[0]
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield the code of all functions in a module."""
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes(constant)
-
-
-def compiled(source: bytes, path: str, first: Sequence[ast.stmt] = ()) -> CodeType:
+def reporting(text: bytes, path: str, first: Sequence[ast.stmt] = ()) -> CodeType:
     """Return the code of a module whose functions report; `first` are statements before all."""
-    _sources[path] = source
-    with alone():
-        tree = ast.parse(source, path)
+    _texts[path] = text
+    return compiled(text, path, functools.partial(_report, first=first))
+
+
+def _report(tree: ast.Module, first: Sequence[ast.stmt]) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            _instrument(node)
-    after = 1 if ast.get_docstring(tree, clean=False) is not None else 0
-    for statement in tree.body[after:]:
-        if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__":
-            break
-        after += 1
-    tree.body[after:after] = first
-    return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+            nodes.begin(node, [nodes.placed(ast.Expr(nodes.call(_REPORT)), node)])
+    nodes.begin(tree, first)
 
 
-def _instrument(function: ast.FunctionDef) -> None:
-    """Let a function begin with its report, on the line of its first statement."""
-    has_docstring = ast.get_docstring(function, clean=False) is not None
-    at = 1 if has_docstring and len(function.body) > 1 else 0
-    if has_docstring and at == 0:
-        return  # it does nothing
-    call = ast.Call(ast.Name(_REPORT, ast.Load()), [], [])
-    report = ast.copy_location(ast.Expr(call), function.body[at])
-    function.body.insert(at, report)
-
-
-def _main_hook(observer: Observer) -> Callable[[str], _MainFinder]:
+def _main_hook(observer: Observer) -> Callable[[str], _Main]:
     """Return a hook that finds the program in its file.
 
     `python FILE` asks the path hooks whether the file is a folder or an archive with a program in
@@ -139,23 +115,20 @@ def _main_hook(observer: Observer) -> Callable[[str], _MainFinder]:
     `runpy.run_path`, by which a process that `multiprocessing` spawns runs the program.
     """
 
-    def hook(path: str) -> _MainFinder:
+    def hook(path: str) -> _Main:
         words = map(os.path.abspath, sys.orig_argv)
         is_program = os.path.abspath(path) in words or _SPAWNED in sys.orig_argv  # noqa: PTH100
         if not path.endswith(".py") or not is_program:
             raise ImportError(path)
         if not observer.files.file(path) or not reading.is_file(path):
             raise ImportError(path)
-        return _MainFinder(path)
+        return _Main(_MAIN, path)
 
     return hook
 
 
-class _MainFinder:
-    """Finds `__main__` in one file."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
+class _Main(_Loader):
+    """Finds and compiles the program in one file, which has what `python FILE` gives it."""
 
     def find_spec(
         self, name: str, target: ModuleType | None = None
@@ -163,19 +136,13 @@ class _MainFinder:
         """Return the spec of the program."""
         if name != _MAIN:
             return None
-        loader = _MainLoader(_MAIN, self._path)
-        return importlib.util.spec_from_file_location(_MAIN, self._path, loader=loader)
-
-
-class _MainLoader(_Loader):
-    """Compiles the program, which then has what `python FILE` gives it."""
+        return importlib.util.spec_from_file_location(_MAIN, self.path, loader=self)
 
     def get_code(self, fullname: str) -> CodeType:
         """Return the program's code, and put its folder where its file is on the path."""
-        path = self.get_filename(fullname)
-        folder = str(Path(os.path.realpath(path)).parent)
-        sys.path[:] = [folder if entry == path else entry for entry in sys.path]
-        sys.path_importer_cache.pop(path, None)
+        folder = str(Path(os.path.realpath(self.path)).parent)
+        sys.path[:] = [folder if entry == self.path else entry for entry in sys.path]
+        sys.path_importer_cache.pop(self.path, None)
         # `python FILE` sets no spec; `multiprocessing` finds the program by that.
         no_spec = ast.parse("__spec__ = None; __package__ = None").body
-        return compiled(self.get_data(path), path, no_spec)
+        return reporting(self.get_data(self.path), self.path, no_spec)

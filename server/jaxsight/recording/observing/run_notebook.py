@@ -42,9 +42,9 @@ def main(arguments: list[str]) -> int:
 def _compiled(text: str, path: str) -> CodeType:
     if sys.version_info >= (3, 12):
         return compile(text, path, "exec", dont_inherit=True)
-    from jaxsight.recording.observing.instrumentation import compiled
+    from jaxsight.recording.observing.instrumentation import reporting
 
-    return compiled(text.encode(), path)
+    return reporting(text.encode(), path)
 
 
 if __name__ == "__main__":

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import time
 from collections.abc import Mapping
 from types import CodeType
 
 from jaxsight.lru import Recent
-from jaxsight.tracer.dry_runs import rewriting
+from jaxsight.rewriting.compiling import compiled
+from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.tracer.dry_runs.replaced_codes import codes_of
 
-_ELSEWHERE = 1 << 20
-"""The first number in rewritten modules, whose functions are not noted: no number of the file's."""
 _MODULES = 256
 """Modules whose rewritten codes are kept, a choice: those of a large project."""
 
@@ -32,8 +30,8 @@ class ModuleCodes:
         if codes is None and time.process_time() < deadline:
             codes = {}
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-                tree = ast.parse(text)
-                names = rewriting.rewrite(tree, _ELSEWHERE).names
-                codes = codes_of(names, compile(tree, file, "exec", dont_inherit=True))
+                rewriter = SurvivalRewriter()
+                code = compiled(text, file, rewriter.rewrite)
+                codes = codes_of(rewriter.functions, code)
             self._codes.put((file, text), codes)
         return codes

@@ -18,9 +18,12 @@ import jax
 
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
+from jaxsight.rewriting.compiling import codes_in, compiled
+from jaxsight.rewriting.rewriter import CALLED, LOCALS, SEEN, Entry
+from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.text.names import bound_in_scope
 from jaxsight.tracer.compat import contexts, eager_programs
-from jaxsight.tracer.dry_runs import rewriting, test_functions, unknown
+from jaxsight.tracer.dry_runs import test_functions, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
 from jaxsight.tracer.dry_runs.module_codes import ModuleCodes
@@ -32,8 +35,7 @@ from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer, at_most
-from jaxsight.tracer.isolation import code_origins, refusals
-from jaxsight.tracer.observation import call_entries, instrumentation
+from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.observed_values import Sites
 from jaxsight.tracer.observation.recorder import Recorder
@@ -58,6 +60,7 @@ _ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "u
 """Parameters of main functions that take the command line."""
 _MAIN = "__main__"
 _DECORATORS = "decorator_list"
+_UNREADABLE = (SyntaxError, ValueError, RecursionError)
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
@@ -175,7 +178,6 @@ class _Run:
         self._codes = ReplacedCodes()
         self._rewritten: set[int] = set()
         self._own: dict[tuple[str, int], CodeType] = {}
-        self._next = 0
         self._own_names = {name for chunk in request.chunks for name in chunk.binds}
         self._command_line = CommandLine(entry.file, self._read)
 
@@ -272,13 +274,13 @@ class _Run:
         own = entry.file == self._request.file
         if entry.text:
             names = self._names if own else _fresh(_MAIN, entry.file)
-            self._execute(entry.text, entry.file, names, own=False, above=entry.line)
+            self._execute(entry.text, entry.file, names, above=entry.line)
         elif own and entry.given:
             self._call_given(self._names)
         elif own and not entry.function:
             self._names["__name__"] = _MAIN
             for above, source in self._skipped():
-                self._execute(source, entry.file, self._names, own=False, above=above)
+                self._execute(source, entry.file, self._names, above=above)
         elif own:
             self._call_each(self._names)
         else:
@@ -288,7 +290,7 @@ class _Run:
             if entry.module.rpartition(".")[0] in sys.modules:
                 module.__package__ = entry.module.rpartition(".")[0]
             sys.modules[module.__name__] = module
-            self._execute(self._read(entry.file), entry.file, module.__dict__, own=False)
+            self._execute(self._read(entry.file), entry.file, module.__dict__)
             if entry.given:
                 self._call_given(module.__dict__)
             if entry.function:
@@ -431,56 +433,48 @@ class _Run:
                 given[name] = Unknown()
         return given
 
-    def _execute(
-        self, text: str, file: str, names: dict[str, object], *, own: bool, above: int = 0
-    ) -> None:
+    def _execute(self, text: str, file: str, names: dict[str, object], above: int = 0) -> None:
         """Run rewritten statements one after another."""
+        request, stripped = self._request, text.strip()
+        chunks = (*request.chunks, *request.skipped) if file == request.file else ()
+        chunk = next((each for each in chunks if each.text.strip() == stripped), None)
+        rewriter = SurvivalRewriter(expressions=chunk is not None)
         try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError):
+            if chunk is not None:
+                chunk = replace(chunk, text=text, above=above)
+                code = self._recorder.compiled(chunk, file, request.future_flags, rewriter)
+            else:
+                code = compiled(text, file, rewriter.rewrite, above=above)
+        except _UNREADABLE:
             return
-        chunks = (
-            (*self._request.chunks, *self._request.skipped) if file == self._request.file else ()
-        )
-        if (chunk := next((c for c in chunks if c.text.strip() == text.strip()), None)) is not None:
-            self._recorder.instrumented_again(tree, chunk.id, chunk.key)
-        ast.increment_lineno(tree, above)
-        self._register(rewriting.rewrite(tree, self._next), own=own)
-        exec(compile(tree, file, "exec", dont_inherit=True), names)  # noqa: S102 - user code
-
-    def _register(self, done: rewriting.Rewritten, *, own: bool) -> frozenset[str]:
-        if own:
-            self._runtime.register(done.entries, self._next)
-        self._next += len(done.entries)
-        return done.names
+        exec(code, names)  # noqa: S102 - user code
 
     def _rewrite_file(self) -> None:
         """Replace the codes of the file's functions, and note their calls."""
         file = self._request.file
-        parameters: dict[str, tuple[str, ...]] = {}
+        entries: dict[str, Entry] = {}
         for chunk in self._request.chunks:
             if "def " not in chunk.text:
                 continue
             try:
-                self._own |= self._rewritten_chunk(chunk, parameters)
-            except (SyntaxError, ValueError, RecursionError):
+                self._own |= self._rewritten_chunk(chunk, entries)
+            except _UNREADABLE:
                 continue
         for function in functions_in(self._names.values()):
             old = function.__code__
             if real_file(old.co_filename) != file:
                 continue
-            self._runtime.original |= {c.co_qualname: c for c in code_origins.codes_in(old)}
+            self._runtime.original |= {c.co_qualname: c for c in codes_in(old)}
             self._codes.replace(function, self._own)
-            if (own := parameters.get(old.co_qualname)) is not None:
-                for code in (old, function.__code__):
-                    self._runtime.entry_of[code] = old.co_qualname, own
+            if (entry := entries.get(old.co_qualname)) is not None:
+                self._runtime.entry_of |= {old: entry, function.__code__: entry}
 
     def _adopt(self, module: ModuleType) -> None:
         """Let a copy of the file that others import report what its functions are called with.
 
         A package that imports the file itself has one, and its tests call that.
         """
-        for hook in (instrumentation.NAME, call_entries.NAME):
+        for hook in (SEEN, CALLED):
             # Nested functions are traced later, with these globals.
             vars(module)[hook] = self._names[hook]
         for function in functions_in(tuple(vars(module).values())):
@@ -488,17 +482,14 @@ class _Run:
                 self._codes.replace(function, self._own)
 
     def _rewritten_chunk(
-        self, chunk: Chunk, parameters: dict[str, tuple[str, ...]]
+        self, chunk: Chunk, entries: dict[str, Entry]
     ) -> dict[tuple[str, int], CodeType]:
-        flags = self._request.future_flags
-        name = chunk_file(self._request.file, chunk.id, chunk.above)
-        tree = compile(chunk.text, name, "exec", ast.PyCF_ONLY_AST | flags, dont_inherit=True)
-        for entry in call_entries.add_entries(ast.parse(chunk.text), 0):
-            parameters[entry.function] = entry.parameters
-        self._recorder.instrumented_again(tree, chunk.id, chunk.key)
-        ast.increment_lineno(tree, chunk.above)
-        names = self._register(rewriting.rewrite(tree, self._next, reports=True), own=True)
-        return codes_of(names, compile(tree, name, "exec", flags, dont_inherit=True))
+        rewriter = SurvivalRewriter(expressions=True)
+        file = chunk_file(self._request.file, chunk.id, chunk.above)
+        code = self._recorder.compiled(chunk, file, self._request.future_flags, rewriter)
+        found = (site.entry for site in rewriter.sites if site.entry is not None)
+        entries |= {each.function: each for each in found if LOCALS not in each.function}
+        return codes_of(rewriter.functions, code)
 
     def _imported(self) -> None:
         """Rewrite the functions of the project's modules that were imported since the last time."""
@@ -529,7 +520,7 @@ class _Run:
     def _report(self, number: int, values: tuple[object, ...]) -> None:
         """Note a call of one of the file's functions; nested ones report by what is rewritten."""
         runtime, frame = self._runtime, sys._getframe(2)
-        if "<locals>" not in frame.f_code.co_qualname:
+        if LOCALS not in frame.f_code.co_qualname:
             runtime.calls.report(self._recorder, number, values, frame, runtime.tainted)
 
 

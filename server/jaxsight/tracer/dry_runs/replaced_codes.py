@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, MethodType
 
+from jaxsight.rewriting.compiling import codes_in
 from jaxsight.tracer.isolation import code_origins
 
 
@@ -55,7 +56,7 @@ def _wrapped(value: object) -> object:
         return None
 
 
-def codes_of(names: frozenset[str], code: CodeType) -> dict[tuple[str, int], CodeType]:
+def codes_of(names: set[str], code: CodeType) -> dict[tuple[str, int], CodeType]:
     """Return the codes of a module's functions of these names, by name and first line."""
-    codes = (each for each in code_origins.codes_in(code) if each.co_qualname in names)
+    codes = (each for each in codes_in(code) if each.co_qualname in names)
     return {(each.co_qualname, each.co_firstlineno): each for each in codes}

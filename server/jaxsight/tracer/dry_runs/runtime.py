@@ -17,16 +17,16 @@ from typing import TypeVar
 import jax
 import numpy as np
 
+from jaxsight.rewriting.nodes import DRY
+from jaxsight.rewriting.rewriter import Entry
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs import captured, datasets, loaders
 from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, is_ours
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import starts
-from jaxsight.tracer.dry_runs.nodes import NAME
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
-from jaxsight.tracer.dry_runs.rewriting import NestedEntry
 from jaxsight.tracer.dry_runs.surviving_context import Manager, SurvivingContext
 from jaxsight.tracer.dry_runs.unknown import (
     SomeItems,
@@ -97,8 +97,8 @@ class DryRuntime(Branches):
         """Types of the arrays that models are called with."""
         self.imported: Callable[[], None] = lambda: None
         """Called after imports, to rewrite the functions of new modules."""
-        self.entry_of: dict[CodeType, tuple[str, tuple[str, ...]]] = {}
-        """The file's functions by their codes: qualified name and parameters."""
+        self.entry_of: dict[CodeType, Entry] = {}
+        """The file's functions by their codes."""
         self.original: dict[str, CodeType] = {}
         """The codes of the file's nested functions before they were rewritten."""
         self.texts: list[str] = []
@@ -106,7 +106,7 @@ class DryRuntime(Branches):
         self.errors: list[ProgramError] = []
         """What ended the first statement that did not complete, if that is the program's own."""
         self._file = ""
-        self._entries: dict[int, NestedEntry] = {}
+        self._entries: dict[int, Entry] = {}
         self._functions: dict[int, object] = {}
         self._decorated: dict[int, object] = {}
         self._turned: dict[tuple[int, int], list[dict[str, object]]] = {}
@@ -120,7 +120,7 @@ class DryRuntime(Branches):
 
     def install(self) -> None:
         """Make this object available to rewritten code."""
-        setattr(builtins, NAME, self)
+        setattr(builtins, DRY, self)
 
     def begin(self, file: str, calls: NotedCalls, imported: Callable[[], None]) -> None:
         """Begin another run for a file, which adds to calls and tells of imports."""
@@ -148,10 +148,6 @@ class DryRuntime(Branches):
             self._functions.clear()
             self._decorated.clear()
             self._entries.clear()
-
-    def register(self, entries: list[NestedEntry], first: int) -> None:
-        """Note the functions of the file, whose calls are kept, by their numbers."""
-        self._entries |= dict(enumerate(entries, first))
 
     def cut(self, frame: int, loop: int, differing: set[str]) -> None:
         """Note that it is unknown how many turns a loop has, or which variables differ then.
@@ -318,20 +314,17 @@ class DryRuntime(Branches):
         frame: FrameType,
         compiled: Compiled,
     ) -> bool:
-        own = self.entry_of.get(function.__code__)
         number = next((n for n, f in self._functions.items() if f is function), None)
-        if number is not None and number in self._entries:
-            entry = self._entries[number]
-            own = entry.name, entry.entry.parameters
-        if own is None:
+        by_code = self.entry_of.get(function.__code__)
+        entry = self._entries[number] if number is not None else by_code
+        if entry is None:
             return False
-        name, parameters = own
-        values: dict[str, object] = dict(zip(parameters, args, strict=False))
-        values |= {key: value for key, value in kwargs.items() if key in parameters}
+        values: dict[str, object] = dict(zip(entry.parameters, args, strict=False))
+        values |= {key: value for key, value in kwargs.items() if key in entry.parameters}
         file = frame.f_code.co_filename
         call = captured.call_of(values, self.tainted, file, frame.f_lineno)
         call.compiled = compiled
-        self._add(name, call, number)
+        self._add(entry.function, call, number)
         return True
 
     def began(self, name: str) -> None:
@@ -345,10 +338,10 @@ class DryRuntime(Branches):
         entry = self._entries.get(number)
         if self._outer is not None and entry is not None:
             frame = sys._getframe(2)
-            parameters = entry.entry.parameters
-            call = self.calls.note(entry.name, parameters, values, frame, self.tainted)
+            name = entry.function
+            call = self.calls.note(name, entry.parameters, values, frame, self.tainted)
             if call is not None:
-                self._add(entry.name, call, number)
+                self._add(name, call, number)
 
     def _add(self, name: str, call: NotedCall, number: int | None) -> None:
         if number is not None:
@@ -368,11 +361,12 @@ class DryRuntime(Branches):
             function.__code__ = original
         return call.keep(function)
 
-    def defined(self, number: int) -> Callable[[object], object]:
-        """Return a decorator that notes a nested function."""
+    def defined(self, number: int, name: str, *parameters: str) -> Callable[[object], object]:
+        """Return a decorator that notes a nested function of the file, whose calls are kept."""
 
         def note(function: object) -> object:
-            if self._outer is not None and number in self._entries:
+            if self._outer is not None:
+                self._entries[number] = Entry(name, parameters)
                 self._functions[number] = function
                 self._decorated.pop(number, None)
             return function

@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import linecache
-from collections.abc import Callable
 from types import CodeType
 
 from jaxsight.tracer.failures import UserError, failure
-from jaxsight.wire.chunks import Chunk, chunk_file
-
-Instrument = Callable[[ast.Module], ast.Module]
-"""Rewrites the tree of a chunk so that its expressions are observed."""
+from jaxsight.tracer.observation.recorder import Recorder
+from jaxsight.wire.chunks import Chunk
 
 
-def compiled(
-    chunk: Chunk, path: str, code_file: str, future_flags: int, instrument: Instrument
-) -> CodeType:
-    """Return the code of a chunk of the file `path`, compiled under the file name `code_file`.
+def compiled(chunk: Chunk, code_file: str, future_flags: int, recorder: Recorder) -> CodeType:
+    """Return the code of a chunk, compiled under the file name `code_file`.
 
     Raises:
         UserError: it cannot be compiled.
     """
-    flags = ast.PyCF_ONLY_AST | future_flags
     try:
-        try:
-            alone = chunk_file(path, chunk.id)
-            tree: ast.Module = compile(chunk.text, alone, "exec", flags, dont_inherit=True)
-            tree = instrument(tree)
-            # Line numbers that code may read must be those of the file.
-            ast.increment_lineno(tree, chunk.above)
-            code: CodeType = compile(tree, code_file, "exec", future_flags, dont_inherit=True)
-        except RecursionError:
-            # Python can compile deeper nesting from text than from a tree: continue without
-            # observations.
-            text = _as_file(chunk.text, chunk.above)
-            code = compile(text, code_file, "exec", future_flags, dont_inherit=True)
+        return recorder.compiled(chunk, code_file, future_flags)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UserError(failure(error, "execute")) from error
-    return code
 
 
 def provide_lines(chunk: Chunk, code_file: str) -> None:
     """Provide the lines of a chunk's file for tracebacks."""
+
+    def lines(text: str = chunk.text, above: int = chunk.above) -> str:
+        return "\n" * above + text
+
     # Python loads the lines of such a file only on request.
-    linecache.cache[code_file] = (functools.partial(_as_file, chunk.text, chunk.above),)
-
-
-def _as_file(text: str, above: int) -> str:
-    """Return a chunk's text at its place in an otherwise empty file."""
-    return "\n" * above + text
+    linecache.cache[code_file] = (lines,)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import functools
 import os
 import traceback
 import weakref
@@ -24,6 +23,7 @@ from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
 
 from jaxsight.files.texts import Version
+from jaxsight.rewriting.rewriter import CALLED, SEEN
 from jaxsight.tracer import user_warnings
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.dry_runs.program_errors import program_error
@@ -40,7 +40,6 @@ from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.irreversible_effects import end_children
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
-from jaxsight.tracer.observation import call_entries, instrumentation
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file
 from jaxsight.wire.messages.requests import Trace
@@ -307,8 +306,8 @@ class FileNamespace:
             __cached__=spec.cached,
             __builtins__=builtins,
         )
-        self.names[instrumentation.NAME] = self.recorder.record
-        self.names[call_entries.NAME] = self.recorder.call
+        self.names[SEEN] = self.recorder.record
+        self.names[CALLED] = self.recorder.call
         if spec.submodule_search_locations is not None:
             spec.submodule_search_locations.append(str(PurePath(request.file).parent))
             self.names["__path__"] = spec.submodule_search_locations
@@ -348,8 +347,7 @@ class FileNamespace:
         self.slice.append(execution)
         self.executed += 1
         chunk_code.provide_lines(chunk, file)
-        instrument = functools.partial(self.recorder.instrument, chunk=chunk.id, key=chunk.key)
-        code = chunk_code.compiled(chunk, self.file, file, request.future_flags, instrument)
+        code = chunk_code.compiled(chunk, file, request.future_flags, self.recorder)
         execution.names = frozenset(code_origins.names_in(code))
         warned: list[Warned] = []
         execution.stopped = chunk.id in self._stopped and not chunk.needed

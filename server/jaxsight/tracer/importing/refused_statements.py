@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from types import CodeType
 
+from jaxsight.rewriting import compiling
+from jaxsight.rewriting.nodes import assign, call, placed
 from jaxsight.text.names import bound_in_scope
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.isolation import refusals
@@ -23,13 +25,7 @@ _PLAIN = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | 
 
 def compiled(text: str | bytes, path: str) -> CodeType:
     """Return a module's code, whose statements go on after one that is refused an effect."""
-    try:
-        tree: ast.Module = ast.parse(text, path)
-        _protect(tree)
-        return compile(tree, path, "exec", dont_inherit=True)
-    except RecursionError:
-        # Python can compile deeper nesting from text than from a tree.
-        return compile(text, path, "exec", dont_inherit=True)
+    return compiling.compiled(text, path, _protect)
 
 
 def _protect(tree: ast.Module) -> None:
@@ -73,20 +69,10 @@ def _protected(statement: ast.stmt) -> ast.Try:
 
     It is `try: STATEMENT`, `except __jaxsight_refused__(3, 4): name = __jaxsight_unknown__(3, 4)`.
     """
-    lines: list[ast.expr] = [
-        ast.Constant(statement.lineno), ast.Constant(statement.end_lineno or statement.lineno)
-    ]  # fmt: skip
-    load, store = ast.Load(), ast.Store()
+    lines = statement.lineno, statement.end_lineno or statement.lineno
     bound = sorted(name for name in {*bound_in_scope(statement)} if name.isidentifier())
-    names = [ast.Name(name, store) for name in bound]
-    unknown = ast.Call(ast.Name(_UNKNOWN, load), lines, [])
-    handler = ast.ExceptHandler(
-        ast.Call(ast.Name(_IS_REFUSED, load), lines, []),
-        None,
-        [ast.Assign(list[ast.expr](names), unknown) if names else ast.Expr(unknown)],
-    )
-    tried = ast.Try([statement], [handler], [], [])
-    for each in (tried, handler, *ast.walk(handler)):
-        if isinstance(each, ast.expr | ast.stmt | ast.ExceptHandler):
-            ast.copy_location(each, statement)
-    return tried
+    unknown = call(_UNKNOWN, *lines)
+    after = assign(unknown, *bound) if bound else ast.Expr(unknown)
+    handler = ast.ExceptHandler(call(_IS_REFUSED, *lines), None, [after])
+    tried = ast.Try([statement], [placed(handler, statement)], [], [])
+    return ast.copy_location(tried, statement)

@@ -15,6 +15,8 @@ from pathlib import Path, PurePath
 from types import CodeType, FrameType
 from typing import Literal
 
+from jaxsight.rewriting.compiling import codes_in
+
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 _PYTHON = tuple(
@@ -102,14 +104,6 @@ def asked_by_user(through: tuple[str, ...]) -> bool:
         if not frame.f_globals.get("__name__", "").startswith(("jaxsight.", *through)):
             return of_file(frame.f_code.co_filename) == USER
     return False
-
-
-def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """Yield code and that of all functions inside."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from codes_in(constant)
 
 
 def names_in(code: CodeType) -> set[str]:

@@ -12,8 +12,9 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from jaxsight.interpreters.contents import cell_contents
+from jaxsight.rewriting.compiling import codes_in
 from jaxsight.text.names import words
-from jaxsight.tracer.isolation.code_origins import WRAPPERS, attribute, codes_in, wrapped
+from jaxsight.tracer.isolation.code_origins import WRAPPERS, attribute, wrapped
 
 _MUTATORS = frozenset(
     words("add append clear discard extend insert pop popitem remove setdefault update")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from jaxsight.tracer.observation import instrumentation
+from jaxsight.rewriting.rewriter import Site, SourceRange
 from jaxsight.tracer.observation.observed_values import Sites, SiteValues
 from jaxsight.wire.observations import OBSERVED_VALUES, Observation, Seen
 from jaxsight.wire.spans import Span
@@ -16,7 +16,7 @@ class InstrumentedChunk:
     """A chunk as instrumented for an execution; its sites are numbered from `first`."""
 
     first: int
-    sites: tuple[instrumentation.Site, ...]
+    sites: tuple[Site, ...]
 
     def __contains__(self, number: int) -> bool:
         return self.first <= number < self.first + len(self.sites)
@@ -35,7 +35,7 @@ class ObservationTable:
 
     def __init__(self) -> None:
         self.numbers: dict[Seen, int] = {}
-        self.rows: dict[tuple[str, instrumentation.SourceRange], tuple[dict[int, None], int]] = {}
+        self.rows: dict[tuple[str, SourceRange], tuple[dict[int, None], int]] = {}
 
     def gather(
         self,
@@ -69,9 +69,7 @@ class ObservationTable:
                     self.add(name[0], source_range, values)
         return frozenset(scopes)
 
-    def add(
-        self, chunk: str, source_range: instrumentation.SourceRange, values: SiteValues
-    ) -> None:
+    def add(self, chunk: str, source_range: SourceRange, values: SiteValues) -> None:
         row, more = self.rows.setdefault((chunk, source_range), ({}, 0))
         for description in values.described.values():
             row[self.numbers.setdefault(description, len(self.numbers))] = None

@@ -11,14 +11,18 @@ import ast
 import bisect
 import contextlib
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import CodeType
 from typing import Any
 
 from jaxsight.meshes.compat import shardings
+from jaxsight.rewriting.compiling import compiled
+from jaxsight.rewriting.rewriter import Rewriter, Site
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.observation import instrumentation, observed_values
+from jaxsight.tracer.observation import observed_values
 from jaxsight.tracer.observation.jaxpr_observations import (
     ContextObservations,
     JaxprObservations,
@@ -40,7 +44,7 @@ from jaxsight.tracer.observation.observed_values import (
     Sites,
     SiteValues,
 )
-from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.chunks import Chunk, chunk_file, real_file
 from jaxsight.wire.meshes import Sharding
 
 logger = logging.getLogger(__name__)
@@ -61,8 +65,8 @@ class _Context:
 class Recorder:
     """Records observations of one file.
 
-    `record` is stored in the namespace (or `builtins`) as `instrumentation.NAME`, and `call` as
-    `call_entries.NAME`.
+    `record` is stored in the namespace (or `builtins`) as `rewriter.SEEN`, and `call` as
+    `rewriter.CALLED`.
     """
 
     def __init__(self) -> None:
@@ -86,24 +90,43 @@ class Recorder:
         self._describing = False
         self._arguments: Sequence[traces.PlacedArgument] = ()
 
-    def instrument(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
+    def instrument(
+        self, tree: ast.Module, chunk: str, key: str, again: Rewriter | None = None
+    ) -> ast.Module:
         """Rewrite the chunk's tree in place and register its sites.
 
-        They replace those of an earlier execution of the chunk.
+        They replace those of an earlier execution of the chunk, unless it is rewritten `again`.
         """
-        self.forget(chunk, key)
-        sites = instrumentation.instrument(tree, self._next)
-        self._instances[chunk, key] = InstrumentedChunk(self._next, tuple(sites))
-        self._next += len(sites)
+        known = self._instances.get((chunk, key)) if again is not None else None
+        rewriter = again if again is not None else Rewriter()
+        rewriter.first = known.first if known is not None else self._next
+        rewriter.rewrite(tree)
+        if known is None:
+            self.forget(chunk, key)
+            instance = InstrumentedChunk(self._next, tuple(rewriter.sites))
+            self._instances[chunk, key] = instance
+            self._next += len(instance.sites)
         return tree
 
-    def instrumented_again(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
-        """Rewrite another tree of a chunk, for the same sites if it was instrumented before."""
-        instance = self._instances.get((chunk, key))
-        if instance is None:
-            return self.instrument(tree, chunk, key)
-        instrumentation.instrument(tree, instance.first)
-        return tree
+    def compiled(
+        self, chunk: Chunk, file: str, flags: int = 0, again: Rewriter | None = None
+    ) -> CodeType:
+        """Return the code of a chunk that is instrumented, with the lines that it has in its file.
+
+        Args:
+            chunk: the chunk.
+            file: the name of its file.
+            flags: those of `__future__` imports.
+            again: as of `instrument`.
+
+        Raises:
+            SyntaxError: (or ValueError, RecursionError, MemoryError) it cannot be compiled.
+        """
+        instrument = functools.partial(self.instrument, chunk=chunk.id, key=chunk.key, again=again)
+        alone = chunk_file(real_file(file), chunk.id)
+        return compiled(
+            chunk.text, file, instrument, above=chunk.above, flags=flags, parsed_as=alone
+        )
 
     def forget(self, chunk: str, key: str) -> None:
         """Remove a chunk that is no longer needed, and its observations."""
@@ -242,7 +265,7 @@ class Recorder:
         finally:
             self._describing = False
 
-    def site(self, number: int) -> tuple[str, instrumentation.Site] | None:
+    def site(self, number: int) -> tuple[str, Site] | None:
         """Return the chunk and the site of a number."""
         for (chunk, _), instance in self._instances.items():
             if number in instance:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Aval, Var
+from jaxsight.rewriting.rewriter import Kind, Site, SourceRange
 from jaxsight.tracer.compat.traces import underlying_variable
-from jaxsight.tracer.observation import instrumentation
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk
 
 
@@ -34,13 +34,13 @@ class _Named:
 class Naming:
     """The recorder's `naming` while a function is traced."""
 
-    site: Callable[[int], tuple[str, instrumentation.Site] | None]
+    site: Callable[[int], tuple[str, Site] | None]
     """Returns the chunk and the site of a number."""
     chunks: Sequence[Chunk]
     file: str
     """The file of the chunks."""
     _named: dict[int, _Named] = field(default_factory=dict)
-    _kinds: dict[int, instrumentation.Kind] = field(default_factory=dict)
+    _kinds: dict[int, Kind] = field(default_factory=dict)
     _types: dict[int, set[object]] = field(default_factory=dict)
     """Avals of the values that a site bound to a name, by site."""
 
@@ -98,7 +98,7 @@ class Naming:
         return name if name.isidentifier() and not keyword.iskeyword(name) else None
 
 
-def _text(text: str, source_range: instrumentation.SourceRange) -> str:
+def _text(text: str, source_range: SourceRange) -> str:
     lines = text.split("\n")
     if source_range.line != source_range.end_line or source_range.line > len(lines):
         return ""

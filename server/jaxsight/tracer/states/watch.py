@@ -19,10 +19,10 @@ from typing import Any, Self
 import jax
 import numpy as np
 
+from jaxsight.rewriting.rewriter import SEEN
 from jaxsight.tracer.compat import refs
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.code_origins import USER
-from jaxsight.tracer.observation.instrumentation import NAME
 from jaxsight.tracer.states import mutable_contents, nnx
 from jaxsight.tracer.states.mutable_contents import (
     CELL,
@@ -284,7 +284,7 @@ def _is_bookkeeping(saved: _Saved, key: object, new: object) -> bool:
         return True
     if type(key) is not str or (saved.owner is None and saved.kind is not NAMES):
         return False
-    if key == NAME or (key.startswith("__") and key.endswith("__")):
+    if key == SEEN or (key.startswith("__") and key.endswith("__")):
         return True
     bases = type.__dict__["__mro__"].__get__(saved.owner) if saved.owner is not None else ()
     return any(type(vars(base).get(key)) is functools.cached_property for base in bases)

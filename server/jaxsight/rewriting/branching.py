@@ -1,0 +1,185 @@
+"""Rewrite conditions, so that all branches run where one is unknown.
+
+A statement with branches becomes one `if` after another, each of which asks whether its branch
+runs; what they bind is taken from the fork between them (`tracer/dry_runs/branches.py`). Statements
+that leave a branch ask first.
+"""
+
+from __future__ import annotations
+
+import ast
+from ast import copy_location
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from jaxsight.rewriting import nodes
+from jaxsight.rewriting.nodes import assign, name, own_nodes
+from jaxsight.text.names import bound_in_scope
+
+TEST = "__jaxsight_test__"
+"""The variable with the value of a condition."""
+_UNMOVABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+_NOT_MOVED = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
+"""Builtins that look at the variables around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlace:
+    """Where a statement is in its function."""
+
+    loop: int = 0
+    """The number of the loop around it; 0 if there is none."""
+    tried: int = 0
+    """That of the `try` with handlers, whose statements do not survive: the handlers get errors."""
+    in_branch: bool = False
+    may_return: bool = False
+    """Whether the function has branches that return."""
+    in_function: bool = False
+
+    @classmethod
+    def within(cls, function: nodes.Function) -> Self:
+        """Return the place of a function's first statements."""
+        branching = (n for n in own_nodes(function.body) if isinstance(n, ast.If | ast.Match))
+        inside = (each for node in branching for each in own_nodes([node]))
+        may_return = any(isinstance(each, ast.Return) for each in inside)
+        return cls(may_return=may_return, in_function=True)
+
+    def leaving(self, how: str, *value: ast.expr) -> ast.expr:
+        """Return a call that leaves a branch, if it is one of several that run."""
+        return nodes.dry("leave", how, self.tried if how == "raise" else self.loop, *value)
+
+    def returning(self, value: ast.expr) -> ast.stmt:
+        """Return a statement that returns a value."""
+        return ast.Return(self.leaving("return", value) if self.may_return else value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    condition: str
+    body: list[ast.stmt]
+    captures: frozenset[str] = frozenset()
+    """The names that its pattern binds."""
+
+
+class Forking:
+    """A statement whose branches run one after another, each if it is to run."""
+
+    def __init__(
+        self,
+        node: ast.If | ast.Match,
+        names: list[str],
+        roots: list[str],
+        place: BranchPlace,
+        number: int,
+    ) -> None:
+        """Read a statement before it is rewritten.
+
+        Args:
+            node: the statement.
+            names: the variables that it binds, or whose objects it may change.
+            roots: all variables whose objects it may change.
+            place: where it is.
+            number: its number.
+        """
+        self._node, self._names, self._roots, self._place = node, names, roots, place
+        self._fork = f"__jaxsight_fork_{number}__"
+        self._branches = _branches(node)
+        self._leaves = {type(each) for each in own_nodes([node])}
+
+    def statements(self) -> list[ast.stmt]:
+        """Return what the statement becomes after its parts were rewritten in place.
+
+        No node is in it twice, as its lines are moved later.
+        """
+        node, fork = self._node, self._fork
+        test = node.test if isinstance(node, ast.If) else node.subject
+        made = [tested(test, node), assign(self._opened(test), fork)]
+        if isinstance(node, ast.Match):
+            is_known = ast.UnaryOp(ast.Not(), self._of("forks"))
+            made.append(ast.If(is_known, [self._matched(node)], []))
+        for index, branch in enumerate(self._branches):
+            unknown = (assign(nodes.runtime("unknown"), each) for each in sorted(branch.captures))
+            before = [*(self._restored() if index else ()), *unknown]
+            entered: list[ast.stmt] = [ast.If(self._of("forks"), before, [])] if before else []
+            running = ast.With([ast.withitem(name(fork))], branch.body or [ast.Pass()])
+            made.append(ast.If(nodes.call(self._of("enters"), index), [*entered, running], []))
+        end = [ast.Expr(nodes.call(self._of("end"))), *self._restored(), *self._left()]
+        return [copy_location(each, node) for each in (*made, ast.If(self._of("forks"), end, []))]
+
+    def _opened(self, test: ast.expr) -> ast.expr:
+        place = self._place.loop, self._place.tried
+        conditions = [each.condition for each in self._branches]
+        constants = (*map(nodes.constants, (conditions, self._names, self._roots)),)
+        method = "fork" if isinstance(self._node, ast.If) else "cases"
+        return copy_location(
+            nodes.dry(method, name(TEST), *constants, nodes.constants(place)), test
+        )
+
+    def _matched(self, node: ast.Match) -> ast.stmt:
+        """Return a `match` that only says which of its branches runs."""
+        cases = [
+            ast.match_case(c.pattern, c.guard, [assign(nodes.dry("case", index), self._fork)])
+            for index, c in enumerate(node.cases)
+        ]
+        return ast.Match(name(TEST), cases)
+
+    def _restored(self) -> Iterator[ast.stmt]:
+        """Yield statements that give the variables their values in a fork, or none."""
+        for each in self._names:
+            value = nodes.call(self._of("value"), each)
+            unbound = nodes.unless_unbound(ast.Delete([ast.Name(each, ast.Del())]))
+            yield nodes.unless_unbound(assign(value, each), unbound)
+
+    def _left(self) -> list[ast.stmt]:
+        """Return statements that leave as all branches did."""
+        place, left = self._place, list[ast.stmt]()
+        for kind in (ast.Return, ast.Break, ast.Continue):
+            if kind not in self._leaves or not (
+                place.in_function if kind is ast.Return else place.loop
+            ):
+                continue
+            how = kind.__name__.lower()
+            leaving = place.leaving(how, self._of("result"))
+            leave: list[ast.stmt] = [ast.Expr(leaving), kind()]
+            if kind is ast.Return:
+                leave = [ast.Return(leaving)]
+            is_left = ast.Compare(self._of("leaves"), [ast.Eq()], [ast.Constant(how)])
+            left.append(ast.If(is_left, leave, []))
+        return left
+
+    def _of(self, attribute: str) -> ast.expr:
+        return ast.Attribute(name(self._fork), attribute, nodes.LOAD)
+
+
+def tested(test: ast.expr, at: ast.stmt) -> ast.stmt:
+    """Return a statement that evaluates a condition, which is unknown if it fails because of us."""
+    untested = assign(nodes.dry("untested", name(nodes.ERROR)), TEST)
+    return nodes.tried(at, [assign(test, TEST)], [untested])
+
+
+def is_movable(node: ast.expr) -> bool:
+    """Return whether an expression can be evaluated in a function of its own."""
+    return not any(
+        isinstance(n, _UNMOVABLE) or (isinstance(n, ast.Name) and n.id in _NOT_MOVED)
+        for n in ast.walk(node)
+    )
+
+
+def _branches(node: ast.If | ast.Match) -> list[_Branch]:
+    """Return the branches of a statement; of a `match`, also the one that no pattern matches."""
+    if isinstance(node, ast.If):
+        text = ast.unparse(node.test)
+        return [_Branch(f"`{text}`", node.body), _Branch(f"not `{text}`", node.orelse)]
+    text = ast.unparse(node.subject)
+    branches = [
+        _Branch(
+            f"`{text}` is `{ast.unparse(c.pattern)}`", c.body, frozenset(bound_in_scope(c.pattern))
+        )
+        for c in node.cases
+    ]
+    match node.cases[-1]:
+        case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
+            return branches
+        case _:
+            return [*branches, _Branch(f"`{text}` is none of these", [])]
