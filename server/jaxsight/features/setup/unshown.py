@@ -102,7 +102,7 @@ def why_untraced(engine: Engine, document: Document, name: str, unreached: Abstr
     """
     if name in unreached:
         return "an error ends the program before it is called"
-    if partial := engine.dry_runs.partial(document.path, name):
+    if partial := engine.dry_runs.unknown_calls(document.path, name):
         unknown = some([f"`{each}`" for each in partial[0].unknown], _NAMED, " and ")
         return f"called only with unknown {unknown}: data were not loaded"
     around = name.rpartition(".<locals>.")[0]

@@ -171,7 +171,15 @@ class ProgramCalls:
         return found.killers if found is not None else []
 
     def partial(self, path: str, function: str) -> tuple[PartialCall, ...]:
-        """Return the calls of a function of which not all arguments are known, at most a few."""
+        """Return the calls of a function of which some arguments are known, at most a few.
+
+        Of a nested function, what it captures may be known.
+        """
+        calls = self.unknown_calls(path, function)
+        return tuple(each for each in calls if each.inputs or "<locals>" in function)[:_SETS]
+
+    def unknown_calls(self, path: str, function: str) -> tuple[PartialCall, ...]:
+        """Return the calls of a function of which not all arguments are known."""
         found, document = self._found.get(path), self._documents.get(path)
         if found is None or document is None:
             return ()
@@ -183,7 +191,7 @@ class ProgramCalls:
                     function, dry_call, named, call.inputs, call.unknown, found.fed, call.sizes
                 )
                 calls.setdefault((call.inputs, call.unknown), partial)
-        return tuple(calls.values())[:_SETS]
+        return tuple(calls.values())
 
     async def programs(self, project: Project, path: str, text: str) -> tuple[EntryPoint, ...]:
         """Return the programs that may call functions of a file with a text, in order."""
