@@ -19,7 +19,7 @@ from jaxsight.tracer.calls.inputs import Evaluator, Inputs
 from jaxsight.tracer.calls.leaves import is_number
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
-from jaxsight.tracer.dry_runs.command_lines import default_flags
+from jaxsight.tracer.dry_runs.starting.command_lines import default_flags
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.isolation import refusals

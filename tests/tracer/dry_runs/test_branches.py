@@ -13,7 +13,7 @@ import pytest
 
 from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
-from jaxsight.tracer.dry_runs.unknown import Unknown, is_unknown
+from jaxsight.tracer.dry_runs.values.unknown import Unknown, is_unknown
 from tests.searches import part
 
 CONDITIONS = (

@@ -17,8 +17,15 @@ import jax
 
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs.captured import Conditions
-from jaxsight.tracer.dry_runs.united import Value, changeable, content_of, put, united, values_of
-from jaxsight.tracer.dry_runs.unknown import (
+from jaxsight.tracer.dry_runs.values.united import (
+    Value,
+    changeable,
+    content_of,
+    put,
+    united,
+    values_of,
+)
+from jaxsight.tracer.dry_runs.values.unknown import (
     Rest,
     SomeItems,
     Unknown,

@@ -7,7 +7,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import jax
 import numpy as np
@@ -20,7 +20,8 @@ from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array, is_equinox, spread_like
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, opened
 from jaxsight.tracer.compat.compiling import Compiled
-from jaxsight.tracer.dry_runs.unknown import has_unknown, is_unknown
+from jaxsight.tracer.dry_runs.values.united import Value
+from jaxsight.tracer.dry_runs.values.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of
 from jaxsight.tracer.states import linen, nnx
 
@@ -118,7 +119,7 @@ def holds_tracers(value: object) -> bool:
     return False
 
 
-def _parts(value: Any) -> Iterable[object]:
+def _parts(value: Value) -> Iterable[object]:
     """Return the objects that an object refers to, without its class."""
     match value:
         case jax.tree_util.PyTreeDef():
@@ -347,7 +348,7 @@ def nested(call: NotedCall) -> tuple[UserFunction, dict[str, object]]:
 
     If it captures arrays, these become its first argument.
     """
-    function: Any = call.function
+    function: Value = call.function
     closure = call.closure
     if closure is None:
         decorated = call.decorated if call.decorated is not None else function

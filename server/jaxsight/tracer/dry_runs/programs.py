@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import inspect
 import io
 import logging
 import sys
@@ -12,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import CodeType, ModuleType
-from typing import Any
 
 import jax
 
@@ -23,14 +21,14 @@ from jaxsight.rewriting.rewriter import CALLED, LOCALS, SEEN, Entry
 from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.text.names import bound_in_scope
 from jaxsight.tracer.compat import contexts, eager_programs
-from jaxsight.tracer.dry_runs import test_functions, unknown
 from jaxsight.tracer.dry_runs.captured import NotedCall
-from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
 from jaxsight.tracer.dry_runs.module_codes import ModuleCodes
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
 from jaxsight.tracer.dry_runs.replaced_codes import ReplacedCodes, codes_of, functions_in
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
-from jaxsight.tracer.dry_runs.unknown import Unknown
+from jaxsight.tracer.dry_runs.starting.command_lines import CommandLine
+from jaxsight.tracer.dry_runs.starting.entry_calls import EntryCalls
+from jaxsight.tracer.dry_runs.values import unknown
 from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
@@ -56,8 +54,6 @@ _RUNS = 3
 """Runs of a program whose unknown sizes do not fit what it does with them, a choice."""
 _KEPT = 32
 """Dry runs whose calls are kept, with the objects in them; other programs run again."""
-_ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "unused_args"})
-"""Parameters of main functions that take the command line."""
 _MAIN = "__main__"
 _DECORATORS = "decorator_list"
 _UNREADABLE = (SyntaxError, ValueError, RecursionError)
@@ -178,7 +174,8 @@ class _Run:
         self._codes = ReplacedCodes()
         self._rewritten: set[int] = set()
         self._own: dict[tuple[str, int], CodeType] = {}
-        self._own_names = {name for chunk in request.chunks for name in chunk.binds}
+        own_names = {name for chunk in request.chunks for name in chunk.binds}
+        self._calls = EntryCalls(entry, own_names, runtime.call, self._read)
         self._command_line = CommandLine(entry.file, self._read)
 
     def run(self, patience: float) -> DryRunResult:
@@ -282,7 +279,7 @@ class _Run:
             for above, source in self._skipped():
                 self._execute(source, entry.file, self._names, above=above)
         elif own:
-            self._call_each(self._names)
+            self._calls.each(self._names)
         else:
             is_main = not (entry.function or entry.given)
             module = ModuleType(_MAIN if is_main else entry.module)
@@ -295,7 +292,7 @@ class _Run:
                 self._call_given(module.__dict__)
             if entry.function:
                 self._command_line.fill_flags()
-                self._call_each(module.__dict__)
+                self._calls.each(module.__dict__)
 
     def _skipped(self) -> Iterator[tuple[int, str]]:
         """Yield the statements that the slice does not execute: calls, and the main guard.
@@ -338,41 +335,6 @@ class _Run:
             is_defined = isinstance(node, _DEFINING) and self._names.keys() >= binds
             yield first, source, not is_run and not is_defined
 
-    def _call_each(self, names: Mapping[str, Any]) -> None:
-        """Call the functions of the program: a test that fails is not the end of the others.
-
-        Those with lists of parameters are called again once all have been called.
-        """
-        for turn in range(test_functions.TURNS):
-            for function in self._entry.function.split():
-                try:
-                    self._call(names, function, turn)
-                except Exception as error:  # noqa: BLE001 - user code
-                    logger.debug("%s ended: %r", function, error)
-
-    def _call(self, names: Mapping[str, Any], function: str, turn: int) -> None:
-        """Call a function, or a test's method, with the arguments that a program would give it."""
-        first, *rest = function.split(".")
-        target = names[first]
-        of_list = False
-        if rest and isinstance(target, type):
-            of_list = not hasattr(target, rest[0])
-            if of_list:
-                made = test_functions.made_of(target, rest[0], self._own_names)
-                if turn >= len(made):
-                    return
-                rest = [made[turn]]
-            target = test_functions.instance(target, rest[0])
-            for name in test_functions.SET_UP:
-                if callable(set_up := getattr(target, name, None)):
-                    self._runtime.call(set_up)
-        for part in rest:
-            target = getattr(target, part)
-        if turn and not of_list and turn >= test_functions.cases(target, self._own_names):
-            return
-        arguments = {} if of_list else self._arguments(target, names, turn=turn)
-        self._runtime.call(target, **arguments)
-
     def _call_given(self, names: dict[str, object]) -> None:
         """Trace functions with their example inputs, and keep what they call.
 
@@ -392,46 +354,6 @@ class _Run:
         finally:
             runtime.calls = found
             found.by_function = {**failed.by_function, **found.by_function}
-
-    def _arguments(
-        self,
-        function: Callable[..., object],
-        names: Mapping[str, object],
-        depth: int = 4,
-        turn: int = 0,
-    ) -> dict[str, object]:
-        """Return the arguments of a main function or a test, by its parameters; of fixtures too."""
-        given: dict[str, object] = dict(
-            test_functions.parametrized(function, turn, self._own_names)
-        )
-        try:
-            # Those that a wrapper gives the function are not its own.
-            parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
-            if any(each.kind is each.VAR_KEYWORD for each in parameters):
-                parameters = [*inspect.signature(function).parameters.values()]
-        except (TypeError, ValueError):
-            return {}
-        kinds = inspect.Parameter
-        for parameter in parameters:
-            name = parameter.name
-            if parameter.kind in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD, kinds.POSITIONAL_ONLY):
-                continue
-            if name in given or parameter.default is not kinds.empty:
-                continue
-            fixture = test_functions.fixture_of(names.get(name))
-            if fixture is not None and depth:
-                try:
-                    made = fixture(**self._arguments(fixture, names, depth - 1))
-                    given[name] = next(made) if inspect.isgenerator(made) else made
-                except Exception:  # noqa: BLE001 - user code
-                    given[name] = Unknown()
-            elif name in _ARGUMENTS:
-                given[name] = [self._entry.file]
-            elif name == "config":
-                given[name] = default_config(self._entry.file, self._read)
-            else:
-                given[name] = Unknown()
-        return given
 
     def _execute(self, text: str, file: str, names: dict[str, object], above: int = 0) -> None:
         """Run rewritten statements one after another."""

@@ -21,14 +21,15 @@ from jaxsight.rewriting.nodes import DRY
 from jaxsight.rewriting.rewriter import Entry
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.compat.compiling import Compiled
-from jaxsight.tracer.dry_runs import captured, datasets, loaders
+from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, is_ours
 from jaxsight.tracer.dry_runs.captured import NotedCall
-from jaxsight.tracer.dry_runs.command_lines import starts
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
 from jaxsight.tracer.dry_runs.program_errors import program_error
+from jaxsight.tracer.dry_runs.starting.command_lines import starts
 from jaxsight.tracer.dry_runs.surviving_context import Manager, SurvivingContext
-from jaxsight.tracer.dry_runs.unknown import (
+from jaxsight.tracer.dry_runs.values import datasets, loaders
+from jaxsight.tracer.dry_runs.values.unknown import (
     SomeItems,
     Unknown,
     UnknownValueError,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from jaxsight.tracer.dry_runs.branches import LeftBranch
-from jaxsight.tracer.dry_runs.unknown import is_unknown, shaped_like
+from jaxsight.tracer.dry_runs.values.unknown import is_unknown, shaped_like
 
 Manager = contextlib.AbstractContextManager[object]
 

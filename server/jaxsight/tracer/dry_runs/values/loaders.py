@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.tracer.dry_runs.partial_types import PartialType
-from jaxsight.tracer.dry_runs.unknown import Unknown, is_unknown, numbers, of_type, typed
+from jaxsight.tracer.dry_runs.values.partial_types import PartialType
+from jaxsight.tracer.dry_runs.values.unknown import Unknown, is_unknown, numbers, of_type, typed
 from jaxsight.tracer.importing import placeholders
 
 _OF_JAX = re.compile(r"jax(?:\._src)?\.(?:numpy|nn|lax|scipy|image|ops)\b")

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.tracer.dry_runs.unknown import Unknown, is_unknown
+from jaxsight.tracer.dry_runs.values.unknown import Unknown, is_unknown
 
 Value = Any
 """Any object: what may be done with it is asked first."""

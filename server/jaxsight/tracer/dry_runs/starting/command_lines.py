@@ -21,7 +21,7 @@ from types import FunctionType
 from typing import Any, NoReturn
 
 from jaxsight.files import reading
-from jaxsight.tracer.dry_runs.unknown import Unknown, is_unknown
+from jaxsight.tracer.dry_runs.values.unknown import Unknown, is_unknown
 from jaxsight.tracer.importing import placeholders
 
 _CONFIGURATIONS = 8

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array
-from jaxsight.tracer.dry_runs.partial_types import ANY, PartialType, agreed
+from jaxsight.tracer.dry_runs.values.partial_types import ANY, PartialType, agreed
 from jaxsight.tracer.importing.placeholders import MissingObject
 from jaxsight.tracer.isolation import code_origins
 

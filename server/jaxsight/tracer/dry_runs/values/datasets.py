@@ -11,16 +11,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.tracer.dry_runs.unknown import Unknown, UnknownValueError
+from jaxsight.tracer.dry_runs.values.united import Value
+from jaxsight.tracer.dry_runs.values.unknown import Unknown, UnknownValueError
 from jaxsight.tracer.importing import placeholders
 
-Tree = Any
+Tree = Value
 """Arrays or their types in tuples and dictionaries."""
 
 _ITEMS = 2
