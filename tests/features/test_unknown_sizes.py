@@ -114,13 +114,16 @@ SIZED = {
         + 'if __name__ == "__main__":\n    main()',
         "x: f32[?V,2]",
     ),
+    "rows of pictures": (
+        f"{DATA}{F}f(jnp.ones(data.shape[1]).reshape(-1, 784))",
+        "x: f32[?V/784,784]",
+    ),
 }
 UNSIZED = {
     # Nothing is known of these, and no number stands for them.
     "as many turns": f"{DATA}{F}f(jnp.stack([jnp.ones(3) for _ in range(len(data))]))",
     "a list of unknown length": f"{TEXT}{F}f(jnp.array([float(len(w)) for w in text.split()]))",
     "values": f"{DATA}{F}f(jnp.array(data))",
-    "rows of pictures": f"{DATA}{F}f(jnp.ones(data.shape[1]).reshape(-1, 784))",
     "a size that is to be a known one": f"{DATA}{F}f(jnp.ones((4, 512)) @ jnp.ones((len(data), 2)))",
     "two that are equal and are not": (
         f"{DATA}{F}f(jnp.ones((2, len(data))) @ jnp.ones((data.shape[1], 3)) @ jnp.ones((9, 1)))"

@@ -176,7 +176,7 @@ class ProgramCalls:
         Of a nested function, what it captures may be known.
         """
         calls = self.unknown_calls(path, function)
-        return tuple(each for each in calls if each.inputs or "<locals>" in function)[:_SETS]
+        return tuple(each for each in calls if each.known or "<locals>" in function)[:_SETS]
 
     def unknown_calls(self, path: str, function: str) -> tuple[PartialCall, ...]:
         """Return the calls of a function of which not all arguments are known."""

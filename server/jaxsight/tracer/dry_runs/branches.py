@@ -442,10 +442,10 @@ class Branches:
         result = _OPERATORS[how](left, right)
         if type(result) is not int or not self.is_active or not is_size(left):
             return result
+        if how != "Mod" and is_size(result):
+            return result
         sizes.divided(left, right)
-        if how == "Mod":
-            return Rest(result)
-        return result if is_size(result) else Unknown()
+        return Rest(result) if how == "Mod" else Unknown()
 
     def _tested(self, test: Callable[[], object]) -> bool | None:
         try:

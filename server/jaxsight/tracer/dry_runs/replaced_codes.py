@@ -48,9 +48,9 @@ def functions_in(values: Iterable[object], depth: int = 2) -> Iterator[FunctionT
 
 
 def _wrapped(value: object) -> object:
-    try:
+    try:  # a command of click has a `callback`
         return inspect.getattr_static(value, "__wrapped__", None) or getattr(
-            value, "__wrapped__", None
+            value, "__wrapped__", None if isinstance(value, type) else vars(value).get("callback")
         )
     except Exception:  # noqa: BLE001 - user code
         return None

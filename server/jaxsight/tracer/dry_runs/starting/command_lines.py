@@ -214,26 +214,3 @@ def default_config(file: str, read: Callable[[str], str]) -> object:
         except Exception:  # noqa: BLE001, S112 - user code, or no file
             continue
     return Unknown()
-
-
-def parametrized(function: object) -> Iterator[tuple[str, object]]:
-    """Yield the first values of `pytest.mark.parametrize`."""
-    for mark in getattr(function, "pytestmark", ()):
-        if getattr(mark, "name", "") == "parametrize" and len(getattr(mark, "args", ())) > 1:
-            names, values = mark.args[:2]
-            listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else [*names]
-            first: Any = next(iter(values), None)
-            first = getattr(first, "values", first) if len(listed) > 1 else first
-            with contextlib.suppress(TypeError):
-                yield from zip(listed, first if len(listed) > 1 else [first], strict=False)
-
-
-def fixture_in(value: object) -> Callable[..., object] | None:
-    """Return the function of a pytest fixture, if a value is one."""
-    named = "fixture" in type(value).__name__.lower()
-    if not named and not hasattr(value, "_pytestfixturefunction"):
-        return None
-    inner = getattr(value, "__wrapped__", None) or getattr(value, "_fixture_function", None)
-    pytest_wrapped = getattr(value, "__pytest_wrapped__", None)
-    function: Callable[..., object] | None = getattr(pytest_wrapped, "obj", inner)
-    return function
