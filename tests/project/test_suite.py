@@ -75,7 +75,14 @@ def test_a_path_belongs_to_packages(path: str, owned_by: set[str]) -> None:
 
 def test_every_file_of_tests_is_in_one_part() -> None:
     every = {each.relative_to(ROOT).as_posix() for each in (ROOT / "tests").rglob("test_*.py")}
-    environments = (NEWEST, parts.NOTEBOOKS, parts.TABLES, parts.MINED, parts.VSCODE)
+    environments = (
+        NEWEST,
+        parts.NOTEBOOKS,
+        parts.TABLES,
+        parts.MINED,
+        parts.UNPREPARED,
+        parts.VSCODE,
+    )
     held = Counter(
         file for each in PARTS if each.environment in environments for file in parts.files(each)
     )

@@ -47,8 +47,9 @@ def verdict(shown: ShownFunction, calls: RealCalls) -> Verdict:
     """Compare the types of a function's parameters with those of its calls, the best that fits."""
     real = calls.get(shown.function.name, ())
     types = {name: _ARRAY.findall(text) for name, text in shown.inputs.items() if "…" not in text}
-    types = {name: found for name, found in types.items() if found}
-    if not real or not types:
+    # What a nested function captures is shown as a parameter; a docstring has calls of its own.
+    types = {name: found for name, found in types.items() if found and real and name in real[0]}
+    if not types or shown.origin == "written":
         return "not compared"
     if any(all(_written(types[n]) == Counter(call.get(n, ())) for n in types) for call in real):
         return "equal"
