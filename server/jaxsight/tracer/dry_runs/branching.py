@@ -87,6 +87,7 @@ class ConditionRewriter(ast.NodeTransformer):
 
 def forked(
     node: ast.If | ast.Match,
+    branches: list[Branch],
     test: ast.expr,
     names: list[str],
     roots: list[str],
@@ -97,14 +98,15 @@ def forked(
 
     Args:
         node: the statement.
-        test: returns its condition, or the subject of a `match`, rewritten.
+        branches: its branches.
+        test: its condition, or the subject of a `match`, rewritten.
         names: the variables that it binds, or whose objects it may change.
         roots: all variables whose objects it may change.
         place: where it is.
         block: rewrites statements at a place.
     """
     leaves = {type(each) for each in nodes.own_nodes([node])}
-    fork, branches = f"__jaxsight_fork_{node.lineno}_{node.col_offset}__", _branches(node)
+    fork = f"__jaxsight_fork_{node.lineno}_{node.col_offset}__"
     listed = [b.condition for b in branches], names, roots, (place.loop, place.tried)
     constants = [ast.Constant(cast("Any", tuple(each))) for each in listed]
     method = "fork" if isinstance(node, ast.If) else "cases"
@@ -152,21 +154,23 @@ def is_movable(node: ast.expr) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Branch:
+class Branch:
+    """A branch of a statement, as it is written."""
+
     condition: str
     body: list[ast.stmt]
     captures: frozenset[str] = frozenset()
     """The names that its pattern binds."""
 
 
-def _branches(node: ast.If | ast.Match) -> list[_Branch]:
+def branches_of(node: ast.If | ast.Match) -> list[Branch]:
     """Return the branches of a statement; of a `match`, also the one that no pattern matches."""
     if isinstance(node, ast.If):
         text = _text(node.test)
-        return [_Branch(f"`{text}`", node.body), _Branch(f"not `{text}`", node.orelse)]
+        return [Branch(f"`{text}`", node.body), Branch(f"not `{text}`", node.orelse)]
     text = _text(node.subject)
     branches = [
-        _Branch(f"`{text}` is `{_text(c.pattern)}`", c.body, frozenset(bound_in_scope(c.pattern)))
+        Branch(f"`{text}` is `{_text(c.pattern)}`", c.body, frozenset(bound_in_scope(c.pattern)))
         for c in node.cases
     ]
     last = node.cases[-1]
@@ -176,7 +180,7 @@ def _branches(node: ast.If | ast.Match) -> list[_Branch]:
         and last.pattern.pattern is None
     ):
         return branches
-    return [*branches, _Branch(f"`{text}` is none of these", [])]
+    return [*branches, Branch(f"`{text}` is none of these", [])]
 
 
 def _matched(node: ast.Match, fork: str) -> ast.stmt:

@@ -256,11 +256,13 @@ class _Rewriting:
 
     def forked(self, node: ast.If | ast.Match, own: frozenset[str]) -> list[ast.stmt]:
         """Return the branches of a statement one after another, each if it is to run."""
-        roots = _changed(node)
+        roots, branches = _changed(node), branching.branches_of(node)
         names = _stored(node) | {n for n in roots if n in own or not self.in_function}
         test = _with_calls(node.test if isinstance(node, ast.If) else node.subject)
         block = functools.partial(self.block_at, own)
-        return branching.forked(node, test, sorted(names), sorted(roots), self.place, block)
+        return branching.forked(
+            node, branches, test, sorted(names), sorted(roots), self.place, block
+        )
 
     def block_at(
         self, own: frozenset[str], body: list[ast.stmt], place: BranchPlace
