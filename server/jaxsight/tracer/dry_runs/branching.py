@@ -87,7 +87,7 @@ class ConditionRewriter(ast.NodeTransformer):
 
 def forked(
     node: ast.If | ast.Match,
-    branches: list[Branch],
+    branches: list[WrittenBranch],
     test: ast.expr,
     names: list[str],
     roots: list[str],
@@ -154,7 +154,7 @@ def is_movable(node: ast.expr) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class WrittenBranch:
     """A branch of a statement, as it is written."""
 
     condition: str
@@ -163,14 +163,16 @@ class Branch:
     """The names that its pattern binds."""
 
 
-def branches_of(node: ast.If | ast.Match) -> list[Branch]:
+def branches_of(node: ast.If | ast.Match) -> list[WrittenBranch]:
     """Return the branches of a statement; of a `match`, also the one that no pattern matches."""
     if isinstance(node, ast.If):
         text = _text(node.test)
-        return [Branch(f"`{text}`", node.body), Branch(f"not `{text}`", node.orelse)]
+        return [WrittenBranch(f"`{text}`", node.body), WrittenBranch(f"not `{text}`", node.orelse)]
     text = _text(node.subject)
     branches = [
-        Branch(f"`{text}` is `{_text(c.pattern)}`", c.body, frozenset(bound_in_scope(c.pattern)))
+        WrittenBranch(
+            f"`{text}` is `{_text(c.pattern)}`", c.body, frozenset(bound_in_scope(c.pattern))
+        )
         for c in node.cases
     ]
     last = node.cases[-1]
@@ -180,7 +182,7 @@ def branches_of(node: ast.If | ast.Match) -> list[Branch]:
         and last.pattern.pattern is None
     ):
         return branches
-    return [*branches, Branch(f"`{text}` is none of these", [])]
+    return [*branches, WrittenBranch(f"`{text}` is none of these", [])]
 
 
 def _matched(node: ast.Match, fork: str) -> ast.stmt:
