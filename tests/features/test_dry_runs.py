@@ -320,6 +320,36 @@ async def test_an_unknown_argument_is_not_shown_as_known(session: Session, tmp_p
     assert call.label == "as called in main.py:5"
 
 
+CONDITIONAL = """\
+import jax.numpy as jnp
+import models
+
+
+def main():
+    data = jnp.load("missing.npy")
+    if data.mean() > 0:
+        models.unused(jnp.ones((2, 3)))
+    elif len(data) > 100:
+        models.apply(models.init(models.jax.random.key(0), 4), jnp.ones((7, 4)))
+    models.init(models.jax.random.key(0), 4)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+async def test_a_call_says_the_unknown_conditions_under_which_it_happens(
+    session: Session, tmp_path: Path
+) -> None:
+    program(tmp_path, "main.py", CONDITIONAL)
+    path = await opened(session, tmp_path, "models.py", MODELS)
+    first, second = "`data.mean() > 0` (line 7)", "`len(data) > 100` (line…"
+    assert session.sets(path, "unused") == [f"as called in main.py:8 if {first}"]
+    assert session.sets(path, "apply") == [f"as called in main.py:10 if not {first} and {second}"]
+    assert session.sets(path, "init") == ["as called in main.py:11"]
+
+
 async def test_the_background_shows_them_and_says_so(session: Session, tmp_path: Path) -> None:
     program(tmp_path, "models_test.py", TEST)
     path = str(tmp_path / "models.py")

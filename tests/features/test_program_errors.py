@@ -116,6 +116,17 @@ QUIET_PROGRAMS = {
         f"{GUARD}x, n = jnp.ones(()), 0\n    while x < 100:\n        x, n = x * 2, n + 1\n"
         "    print(jnp.ones(7).reshape(n))"
     ),
+    "an error under an unknown condition": (
+        f"{GUARD}data = np.load('there_is_none.npy')\n    if data.mean() > 0:\n"
+        "        print(jnp.ones(3) @ jnp.ones(4))"
+    ),
+    "an error under a condition on an array": (
+        f"{GUARD}if jnp.sum(jnp.ones(3)) > 5:\n        print(jnp.ones(3) @ jnp.ones(4))"
+    ),
+    "an error after an unknown condition": (
+        f"{GUARD}n = 4 if os.environ.get('WIDE') or jnp.sum(jnp.ones(3)) > 5 else 3\n"
+        "    print(jnp.ones(3) @ jnp.ones(n))"
+    ),
     "another device": (
         'devices = jax.devices("gpu")\nprint(jax.device_put(jnp.ones(3), devices[0]))'
     ),

@@ -129,8 +129,8 @@ class NotedCalls:
         unify_compiled([*others, call])
         call.conditions = self.conditions
         for other in others:
-            if other.types == call.types and not call.conditions:
-                other.conditions = ()
+            if other.types == call.types and other.conditions and not call.conditions:
+                other.conditions, other.file, other.line = (), call.file, call.line
         if all(call.types != other.types for other in others):
             calls.append(call)
             calls.sort(key=rank)
