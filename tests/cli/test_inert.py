@@ -126,7 +126,6 @@ COMMANDS = {
     "bad inputs": ["show", f"{NAME}:cannot"],
     "kernels": ["kernels", f"{NAME}:works{FILLER}"],
     "lock": ["lock", NAME],
-    "upgrade": ["upgrade", NAME, "--python", sys.executable, "--verbose"],
     "sweep": ["sweep", f"{NAME}:works{FILLER}", "B=1"],
     "no such size": ["sweep", f"{NAME}:works{FILLER}", f"B=1{HIDDEN}"],
     "no such revision": ["kernels", f"{NAME}:works{FILLER}", "--against", HIDDEN],

@@ -415,36 +415,6 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
-    """Numbers of a result, or of a gradient, of a function that was run with random inputs.
-
-    It was compiled in two ways, as for `Compared`: `usual` and `second` have the same elements.
-    Numbers are float64 in base64, little-endian, complex ones as pairs.
-    """
-
-    name: str
-    """`result 0`, `the gradient of x`."""
-    usual: str
-    second: str
-    relative: float
-    """The tolerance for rounding errors, as a factor of a number's magnitude."""
-    absolute: float
-    """What is added to that, for numbers that cancel."""
-    moved: float
-    """How far the result moves if the inputs' last bits change."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """What a function computes from inputs that are random, but the same in every environment."""
-
-    id: int
-    results: tuple[Sampled, ...] = ()
-    problem: str = ""
-    """Why it was not run."""
-
-
-@dataclass(frozen=True, slots=True)
 class FoundModules:
     """The modules among those of `FindModules` that no import would find."""
 
@@ -460,7 +430,6 @@ Reply = (
     | LoweredChange
     | Outlined
     | Compared
-    | Evaluated
     | Measured
     | Imported
     | FoundModules
