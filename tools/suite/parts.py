@@ -69,7 +69,6 @@ PARTS = (
             "device",
             "drawing",
             "measuring",
-            "miscompiled",
             "page",
             "profiles",
             "targets",

@@ -89,7 +89,7 @@ async def actions(
         if view is not None and is_at_name and (view.compiled_as or view.would_be_compiled):
             edit = root_edit(document.module, subject.chunk, subject.function)
             actions.append(Action(f"Treat {subject.name} as compiled", RUN, (edit,)))
-        actions += extractions(engine, path, document.module, subject, range, view, repros)
+        actions += extractions(engine, path, subject, range, view, repros)
     return actions
 
 
