@@ -26,7 +26,6 @@ ALLOWED = {
     "tracer/isolation/baseline.py": "the streams of user code, by descriptor",
     "workers/compilation/remote.py": "modules of this package",
     "compiler/compat/dumps.py": "reads what XLA wrote into a temporary folder of this process",
-    "dataset/compat/pass_dumps.py": "the same",
     "compiler/compat/partitioning.py": "reads what XLA wrote into such a folder, and its log",
     "compiler/idle_memory.py": "/proc, of this process",
     "measuring/machine.py": "locks a file of this user in the system's temporary folder",
