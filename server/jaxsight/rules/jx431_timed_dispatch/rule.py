@@ -12,6 +12,7 @@ import copy
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted, keyword, name_of
@@ -65,6 +66,8 @@ _ABOUT_DISPATCH = re.compile(
 )
 """Words of those who measure something else than the computation."""
 
+_What = Literal["clock", "compiled", "library", "wait", "call", ""]
+"""`call` is one of something unknown; it is empty for what neither computes nor waits."""
 _Blocks = tuple[tuple[ast.AST, int], ...]
 """The blocks around a statement: the compound one, and which of its blocks."""
 
@@ -119,8 +122,7 @@ def _run_by_timeit(node: ast.AST, scope: NameScope) -> Iterator[tuple[NameScope,
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    what: str
-    """`clock`, `compiled`, `library`, `wait`, or `call` of something unknown; else empty."""
+    what: _What
     node: ast.AST
     blocks: _Blocks
     statement: ast.stmt
@@ -218,7 +220,7 @@ class _Timeline:
                 return False
         return any(map(self._holds, ast.iter_child_nodes(node)))
 
-    def _dispatched(self, call: ast.Call) -> str:
+    def _dispatched(self, call: ast.Call) -> _What:
         """Return what a call dispatches, if it returns before its result is computed."""
         found = self._calls.called(self._scope, call)
         jitted = next(made(call.func, self._scope.imports), None) if found is None else found[1]
@@ -257,7 +259,7 @@ class _Timeline:
             blocks = (*blocks, (node, 0))
         for child in ast.iter_child_nodes(node):
             self._evaluate(child, statement, blocks)
-        what = ""
+        what: _What = ""
         match node:
             case ast.Call():
                 what = self._kind(node)
@@ -280,7 +282,7 @@ class _Timeline:
         readings = itself or self._clocks.get(dotted(node), [])
         return next((at for at in reversed(readings) if at < before), None)
 
-    def _kind(self, call: ast.Call) -> str:
+    def _kind(self, call: ast.Call) -> _What:
         full, name = self._scope.full(call.func), name_of(call)
         if _CLOCK.fullmatch(full):
             return "clock"
