@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import TABLES, markdown
-from jaxsight.dataset.tables import croissant, drawing, files, yaml_text
+from jaxsight.dataset.tables import croissant, drawing, files
 from jaxsight.dataset.tables.features import hugging_face
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.near_duplicates import SIMILARITY
@@ -78,7 +78,9 @@ def write(out: Path, manifest: Manifest, statistics: Statistics) -> None:
 
 def text(manifest: Manifest, statistics: Statistics) -> str:
     """Return the card."""
-    head = yaml_text.dump(_front_matter(manifest, statistics))
+    fields = _front_matter(manifest, statistics).items()
+    # Values are JSON, which is YAML, too.
+    head = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields)
     title, summary = (_TITLE, _SUMMARY) if statistics.rows else (_PAIRS, _PAIRS_SUMMARY)
     parts = [
         f"---\n{head}---\n",
