@@ -34,8 +34,7 @@ RULE = Rule(
 )
 
 _CLOCK = re.compile(
-    r"time\.(time|perf_counter|monotonic)(_ns)?|timeit\.default_timer|"
-    r"datetime\.(datetime\.)?(now|utcnow)"
+    r"(time|timeit|datetime)\.(\w+\.)?(time|perf_counter|monotonic|default_timer|now|utcnow)(_ns)?"
 )
 _TIMEIT = re.compile(r"timeit\.(timeit|repeat|Timer)")
 _LIBRARY = re.compile(
@@ -52,17 +51,15 @@ _WAITS = re.compile(
 _MAY_WAIT = re.compile(r"\bnp\.|numpy\.|block_until_ready|device_get")
 """What functions are given that wait for each part: `jax.tree.map(np.asarray, y)`."""
 _SILENT = re.compile(
-    r"isinstance|type|id|len|hasattr|callable|range|enumerate|zip|getattr|iter|next|tqdm|trange|"
-    r"partial|append|appendleft|add|insert|extend|sum|mean|max|min|reshape|astype|dot|transpose|"
-    r"ravel|flatten|squeeze|std|var|prod|any|all|argmax|argmin|a?sort|cumsum|clip|round|conj|"
-    r"swapaxes|set|multiply|get|take|copy|items|keys|values|_?replace|copy_to_host_async"
+    r"isinstance|type|id|len|hasattr|callable|range|enumerate|zip|getattr|iter|next|t(qdm|range)|partial|"
+    r"append(left)?|add|insert|extend|sum|mean|max|min|reshape|astype|dot|transpose|ravel|flatten|squeeze|"
+    r"std|var|prod|any|all|arg\w+|cumsum|clip|round|set|get|take|copy\w*|items|keys|values|_?replace"
 )
 """Functions, and methods of arrays and containers, that wait for no value."""
 _STATIC = frozenset({"shape", "dtype", "ndim", "size", "nbytes", "sharding", "len", "isinstance"})
 _ABOUT_DISPATCH = re.compile(
-    r"(?<![a-z])(compil(e(?!d)|ing|ation)|trac(e(?!d)|ing)|lower(ing)?(?![a-z])|jitting)|"
-    r"(?<![a-z])(warm|cold|dispatch|enqueu|async|overhead|launch|first)",
-    re.IGNORECASE,
+    r"(?i)(?<![a-z])(compil(e(?!d)|ing|ation)|trac(e(?!d)|ing)|lower(ing)?(?![a-z])|jitting|warm|cold|"
+    r"dispatch|enqueu|async|overhead|launch|first)"
 )
 """Words of those who measure something else than the computation."""
 
@@ -240,10 +237,8 @@ class _Timeline:
                 self._all.append(_Moment("wait", node, inside, node))
             for number, block in enumerate(blocks_of(node)):
                 self._run(block, (*blocks, (node, number)))
-            for item in getattr(node, "items", ()):  # what is called may wait when it is left
-                full = self._scope.full(getattr(item.context_expr, "func", item.context_expr))
-                if not full.startswith(("jax.", "open")):
-                    self._all.append(_Moment("wait", node, blocks, node))
+            if isinstance(node, ast.With) and not re.match(r"with (jax|open)\b", written(node)):
+                self._all.append(_Moment("wait", node, blocks, node))  # when it is left, perhaps
             targets, value = _bound(node)
             for name in map(dotted, targets):
                 if self._all and self._all[-1].what == "clock" and self._all[-1].node is value:
@@ -284,10 +279,9 @@ class _Timeline:
 
     def _kind(self, call: ast.Call) -> _What:
         full, name = self._scope.full(call.func), name_of(call)
-        if _CLOCK.fullmatch(full):
-            return "clock"
-        if dispatched := self._dispatched(call):
-            return dispatched
+        what: _What = "clock" if _CLOCK.fullmatch(full) else self._dispatched(call)
+        if what:
+            return what
         given = [*call.args, *(word.value for word in call.keywords)]
         if _WAITS.fullmatch(name) or _MAY_WAIT.search(" ".join(map(written, given))):
             return "wait"
