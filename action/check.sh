@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks the working folder, and writes what the next steps use: a report in Markdown and in SARIF,
-# and the exit status of the job. Values of inputs are variables here: text in a script could be
-# code of whoever wrote it.
+# Checks the working folder, and writes what the next steps use: findings as SARIF, the comparison
+# as Markdown, and the exit status of the job. Values of inputs are variables here: text in a script
+# could be code of whoever wrote it.
 set -euo pipefail
 
 export JAXSIGHT_SERVER=no # which would wait for further commands after the job
@@ -22,7 +22,7 @@ lock=()
 [ ! -f jaxsight.lock ] || lock=(--locked)
 status=0
 "$COMMAND" check "${paths[@]}" "${options[@]}" "${lock[@]}" "${arguments[@]}" --output-format github \
-    --report "sarif:$out/jaxsight.sarif" --report "markdown:$out/check.md" || status=$?
+    --report "sarif:$out/jaxsight.sarif" || status=$?
 [ "$status" -ne 2 ] || exit 2 # the check itself failed, and has said why
 
 # Without a base, as after a push, there is nothing to compare with.
@@ -37,10 +37,9 @@ if [ -n "$BASE" ]; then
     fi
 fi
 
-cat "$out/diff.md" "$out/check.md" >"$out/report.md"
-cat "$out/report.md" >>"$GITHUB_STEP_SUMMARY"
+cat "$out/diff.md" >>"$GITHUB_STEP_SUMMARY"
 {
-    echo "report=$out/report.md"
+    echo "report=$out/diff.md"
     echo "sarif=$out/jaxsight.sarif"
     echo "status=$status"
 } >>"$GITHUB_OUTPUT"

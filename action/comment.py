@@ -1,4 +1,4 @@
-"""Write the report as one comment on a pull request: the first time a new one, later the same one.
+"""Write the comparison as one comment on a pull request: first a new one, later the same one.
 
 It is recognized by a mark that is not shown. Of the standard library only: it runs with the
 runner's Python. A token that may not write, as that of a pull request from a fork, is no error: the
@@ -17,6 +17,7 @@ MARK = "<!-- jaxsight -->"
 LONGEST = 65_000
 """Characters: GitHub takes 65,536."""
 _PAGE = 100
+NOTHING = "jaxsight diff: no functions to compare\n"
 
 
 def main() -> int:
@@ -24,10 +25,12 @@ def main() -> int:
     report = Path(os.environ["REPORT"]).read_text(encoding="utf-8")
     if len(report) > LONGEST:
         report = report[:LONGEST].rpartition("\n")[0] + "\n\nand more: see the job's summary\n"
-    body = f"{MARK}\n{report}"
+    body = f"{MARK}\n{report or NOTHING}"
     repository = f"/repos/{os.environ['GITHUB_REPOSITORY']}/issues"
     try:
         number = _own_comment(f"{repository}/{int(os.environ['NUMBER'])}/comments")
+        if number is None and not report:
+            return 0  # there is nothing to compare, and never was
         if number is None:
             _ask("POST", f"{repository}/{int(os.environ['NUMBER'])}/comments", {"body": body})
         else:

@@ -145,7 +145,6 @@ class Session:
         """Close a document, and drop what is known of it."""
         self._background.close(path)
         self._fixing.stop(path)
-        self.repros.close(path)
         self.engine.close(path)
         self._background.schedule_importers(path)
 
@@ -195,7 +194,6 @@ class Session:
         """Begin to verify fixes of a file's findings, unless the text has changed."""
         document = self.engine.documents.get(path)
         if document is not None and document.module is report.module:
-            self.repros.learn(path, report.module, report.owners)
             self._fixing.start(path, report)
 
     async def fixes(self, path: str) -> list[Fix]:

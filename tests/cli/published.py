@@ -106,9 +106,7 @@ def _name(arguments: Sequence[str]) -> str:
     made = dict.fromkeys(("generate", "mine", "rewrites"), "dataset_made")
     others = {
         "eval": "dataset_evaluated",
-        "passes": "dataset_passes",
         "stats": "dataset_statistics",
-        "time": "dataset_timed",
         "verify": "dataset_verified",
     }
     return {**made, **others}.get(rest[0], "")

@@ -30,7 +30,6 @@ COMMANDS = [
     "check",
     "lock",
     "diff",
-    "upgrade",
     "reduce",
     "explain",
     "trust",

@@ -126,7 +126,6 @@ COMMANDS = {
     "bad inputs": ["show", f"{NAME}:cannot"],
     "kernels": ["kernels", f"{NAME}:works{FILLER}"],
     "lock": ["lock", NAME],
-    "upgrade": ["upgrade", NAME, "--python", sys.executable, "--verbose"],
     "sweep": ["sweep", f"{NAME}:works{FILLER}", "B=1"],
     "no such size": ["sweep", f"{NAME}:works{FILLER}", f"B=1{HIDDEN}"],
     "no such revision": ["kernels", f"{NAME}:works{FILLER}", "--against", HIDDEN],
@@ -182,11 +181,11 @@ def test_hidden_characters_are_shown_as_python_writes_them(tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "sarif", "github"])
 def test_formats_for_programs_are_inert_and_exact(project: Path, form: str) -> None:
-    others = [f"--report={other}:{other}" for other in ("gitlab", "junit", "markdown")]
+    others = [f"--report={other}:{other}" for other in ("gitlab", "junit")]
     output, errors = piped(project, "check", ".", "--output-format", form, *others)
     assert hidden(output) == []
     assert hidden(errors) == []
-    for other in ("gitlab", "junit", "markdown"):
+    for other in ("gitlab", "junit"):
         written = (project / other).read_text(encoding="utf-8")
         assert hidden(written) == []
         assert commands(written) == []

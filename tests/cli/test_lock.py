@@ -159,6 +159,14 @@ def test_what_the_lock_does_not_know_is_a_note(project: Path) -> None:
     done = check(project)
     assert done.returncode == 0
     assert "jaxsight.lock has no section for cpu on " in done.stderr
+    assert " differs from jax 0.1." not in done.stderr
+    (project / "model.py").write_text(edited(REGRESSIONS), encoding="utf-8")
+    done = check(project)
+    assert done.returncode == 0
+    assert (
+        f"note: model.py:activation differs from jax 0.1.{jax.__version__}: kernels 1 → 2"
+        in done.stderr
+    )
     renamed = MODEL.replace("def looked_up", "def added")
     (project / "model.py").write_text(renamed, encoding="utf-8")
     lock.write_text(text, encoding="utf-8")

@@ -58,7 +58,6 @@ ARGUMENTS = {
     "check": ("model.py", "--no-cache"),
     "lock": PYTHON,
     "diff": ("HEAD",),
-    "upgrade": ("empty.py", *PYTHON),
     "reduce": ("missing.py", *PYTHON),
     "explain": ("JX207",),
     "trust": ("--list",),

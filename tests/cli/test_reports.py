@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from jaxsight.cli.output.reports import gitlab, junit, markdown, sarif
+from jaxsight.cli.output.reports import gitlab, junit, sarif
 from jaxsight.cli.output.reports.reported import ExaminedFile, Reported
 from jaxsight.features.findings.examined import Examination
 from jaxsight.rules.finding import Finding, Severity
@@ -152,31 +152,3 @@ def test_junit_passes_with_information_and_names_what_is_outside_of_functions() 
     [case] = made
     assert case.get("name") == "JX405"
     assert [each.tag for each in case] == ["system-out"]
-
-
-def test_markdown_is_a_table_that_mentions_nobody() -> None:
-    reported = found("jnp.log(jnp.exp(x - y))", SOURCE)
-    assert markdown.as_markdown(reported, examined()) == (
-        "### ❌ jaxsight check: 1 finding\n"
-        "\n"
-        "| | rule | line | finding |\n"
-        "|---|---|---|---|\n"
-        "| ⚠️ | [JX405](https://example.org/JX405) | `model.py:5` "
-        "| `log` of `a\\|b` @<!-- -->someone<br>help: use `x` |\n"
-        "\n"
-        "examined 2 of 3 functions (2 docstring); "
-        "1 function not examined: 1 without inputs that can be traced\n"
-    )
-    assert markdown.as_markdown([], examined()).startswith("### ✅ jaxsight check: no findings\n")
-    assert markdown.as_markdown([], []).startswith("### ⚠️ jaxsight check: no findings\n")
-
-
-def test_markdown_lists_the_worst_first_and_no_more_than_fit() -> None:
-    many = SOURCE + "x = jnp.log(jnp.exp(1))\n" * 80
-    reported = [
-        *found("jnp.log(jnp.exp(1))", many),
-        *found("jnp.log(jnp.exp(x - y))", many, Severity.ERROR),
-    ]
-    lines = markdown.as_markdown(reported, examined()).splitlines()
-    assert lines[4].startswith("| ❌ |")
-    assert "| | | | and 31 more |" in lines

@@ -15,8 +15,6 @@ from jaxsight.dataset.tasks.predictions import InvalidPredictions
 from tests.dataset.tables.conftest import jaxsight
 from tests.dataset.tables.synthetic import dataset, rewrite, row, target
 
-TASKS = ("kernels", "kernel-line", "temporaries")
-
 
 def compiled(number: int) -> dict[str, Any]:
     """A row whose kernels have equations on lines."""
@@ -40,14 +38,8 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture(params=TASKS)
-def task(request: pytest.FixtureRequest) -> str:
-    """A task that runs no program."""
-    return str(request.param)
-
-
-def test_the_truth_gets_full_marks(task: str, pairs: Path) -> None:
-    every = QuestionSet(task, pairs)
+def test_the_truth_gets_full_marks(pairs: Path) -> None:
+    every = QuestionSet("kernels", pairs)
     asked = list(questions(every, with_answers=True))
     assert len(asked) == 20
     found = evaluate(every, {each["id"]: each["answer"] for each in asked})
@@ -57,16 +49,17 @@ def test_the_truth_gets_full_marks(task: str, pairs: Path) -> None:
 
 
 def test_a_constant_gets_the_share_of_its_answer(pairs: Path) -> None:
-    every = QuestionSet("temporaries", pairs)
-    (constant,) = {each["prediction"] for each in baseline(every, "constant")}
+    every = QuestionSet("kernels", pairs)
+    constant, *others = (each["prediction"] for each in baseline(every, "constant"))
+    assert all(other == constant for other in others)
     answers = [each["answer"] for each in questions(every, with_answers=True)]
-    found = evaluate(every, dict.fromkeys(ids("temporaries", pairs), constant))
+    found = evaluate(every, dict.fromkeys(ids(pairs), constant))
     assert found.scores["exact"] == pytest.approx(answers.count(constant) / len(answers))
     assert 0.2 < found.scores["exact"] < 0.5
 
 
-def ids(task: str, pairs: Path) -> list[str]:
-    return [each["id"] for each in questions(QuestionSet(task, pairs))]
+def ids(pairs: Path) -> list[str]:
+    return [each["id"] for each in questions(QuestionSet("kernels", pairs))]
 
 
 def test_the_nearest_program_of_train_answers(pairs: Path) -> None:
@@ -83,18 +76,18 @@ def test_the_nearest_program_of_train_answers(pairs: Path) -> None:
         assert prediction == answers[f"kernels/{number - number % 5}"]  # the same signature
 
 
-def test_questions_have_no_answer_and_stay_the_same(task: str, pairs: Path) -> None:
-    asked = list(questions(QuestionSet(task, pairs, limit=7)))
+def test_questions_have_no_answer_and_stay_the_same(pairs: Path) -> None:
+    asked = list(questions(QuestionSet("kernels", pairs, limit=7)))
     assert len(asked) == 7
-    assert asked == list(questions(QuestionSet(task, pairs, limit=7)))
-    assert asked != list(questions(QuestionSet(task, pairs, limit=7, seed=1)))
+    assert asked == list(questions(QuestionSet("kernels", pairs, limit=7)))
+    assert asked != list(questions(QuestionSet("kernels", pairs, limit=7, seed=1)))
     assert not any({"answer", "targets", "alignment"} & each.keys() for each in asked)
     assert "eq[" not in json.dumps(asked)
 
 
-def test_questions_of_a_limit_are_among_all(task: str, pairs: Path) -> None:
+def test_questions_of_a_limit_are_among_all(pairs: Path) -> None:
     few, every = (
-        [json.dumps(each) for each in questions(QuestionSet(task, pairs, limit=limit))]
+        [json.dumps(each) for each in questions(QuestionSet("kernels", pairs, limit=limit))]
         for limit in (5, None)
     )
     assert set(few) < set(every)
@@ -105,11 +98,9 @@ def test_questions_of_a_limit_are_among_all(task: str, pairs: Path) -> None:
     [None, "four", -1, True, float("nan"), [1.5], [[]], {"count": 3}, 1e400],
     ids=repr,
 )
-def test_a_prediction_of_another_type_is_wrong(prediction: object, task: str, pairs: Path) -> None:
-    if (task, prediction) == ("kernel-line", -1):
-        return  # an integer, though no line
-    asked = ids(task, pairs)
-    found = evaluate(QuestionSet(task, pairs), {asked[0]: prediction})
+def test_a_prediction_of_another_type_is_wrong(prediction: object, pairs: Path) -> None:
+    asked = ids(pairs)
+    found = evaluate(QuestionSet("kernels", pairs), {asked[0]: prediction})
     assert (found.invalid, found.missing, found.valid) == (1, 19, 0)
     assert set(found.scores.values()) == {0.0}
     assert found.errors == {}
@@ -164,28 +155,10 @@ def test_what_a_split_shares_with_train_is_counted(tmp_path: Path) -> None:
     assert found.leaks == {"programs": 1, "structures_and_templates": 2}
 
 
-def test_pairs_are_asked_about_where_the_fix_saves_kernels_or_memory(tmp_path: Path) -> None:
-    before = rewrite(4)["figures_before"]
-    figures = [
-        {**before, "kernel_count": 1, "temp_bytes": 65},
-        {**before, "temp_bytes": 63},
-        before,
-        {**before, "kernel_count": 3, "temp_bytes": 0},
-    ]
-    pairs = [rewrite(5 * at + 4, figures_after=after) for at, after in enumerate(figures)]
-    dataset(tmp_path / "fixed", [{"rewrite": pair} for pair in pairs], "jsonl")
-    asked = list(questions(QuestionSet("improve", tmp_path / "fixed"), with_answers=True))
-    assert [each["id"] for each in asked] == ["improve/4", "improve/9"]
-    assert asked[0]["answer"] == pairs[0]["after"]
-    with pytest.raises(NoDataset, match="has rewrite pairs; kernels asks about rows"):
+def test_datasets_without_rows_are_not_asked_about(tmp_path: Path) -> None:
+    dataset(tmp_path / "fixed", [{"rewrite": rewrite(4)}], "jsonl")
+    with pytest.raises(NoDataset, match="has no rows; kernels asks about rows"):
         list(questions(QuestionSet("kernels", tmp_path / "fixed")))
-
-
-@pytest.mark.parametrize("task", ["improve", "source-from-ir"])
-def test_predicted_programs_are_those_of_one_device(task: str, tmp_path: Path) -> None:
-    rows = [row(n, targets=[{**target("cpu", 1), "devices": 1 + n // 5}]) for n in range(10)]
-    dataset(tmp_path / "pairs", rows, "jsonl")
-    assert ids(task, tmp_path / "pairs") == [f"{task}/4"]
 
 
 def test_the_command_asks_predicts_and_scores(pairs: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""*Derive inverse as source*: where it is offered, and what it opens."""
+"""The inverse of a function as a virtual document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest_asyncio
 
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.session import Session
-from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.requests import SourceOptions
 
 MODEL = '''\
@@ -43,19 +42,6 @@ async def path(session: Session, tmp_path_factory: pytest.TempPathFactory) -> st
     await session.view(path, "squash")
     await session.view(path, "norm")
     return path
-
-
-async def titles(session: Session, path: str, function: str) -> list[str]:
-    line = MODEL[: MODEL.index(f"def {function}")].count("\n")
-    name = Position(line, 4)
-    return [action.title for action in await session.actions(path, Range(name, name))]
-
-
-async def test_inverse_is_offered_unless_one_number_is_left_of_many(
-    session: Session, path: str
-) -> None:
-    assert "Derive inverse of squash as source" in await titles(session, path, "squash")
-    assert "Derive inverse of norm as source" not in await titles(session, path, "norm")
 
 
 async def test_lines_of_the_inverse_lead_to_the_operations_that_they_undo(

@@ -1,4 +1,4 @@
-"""Measure capture, reduction and explanation: `python -m tests.repro TABLE [OPTION…]`.
+"""Measure capture and reduction: `python -m tests.repro TABLE [OPTION…]`.
 
 Tables: museum, planted, harnesses, overhead, shrinkray. Each prints its own options with `--help`.
 """

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from jaxsight.dataset.making.worker_process import WorkerProcess
-from jaxsight.repro.explaining import system
-from jaxsight.repro.explaining.environments import Environments
-from jaxsight.repro.explaining.targets import _THERE
 from jaxsight.repro.running import run_command, run_file
+from jaxsight.repro.system import information
 from jaxsight.wire.messages.compiling import Compile, NotCompiled
 from jaxsight.workers.compilation import installation, remote
 from jaxsight.workers.compilation.direct import DirectCompiler
@@ -48,13 +46,6 @@ def workspace(
     return folder
 
 
-def venv(folder: Path) -> None:
-    environments = Environments.of(folder / "environments", sys.executable, offline=False)
-    (folder / "environments").mkdir(mode=0o700)
-    with pytest.raises(Exception, match=r"."):  # there is no such package
-        environments._make(folder / "environments" / "made", "0.0.0")
-
-
 def worker(folder: Path) -> None:
     with WorkerProcess(sys.executable) as asked:
         assert "program" in asked.ask({"action": "survey", "spec": {"samples": 1}, "number": 0})
@@ -69,7 +60,7 @@ def compiler(folder: Path) -> None:
 PROCESSES: dict[str, Callable[[Path], object]] = {
     "version of JAX": lambda folder: installation.installed_jax(sys.executable),
     "index of pip": lambda folder: installation.origin(sys.executable),
-    "description of the system": lambda folder: system.installed(sys.executable),
+    "description of the system": lambda folder: information(sys.executable),
     "the guardian": lambda folder: run_command([sys.executable, "-I", "-c", "import json"]),
 }
 
@@ -98,7 +89,6 @@ def test_environments_are_made_without_modules_of_the_working_folder(
     workspace: Path, mark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    venv(tmp_path)
     with pytest.raises(installation.InstallError):
         installation.install("cuda", "99.0", sys.executable, lambda step, size: None)
     assert sprung(mark) == []
@@ -125,17 +115,12 @@ def test_a_repro_sees_its_folder_and_we_do_not(tmp_path: Path, mark: Path) -> No
     assert run_file(sys.executable, file).stdout == "1\n"
 
 
-@pytest.mark.parametrize("what", ["a compiler", "a repro"])
 def test_on_another_machine_nothing_of_the_folder_of_the_login_is_imported(
-    what: str, tmp_path: Path, mark: Path
+    tmp_path: Path, mark: Path
 ) -> None:
     login = laid(tmp_path / "login", mark)
-    if what == "a compiler":
-        command = remote.command("host", {}, sys.executable)[-1]
-        sent = remote.modules()
-    else:
-        command = f"{sys.executable} -c '{_THERE}'"
-        sent = b"{}"
+    command = remote.command("host", {}, sys.executable)[-1]
+    sent = remote.modules()
     subprocess.run(["/bin/sh", "-c", command], input=sent, cwd=login, check=False)
     assert sprung(mark) == []
 

@@ -13,7 +13,6 @@ from tests.rules.cases import FOUND, NOT_FOUND, PARTS, Block, Cases
 from tools.lint.checkout import PACKAGE, Checkout, Offender, line_at
 
 ELSEWHERE = {
-    "JX413": "miscompiled/test_miscompiled.py",  # of some versions of jaxlib alone
     "JX430": "features/test_slow_compiles.py",  # its example compiles for half a minute
     "JX502": "cli/test_lock.py",  # compares with a file
     "JX900": "settings/test_settings.py",

@@ -11,10 +11,8 @@ from jaxsight.rules.rule import Rule
 from tools.lint.checkout import PACKAGE, Checkout, Offender
 
 SECTIONS = ["## Why", "## Example", "## Fix", "## When to ignore it"]
-WITHOUT_EXAMPLES = frozenset({"JX413", "JX430"})
-"""Rules of some versions of jaxlib (`tests/miscompiled` holds their cases and near misses), and of
-what takes long (`tests/features/test_slow_compiles.py`).
-"""
+WITHOUT_EXAMPLES = frozenset({"JX430"})
+"""Rules of what takes long (`tests/features/test_slow_compiles.py`)."""
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

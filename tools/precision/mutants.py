@@ -151,13 +151,6 @@ def caller{c}(x, *rest):
         x = step{c}(x, *rest)
         kept = jnp.concatenate([kept, x[None]])  # bad
     return kept""",
-    "JX454": """@jax.jit
-def caller{c}(*inputs):
-    e = {f}(*inputs)
-    try:
-        return e / jnp.sum(e)
-    except ZeroDivisionError:  # bad
-        return jnp.zeros_like(e)""",
     "JX455": """step{c} = jax.jit({f})
 
 

@@ -86,7 +86,7 @@ def needs(environment: str) -> Needs:
 
 def _beside() -> Iterator[str]:
     """Yield what some tests start besides their own environment, and are skipped without."""
-    # Another Python and other JAX (`tests/workers`, `tests/cli/test_upgrade.py`), and ruff.
+    # Another Python and other JAX (`tests/workers`), and ruff.
     for name in (OLDER, OLDEST):
         if not missing(name):
             yield f".venvs/{name}/.installed"

@@ -83,7 +83,6 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("docs/", "docs"),
     ("mkdocs.yml", "docs"),
     ("ARCHITECTURE.md", "docs project"),
-    ("CHANGELOG.md", "project"),
     ("CONTRIBUTING.md", "docs project"),
     ("README.md", "docs project"),
     ("SECURITY.md", "docs"),

@@ -73,7 +73,6 @@ PARTS = (
             "device",
             "drawing",
             "measuring",
-            "miscompiled",
             "page",
             "profiles",
             "targets",

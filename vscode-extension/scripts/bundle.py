@@ -37,7 +37,6 @@ def main() -> None:
     )
     shutil.copy(EXTENSION / "scripts" / "start.py", BUNDLED)
     shutil.copy(ROOT / "LICENSE", EXTENSION)
-    shutil.copy(ROOT / "CHANGELOG.md", EXTENSION)
     found = [str(path) for pattern in COMPILED for path in BUNDLED.rglob(pattern)]
     if found:
         sys.exit(f"These are not pure Python: {', '.join(found)}")

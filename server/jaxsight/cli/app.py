@@ -32,7 +32,6 @@ _COMMANDS = {
     "figures.lock": "Write what functions compile to into jaxsight.lock, in the project's root.",
     "figures.diff": "Show which functions compile to something else than in a git revision, "
     "and why.",
-    "upgrade": "Show what another version of JAX changes in the functions of a project.",
     "reduce": "Make a repro smaller while it fails in the same way.",
     "explain": "Explain a rule, a primitive or an operation, or list all rules.",
     "trust": "Trust a folder: allow editors to run its code and interpreters, subfolders included.",

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jaxsight.cli.errors import CommandError, about_python_option, failing_on
+from jaxsight.cli.errors import CommandError, about_python_option
 from jaxsight.cli.trusted_paths import trust_paths
-from jaxsight.files.private import cache_folder
 from jaxsight.projects.projects import SETTINGS_FILE, Projects
-from jaxsight.repro.explaining.environments import Environments, Unavailable
 from jaxsight.workers.environment import without_server
 
 
@@ -41,21 +39,6 @@ def user_interpreter(python: str | None, path: Path | None = None) -> str:
         problem = about_python_option(project.problem) if python else project.problem
         raise CommandError(problem or project.held_back)
     return project.interpreter.path
-
-
-def interpreter_with_jax(python: str, version: str, offline: bool) -> str:
-    """Return an interpreter with another version of JAX, and the other packages of `python`.
-
-    It is made once, and kept in the cache folder.
-
-    Raises:
-        CommandError: it cannot be made.
-    """
-    folder = cache_folder("repro-environments")
-    if folder is None:
-        raise CommandError("there is no cache folder to install JAX in")
-    with failing_on(Unavailable):
-        return Environments.of(folder, python, offline).interpreter_over(version)
 
 
 def user_environment() -> dict[str, str]:

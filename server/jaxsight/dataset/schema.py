@@ -237,86 +237,12 @@ REWRITES = (
     Column("x64", "bool", "Whether JAX had 64-bit types (`jax_enable_x64`)."),
 )
 
-TIMINGS = (
-    Column("schema_version", "int64", "The version of this schema."),
-    Column("number", "int64", "The number of the row."),
-    Column("split", "string", "`train`, `validation` or `test`: that of the row."),
-    Column("canonical_digest", "string", "That of the row: the program that was measured."),
-    Column("direction", "string", "`forward` or `backward`."),
-    Column("processor", "string", "The model of the CPU.", True),
-    Column("cores", "int64", "Cores that the process could use."),
-    Column("devices", "int64", "Devices that the program runs on, which the CPU simulates."),
-    Column("warm_up_seconds", "float64", "Least time of runs before the timed ones."),
-    Column("runs", "int64", "Timed runs, of one call each."),
-    Column("median_seconds", "float64", "Median, from the call until the results are ready."),
-    Column("quartile1_seconds", "float64", "First quartile."),
-    Column("quartile3_seconds", "float64", "Third quartile."),
-    Column("low_seconds", "float64", "Lower end of a 98 % confidence interval of the median."),
-    Column("high_seconds", "float64", "Upper end of that interval."),
-    Column("least_seconds", "float64", "The shortest run."),
-    Column("first_seconds", "float64", "The first run, which is not among the timed ones."),
-    Column("compile_seconds", "float64", "How long XLA compiled the program."),
-    Column(
-        "overhead_seconds",
-        "float64",
-        "Median of a call that computes nothing; null for several devices.",
-        True,
-    ),
-    Column("clock_seconds", "float64", "Resolution of the clock."),
-    Column("governor", "string", "Frequency governor of the CPU, such as `powersave`.", True),
-    Column("load", "float64", "Processes that were ready to run, over the minute before.", True),
-    Column("other_cores", "float64", "Cores that other processes kept busy meanwhile.", True),
-    Column("is_quiet", "bool", "Whether these were at most a tenth of the cores.", True),
-    Column("versions", _VERSIONS, "What measured."),
-    Column("x64", "bool", "Whether JAX had 64-bit types (`jax_enable_x64`)."),
-)
-
-_PASS = Struct(
-    (
-        Column("position", "int64", "0 for the program before all passes, and so on."),
-        Column("pipeline", "string", "The pipeline that ran the pass; empty at position 0."),
-        Column("name", "string", "The pass, as XLA names it; empty at position 0."),
-        Column(
-            "instruction_count",
-            "int64",
-            "Instructions, without elements of tuples.",
-        ),
-        Column(
-            "operation_count",
-            "int64",
-            "Instructions outside of fusions that compute or move data; at the end, the kernels.",
-        ),
-        Column("fusion_count", "int64", "Operations that are fusions."),
-        Column("dot_count", "int64", "Operations that are matrix products (`dot`)."),
-        Column("convolution_count", "int64", "Operations that are convolutions."),
-        Column("copy_count", "int64", "Operations that are copies."),
-        Column("custom_call_count", "int64", "Operations that call a library or a function."),
-        Column("collective_count", "int64", "Operations that communicate between devices."),
-        Column("loop_count", "int64", "Loops (`while`)."),
-    )
-)
-
-PASSES = (
-    Column("schema_version", "int64", "The version of this schema."),
-    Column("number", "int64", "The number of the row."),
-    Column("split", "string", "`train`, `validation` or `test`: that of the row."),
-    Column("canonical_digest", "string", "That of the row: the program that was compiled."),
-    Column("direction", "string", "`forward` or `backward`."),
-    Column("passes", List(_PASS), "The program before all passes, and after each that changed it."),
-    Column("versions", _VERSIONS, "What compiled."),
-)
-
 TABLES = {
     "rows": ROWS,
     "rewrites": REWRITES,
     "disagreements": ROWS,
-    "passes": PASSES,
-    "timings": TIMINGS,
 }
 """The columns of each table. Disagreements have those of rows: `validation` says what differs."""
-
-BESIDE = ("passes", "timings")
-"""The tables that are not made of programs, but of rows; see `beside`."""
 
 
 def is_fine(check: str | None) -> bool:

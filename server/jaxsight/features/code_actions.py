@@ -89,7 +89,7 @@ async def actions(
         if view is not None and is_at_name and (view.compiled_as or view.would_be_compiled):
             edit = root_edit(document.module, subject.chunk, subject.function)
             actions.append(Action(f"Treat {subject.name} as compiled", RUN, (edit,)))
-        actions += extractions(engine, path, document.module, subject, range, view, repros)
+        actions += extractions(engine, path, subject, range, view, repros)
     return actions
 
 
@@ -133,8 +133,8 @@ def sourcerize(
     """Yield the actions *Sourcerize …* for a function with example inputs.
 
     They show the source in a document beside the file, or insert it below the function. On the
-    function's name there are its transformations too: `grad` where the result is known to be a
-    scalar, and the inverse. A function whose trace failed has none of these actions.
+    function's name there are its transformations too, `grad` where the result is known to be a
+    scalar. A function whose trace failed has none of these actions.
 
     Args:
         path: the file.
@@ -163,7 +163,3 @@ def sourcerize(
     for transform in transforms:
         yield shown(f"Sourcerize {label(name, transform)}", "lax", transform)
         yield shown(f"Sourcerize {label(name, transform)} (readable source)", "pretty", transform)
-    # A scalar result can determine scalar arguments only.
-    scalars = map(_SCALAR.fullmatch, [text for _, text in reply.parameters] if reply else ())
-    if reply is None or not _SCALAR.fullmatch(reply.outputs) or any(scalars):
-        yield shown(f"Derive inverse of {name} as source", "pretty", "inverse")

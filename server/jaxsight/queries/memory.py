@@ -21,7 +21,7 @@ from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.measuring import Conditions, Measured, ProgramTimes
-from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown, Traced
+from jaxsight.wire.messages.replies import Lowered, Outlined, Shown, Traced
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -131,8 +131,6 @@ class SessionMemory:
             size=_COMPILED, function=lambda key, of: (of[0].question.unit, key[1]), outdated=True
         )
         """Compiled programs with their places, by the key of the question and the target."""
-        self.miscompiled: Cache[str, Miscompiled] = Cache(size=_ANSWERS)
-        """Functions whose compiled code was found to be wrong, by the key of the answer."""
         self.held: Cache[tuple[str, str, bool], HeldResult] = Cache(
             size=_PROGRAMS, outdated=True, retried=True
         )

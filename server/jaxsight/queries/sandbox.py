@@ -20,8 +20,8 @@ from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import Target
-from jaxsight.wire.messages.replies import Compared, Evaluated, Failed, Lowered, Outlined, Traced
-from jaxsight.wire.messages.requests import NEW, Compare, Evaluate, Request
+from jaxsight.wire.messages.replies import Compared, Failed, Lowered, Outlined, Traced
+from jaxsight.wire.messages.requests import NEW, Compare, Request
 from jaxsight.workers.results import Death, Died, Outcome, Reason
 from jaxsight.workers.supervisor import Priority, Tracers
 
@@ -103,13 +103,6 @@ class Sandbox:
                 return await self._compare(Compare(NEW, first, second), before, after)
             case _:
                 return None
-
-    async def evaluate(self, answer: Answer, *, gradients: bool) -> Evaluated | Died | None:
-        """Run a traced function, or its gradient; `None` if that is not possible."""
-        if not isinstance(answer.reply, Traced):
-            return None
-        reply = await self.ask(Evaluate(NEW, answer.reply.id, gradients))
-        return reply if isinstance(reply, Evaluated | Died) else None
 
     async def compare_with_values(self, before: Answer, after: Answer) -> Compared | Died | None:
         """Compare a function with an original that cannot be traced and is called with values."""

@@ -1,8 +1,8 @@
-"""Captures what a program does with JAX, writes it as one file, reduces and explains its failure.
+"""Captures what a program does with JAX, writes it as one file, and reduces it.
 
 What captures, emits and reduces runs in the user's Python environment and imports the standard
 library, NumPy and JAX only. What does not import JAX (`failures`, `running`, `checks`,
-`explaining`, `boot_commands`, `watched_process`) also runs in the server's.
+`boot_commands`, `watched_process`) also runs in the server's.
 
 The folders, of which each imports only those above it:
 
@@ -14,8 +14,7 @@ The folders, of which each imports only those above it:
 * `checks` has the kinds of failure that `--check` names, one module each.
 * `emit` writes a program and its inputs as a **repro**: a standalone file of public JAX and NumPy
   that fails as the program failed.
-* `reducing` makes a repro smaller while its check holds; `explaining` tabulates under which
-  flags, versions and targets it does.
+* `reducing` makes a repro smaller while its check holds.
 
 A repro defines `inputs()`, which returns the arguments of `main`, and `main(*arguments)`; run as a
 script, it fails if and only if it reproduces the failure. `jaxsight.repro.capture()` is a context

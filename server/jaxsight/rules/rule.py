@@ -12,7 +12,6 @@ from jaxsight.rules.recompilation import Miss
 from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.violation import ModuleViolation, NodeViolation, SeverityName, Violation
-from jaxsight.wire.messages.replies import Miscompiled
 from jaxsight.wire.observations import Failure
 
 PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
@@ -26,7 +25,6 @@ ExplainAny = Callable[[Failure], Violation]
 ExplainFixedSize = Callable[[str, int, tuple[int, ...], str], Violation]
 ExplainProcesses = Callable[["DifferingPrograms"], "NodeViolation | Violation"]
 ExplainMisses = Callable[[str, Sequence[Miss]], Iterator[Violation]]
-ExplainWrongResult = Callable[[Miscompiled], Violation]
 
 
 class CompileTimes(Enum):
@@ -138,14 +136,13 @@ class Rule:
     explain_size: ExplainFixedSize | None = field(default=None, init=False)
     explain_processes: ExplainProcesses | None = field(default=None, init=False)
     explain_misses: ExplainMisses | None = field(default=None, init=False)
-    explain_wrong_result: ExplainWrongResult | None = field(default=None, init=False)
 
     @property
     def is_own(self) -> bool:
         """Whether the engine itself reports it, and names it."""
         finds = (self.in_text, self.in_module, self.in_program, self.in_kernels)
         explains = (self.explain, self.explain_any, self.explain_size, self.explain_misses)
-        compared = (self.in_annotations, self.explain_wrong_result, self.explain_processes)
+        compared = (self.in_annotations, self.explain_processes)
         return not any((*finds, *explains, *compared))
 
     @property
@@ -219,9 +216,4 @@ class Rule:
     def explains_misses(self, explain: ExplainMisses) -> ExplainMisses:
         """Explain why a call of a function was traced again in a run of the user's program."""
         self.explain_misses = explain
-        return explain
-
-    def explains_wrong_result(self, explain: ExplainWrongResult) -> ExplainWrongResult:
-        """Explain that a compiled function was seen to compute something else."""
-        self.explain_wrong_result = explain
         return explain

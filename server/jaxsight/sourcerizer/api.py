@@ -17,10 +17,9 @@ from jaxsight.sourcerizer.attempts import write_and_prove
 from jaxsight.sourcerizer.calls import signature
 from jaxsight.sourcerizer.calls.signature import BoundCall, TracedCall, trace
 from jaxsight.sourcerizer.errors import Unsourceable
-from jaxsight.sourcerizer.every_size import generalized
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import primal
-from jaxsight.sourcerizer.programs.given import GivenProgram, with_library_calls
+from jaxsight.sourcerizer.programs.given import GivenProgram
 from jaxsight.sourcerizer.programs.lowering import lowers_again
 from jaxsight.sourcerizer.programs.objects import ProgramObject, given_program
 from jaxsight.sourcerizer.stablehlo import UnreadableProgram
@@ -177,7 +176,7 @@ def write_program(
     options = options or Options()
     if options.style == "pretty" and given.readable is not None:
         try:
-            written = _write_given(with_library_calls(given), options, title)
+            written = _write_given(given.readable(), options, title)
         except (UnreadableProgram, Unsourceable) as error:
             _log.info("%s is written without calls of library functions: %s", title, error)
         else:
@@ -190,13 +189,6 @@ def _write_given(given: GivenProgram, options: Options, name: str) -> Written:
     with room_for_nesting(), given.types():
         call = given.call()
         written = _write_call(call, given.traced(), options, name, None, None)
-        if given.every_size is not None:
-            once = replace(options, run=False)
-
-            def write_again(other: GivenProgram) -> Written:
-                return _write_call(other.call(), other.traced(), once, name, None, None)
-
-            return generalized(written, given, given.every_size, write_again)
         return lowers_again(written, call, given.origin) if given.origin is not None else written
 
 

@@ -15,7 +15,6 @@ from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.programs.contents import content_of, of_content
 from jaxsight.sourcerizer.programs.given import GivenProgram
 from jaxsight.sourcerizer.programs.lines import printed
-from jaxsight.sourcerizer.stablehlo import UnreadableProgram
 from jaxsight.sourcerizer.stablehlo.places import read_from
 from jaxsight.wire.program_text import ProgramText
 
@@ -39,8 +38,6 @@ def text_of(content: bytes, wanted: Mapping[str, Any]) -> ProgramText:
     opaque: tuple[str, ...] = ()
     if given.origin is not None:
         opaque = tuple(dict.fromkeys(call.target for call in given.origin.program.opaque))
-    if given.every_size is not None and wanted["to"] in ("jaxpr", "graph", "hlo"):
-        raise UnreadableProgram("its sizes are symbolic; help: export it for sizes")
     with given.types():
         match wanted["to"]:
             case "jaxpr":
@@ -48,8 +45,7 @@ def text_of(content: bytes, wanted: Mapping[str, Any]) -> ProgramText:
             case "graph":
                 text = "".join(f"{line.text}\n" for line in dot(given.jaxpr, given.name))
             case "stablehlo" if given.origin is not None:
-                every = given.every_size
-                text = printed(every.artifact if every is not None else given.origin.artifact)
+                text = printed(given.origin.artifact)
             case "hlo":
                 text = _lowered(given).as_text("hlo")
             case _:

@@ -44,8 +44,7 @@ class Source(str):
     proofs: tuple[str, ...]
     """The checks that proved the text: `"jaxpr"`, and `"eagerly"`, `"under jit"` and `"under grad"`
     if it ran so with the original's results. For text that was written from StableHLO also
-    `"stablehlo"`, if it lowers to the same, and `"bits"`, if both ran and have the same results;
-    with symbolic dimensions, `"for every size"`, or for which sizes: `"for b=13; b=18; b=1"`.
+    `"stablehlo"`, if it lowers to the same, and `"bits"`, if both ran and have the same results.
     """
 
     not_run: str

@@ -12,7 +12,7 @@ import yaml
 from datasets import Features, load_dataset
 
 from jaxsight.dataset.schema import REWRITES, ROWS, TABLES, markdown, type_name
-from jaxsight.dataset.tables import statistics, yaml_text
+from jaxsight.dataset.tables import statistics
 from jaxsight.dataset.tables.features import hugging_face
 from jaxsight.dataset.tables.near_duplicates import NearDuplicates
 from tests.dataset.tables.synthetic import dataset, rewrite, row, target
@@ -166,18 +166,6 @@ def test_the_card_of_rewrites_alone_counts_their_rules(tmp_path: Path) -> None:
     (config,) = front_matter(tmp_path)["configs"]
     assert config["config_name"] == "rewrites"
     assert config["default"]
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"a": "plain", "b": "with: colon", "c": "- dash", "d": "", "e": "yes", "f": "1e3"},
-        {"list": [1, 2.5, True, None, "x\ny", "#no"], "empty": [], "nothing": {}},
-        {"nested": [{"a": [{"b": "c"}, {"d": ["e"]}]}, ["f", ["g"]]], "k<n": {"x y": "ü"}},
-    ],
-)
-def test_yaml_reads_what_was_written(value: dict[str, Any]) -> None:
-    assert yaml.safe_load(yaml_text.dump(value)) == value
 
 
 def test_near_duplicates_resemble_a_row_that_is_kept() -> None:

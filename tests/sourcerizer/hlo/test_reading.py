@@ -68,7 +68,7 @@ def test_protos_are_read_with_what_is_around_them():
     module = jax.jit(jnp.sin).lower(jnp.ones(3)).compiler_ir("hlo")
     proto = module.as_serialized_hlo_module_proto()
     around = lambda inner: b"\n" + _length(inner) + inner
-    for content in (proto, around(proto), around(around(proto)) + b"\x12\x00"):
+    for content in (proto, around(proto) + b"\x1a\x00"):
         assert np.array_equal(run(content, jnp.ones(3))[0], jnp.sin(jnp.ones(3)))
 
 

@@ -74,6 +74,8 @@ class LockNotes:
     """Functions with other names, such as `a.py:f is b.py:f now`."""
     sections: dict[LockSection, None] = field(default_factory=dict)
     """Targets and versions of JAX that the lock does not have."""
+    other_versions: list[str] = field(default_factory=list)
+    """What differs from the same target with another JAX, where this one has no section."""
     problems: list[str] = field(default_factory=list)
     """Functions without facts, and why."""
 
@@ -81,6 +83,7 @@ class LockNotes:
         """Yield the notes."""
         for section in self.sections:
             yield f"{LOCK} has no section for {section}; add it with `jaxsight lock`"
+        yield from self.other_versions
         for moved in self.moved:
             yield f"{moved}; update its line with `jaxsight lock`"
         yield from self.problems
@@ -201,6 +204,7 @@ class LockFiles:
             locked = self._locked(file.path, function)
             if lock is None or function.section not in lock.sections:
                 self.notes.sections[function.section] = None
+                self.notes.other_versions += self._other_versions(file.path, function)
             elif locked is None:
                 is_moved = self.name(file.path, function.name) in moved
                 self.notes.not_locked += not is_moved
@@ -214,6 +218,18 @@ class LockFiles:
                     yield finding_of_differences(function, found, module, _HELP)
                 elif locked.facts.program != function.facts.program:
                     self.notes.same_figures += 1
+
+    def _other_versions(self, path: str, function: LockableFunction) -> Iterator[str]:
+        """Yield what differs from the sections of the same target with other versions of JAX."""
+        lock, name = self.of(path), self.name(path, function.name)
+        for section, functions in (lock.sections if lock is not None else {}).items():
+            if section.target == function.section.target and name in functions and function.facts:
+                locked = functions[name]
+                tolerances = {**self.tolerances, **locked.tolerances}
+                found = differences(locked.facts, function.facts, tolerances)
+                if found:
+                    words = "; ".join(each.change for each in found)
+                    yield one_line(f"{name} differs from jax {section.jax}: {words}")
 
     def _gone(self, files: Sequence[LockedFile]) -> Iterator[tuple[str, str, LockedFunction]]:
         """Yield the locked functions of files that are no longer there: path, name and facts."""

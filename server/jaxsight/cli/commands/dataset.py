@@ -15,10 +15,9 @@ from typing import Annotated, Any
 import typer
 
 from jaxsight import __version__
-from jaxsight.cli.datasets import assuming, mined_sources, passes, rewriting, tasks, timing
+from jaxsight.cli.datasets import assuming, mined_sources, rewriting, tasks
 from jaxsight.cli.datasets.around import explained, interruptible, say_what_runs
 from jaxsight.cli.datasets.printing import (
-    print_measurements,
     print_pair,
     print_row,
     print_statistics,
@@ -32,7 +31,7 @@ from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.dataset.making import engines, make, shards
 from jaxsight.dataset.making.make import MadeDataset, Store
-from jaxsight.dataset.schema import TIMINGS, VERSION, problem
+from jaxsight.dataset.schema import VERSION
 from jaxsight.dataset.spec import GENERATOR, Spec, read
 from jaxsight.dataset.tables import again, arrow, building, manifest, statistics, verification
 from jaxsight.dataset.tables.files import TableFormat
@@ -77,16 +76,12 @@ app = typer.Typer(
         jaxsight dataset mine ./model mined
         jaxsight dataset rewrites fixed --samples 200
         jaxsight dataset verify pairs
-        jaxsight dataset time pairs --sample 100
-        jaxsight dataset passes pairs --sample 100
         jaxsight dataset show pairs 42
         jaxsight dataset questions kernels pairs -o questions.jsonl
         jaxsight dataset eval kernels predictions.jsonl pairs
     """,
 )
 app.add_typer(tasks.app)
-app.add_typer(timing.app)
-app.add_typer(passes.app)
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the dataset.")]
 
@@ -318,26 +313,20 @@ def show(
     number: Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the row.")],
     as_json: AsJson = False,
 ) -> int:
-    """Print a row: source, jaxpr, kernels and measured times; of a rewrite pair, its diff."""
+    """Print a row: source, jaxpr, kernels; of a rewrite pair, its diff."""
     with explained():
         described = manifest.read(out)
         row = _row(out, described, number)
-        timings = [
-            timing
-            for _, timing in described.read_rows(out, "timings")
-            if timing.get("number") == number and not problem(timing, TIMINGS)
-        ]
     if row is None:
         table = "rows" if described.of_table("rows") else "rewrites"
         known = units.count(sum(described.splits(table).values()), _UNITS[table])
         raise CommandError(f"no row {number} in {one_line(str(out))}, which has {known}")
     if as_json:
-        print_json({**row, "timings": timings} if timings else row)
+        print_json(row)
     elif "rule" in row:
         print_pair(row)
     else:
         print_row(row)
-        print_measurements(timings)
     return 0
 
 

@@ -12,20 +12,10 @@ from typing import Annotated
 import typer
 
 from jaxsight.cli.boot_process import emit, follow, run_captured
+from jaxsight.cli.bug_report import Issue, write_issue
 from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.execution import INTERRUPTED
 from jaxsight.cli.execution import command as as_command
-from jaxsight.cli.explaining import (
-    ExplainTables,
-    Hosts,
-    Issue,
-    Offline,
-    OtherPythons,
-    Wanted,
-    explain,
-    print_explanation,
-    table_names,
-)
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Text, print_json, styled
 from jaxsight.cli.user_python import user_interpreter
@@ -73,10 +63,6 @@ def reduce(
     output: Output = None,
     jobs: Jobs = 2,
     timeout: Timeout = HANG_AFTER,
-    explain_tables: ExplainTables = None,
-    with_python: OtherPythons = None,
-    host: Hosts = None,
-    offline: Offline = False,
     issue: Issue = None,
     python: Python = None,
     as_json: AsJson = False,
@@ -91,11 +77,8 @@ def reduce(
 
         jaxsight reduce repro.py
         jaxsight reduce repro.py --check "temp>64MiB" -o small.py
-        jaxsight reduce repro.py --check differs:jit,eager --explain all --issue issue.md
+        jaxsight reduce repro.py --check differs:jit,eager --issue issue.md
     """
-    wanted = Wanted(
-        table_names(explain_tables), tuple(with_python or ()), tuple(host or ()), offline, issue
-    )
     with failing_on(InvalidCheck, about=f"--check {check}: "):
         parse(check)
     with failing_on(UnreadableError):
@@ -114,16 +97,13 @@ def reduce(
             interpreter, file, out, text, check=check, jobs=jobs, timeout=timeout
         )
         event = _followed(command)
-    failure = RunFailure.of_record(event["failure"])
-    explanation = explain(out.absolute(), interpreter, failure, wanted)
+    if issue is not None:
+        failure = RunFailure.of_record(event["failure"])
+        write_issue(issue, out.absolute(), interpreter, failure)
     if as_json:
-        record = {key: value for key, value in event.items() if key != "event"}
-        if explanation is not None:
-            record["explanation"] = explanation.record()
-        print_json(record)
+        print_json({key: value for key, value in event.items() if key != "event"})
     else:
         _print_result(event)
-        print_explanation(explanation)
     if event["interrupted"]:
         return INTERRUPTED
     return 0 if event["after"] < event["before"] else FOUND

@@ -13,10 +13,10 @@ import typer
 from typer.core import TyperGroup
 
 from jaxsight.cli.boot_process import emit, follow, run_captured
+from jaxsight.cli.bug_report import Issue, write_issue
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.explaining import Issue, Wanted, explain
 from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
 from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.sources.arguments import parse_address
@@ -246,8 +246,8 @@ def _emit(python: str, case: Path, died: RunFailure | None, options: _Options) -
 def _report(python: str, event: Event, options: _Options) -> int:
     """Print what came of a repro; return the exit status."""
     if options.issue is not None and event["reproduces"]:
-        wanted = Wanted(issue=options.issue)
-        explain(Path(event["path"]), python, RunFailure.of_record(event["expected"]), wanted)
+        failure = RunFailure.of_record(event["expected"])
+        write_issue(options.issue, Path(event["path"]), python, failure)
     if options.as_json:
         print_json({key: value for key, value in event.items() if key != "event"})
     else:

@@ -6,13 +6,7 @@ from itertools import islice
 
 from jaxsight.cli.output.printing import Printer, Table, cells, code, styled
 from jaxsight.dataset.program import Record
-from jaxsight.dataset.tables.statistics import (
-    PassSummary,
-    Statistics,
-    TimingSummary,
-    summarized,
-    summarized_passes,
-)
+from jaxsight.dataset.tables.statistics import Statistics
 from jaxsight.dataset.tables.verification import Verified
 from jaxsight.dataset.tasks.evaluation import EvaluationRecord
 from jaxsight.text import units
@@ -114,40 +108,6 @@ def _print_target(printer: Printer, target: Record) -> None:
         printer.print(table)
 
 
-def print_measurements(timings: list[Record]) -> None:
-    """Print what directions of a row took; nothing if it was not measured."""
-    if not timings:
-        return
-    printer = Printer()
-    titles = ("measured on", "cores", "JAX", "direction", "runs", "median", "98 % interval")
-    table = _table(*titles, "overhead")
-    for each in timings:
-        interval = f"{units.time(each['low_seconds'])} – {units.time(each['high_seconds'])}"
-        overhead = each["overhead_seconds"]
-        table.add_row(
-            *cells(
-                each["processor"] or "unknown",
-                f"{each['cores']}",
-                each["versions"]["jax"],
-                each["direction"],
-                f"{each['runs']:,}",
-                units.time(each["median_seconds"]),
-                interval,
-                "–" if overhead is None else units.time(overhead),
-            )
-        )
-    printer.print()
-    printer.print(table)
-    _note_busy(timings)
-
-
-def _note_busy(timings: list[Record]) -> None:
-    busy = sum(record["is_quiet"] is False for record in timings)
-    if busy:
-        during = f"{busy:,} of {units.count(len(timings), 'measurement')}"
-        Printer().print(f"note: other processes were busy during {during}: times may be too long")
-
-
 def print_statistics(statistics: Statistics) -> None:
     """Print the statistics of a dataset as tables."""
     printer = Printer()
@@ -168,55 +128,8 @@ def print_statistics(statistics: Statistics) -> None:
     for name, outcomes in statistics.checks.items():
         _print_counts(printer, f"check {name}", outcomes)
     _print_counts(printer, f"rejected of {statistics.surveyed}", statistics.rejected)
-    if statistics.timings:
-        printer.print()
-        _print_summaries(printer, statistics.timings)
-    if statistics.passes:
-        printer.print()
-        _print_passes(printer, statistics.passes)
     if statistics.disagreements:
         printer.print(f"\n{units.count(statistics.disagreements, 'disagreement')}")
-
-
-def print_timings(measured: list[Record], causes: dict[str, int]) -> None:
-    """Print what directions took, and why others were not measured."""
-    printer = Printer()
-    if measured:
-        _print_summaries(printer, summarized(measured))
-    _print_counts(printer, "not measured", causes)
-    _note_busy(measured)
-
-
-def print_passes(counted: list[Record], causes: dict[str, int]) -> None:
-    """Print which passes changed directions, and why others were not compiled."""
-    printer = Printer()
-    if counted:
-        _print_passes(printer, summarized_passes(counted))
-    _print_counts(printer, "not compiled", causes)
-
-
-def _print_passes(printer: Printer, summaries: list[PassSummary]) -> None:
-    table = _table("pass", "jaxlib")
-    for title in ("changed directions", "operations", "fusions"):
-        table.add_column(title, justify="right")
-    for each in summaries[:_MOST]:
-        changes = f"{each.operations:+,}", f"{each.fusions:+,}"
-        table.add_row(*cells(each.name, each.jaxlib, f"{each.directions:,}", *changes))
-    printer.print(table)
-    if len(summaries) > _MOST:
-        printer.print(styled((f"and {len(summaries) - _MOST} more", "dim")))
-
-
-def _print_summaries(printer: Printer, summaries: list[TimingSummary]) -> None:
-    titles = ("measured on", "cores", "JAX", "direction", "rows", "quiet", "median", "overhead")
-    table = _table(*titles)
-    for each in summaries:
-        facts = (each.cores, each.jax, each.direction, each.rows, each.quiet)
-        name = each.processor or "unknown"
-        seconds = (each.median_seconds, each.overhead_seconds)
-        times = ("–" if each is None else units.time(each) for each in seconds)
-        table.add_row(*cells(name, *map(str, facts), *times))
-    printer.print(table)
 
 
 def _print_counts(printer: Printer, title: str, counts: dict[str, int]) -> None:
@@ -250,7 +163,6 @@ def print_evaluation(evaluation: EvaluationRecord) -> None:
     for text, count in (
         ("without a prediction", evaluation.missing),
         ("with an invalid prediction", evaluation.invalid),
-        ("that copy a program of train", evaluation.copies or 0),
         *((f"leaks of train: {name}", count) for name, count in evaluation.leaks.items()),
     ):
         if count:

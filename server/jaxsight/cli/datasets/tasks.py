@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from jaxsight.cli.datasets import improving
 from jaxsight.cli.datasets.around import explained, interruptible, say_what_runs
 from jaxsight.cli.datasets.printing import print_evaluation
 from jaxsight.cli.datasets.progress import RowProgress
@@ -24,8 +23,8 @@ from jaxsight.dataset.tables import files
 from jaxsight.dataset.tables.manifest import SplitName
 from jaxsight.dataset.tasks import evaluation
 from jaxsight.dataset.tasks.baselines import BaselineName
-from jaxsight.dataset.tasks.registry import RUN_PREDICTIONS, RUN_PROGRAMS, TaskName
-from jaxsight.dataset.tasks.selection import IrForm, QuestionSet
+from jaxsight.dataset.tasks.registry import TaskName
+from jaxsight.dataset.tasks.selection import QuestionSet
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 
@@ -45,8 +44,6 @@ Limit = Annotated[
     int | None, typer.Option(min=1, help="Most rows to ask about.", show_default="all")
 ]
 
-Given = Annotated[IrForm, typer.Option(help="What source-from-ir shows.")]
-
 Target = Annotated[str, typer.Option(metavar="NAME", help="Device of kernels and memory.")]
 
 
@@ -60,7 +57,6 @@ def questions(
     seed: Seed = 0,
     limit: Limit = None,
     target: Target = "cpu",
-    given: Given = IrForm.stablehlo,
     with_answers: Annotated[
         bool, typer.Option("--with-answers", help="Add answers, for training.")
     ] = False,
@@ -72,7 +68,7 @@ def questions(
     predictions has lines with `id` and `prediction`.
     """
     with explained(), interruptible(), RowProgress() as progress:
-        asked = _asked(task, dataset, split, seed, limit, target, given, python, progress)
+        asked = _asked(task, dataset, split, seed, limit, target, python, progress)
         found = list(evaluation.questions(asked, with_answers=with_answers))
         if not found:
             raise CommandError(f"the dataset has no question of {asked}")
@@ -92,26 +88,17 @@ def baseline(
     seed: Seed = 0,
     limit: Limit = None,
     target: Target = "cpu",
-    given: Given = IrForm.stablehlo,
     python: Python = None,
 ) -> int:
     """Write predictions without a model, to compare models with.
 
     `constant` is the most frequent answer of the split `train`; `nearest` the answer for its
     program that shares most operations with the one that is asked about; `jaxsight` its own
-    answer: of same-program and source-from-ir, of kernels on the CPU an estimate without compiling,
-    and for improve the program with those fixes of `jaxsight check` that save kernels or memory.
-
-    These fixes are found as in your own code: the source of the rows runs without the limits that
-    it has elsewhere.
+    answer, of same-program.
     """
     with explained(), interruptible(), RowProgress() as progress:
-        asked = _asked(task, dataset, split, seed, limit, target, given, python, progress)
-        if task is TaskName.improve and name is BaselineName.jaxsight:
-            say_what_runs("this source without limits")
-            predicted = improving.improved(asked, partial(progress.report, "programs fixed"))
-        else:
-            predicted = evaluation.baseline(asked, name)
+        asked = _asked(task, dataset, split, seed, limit, target, python, progress)
+        predicted = evaluation.baseline(asked, name)
         count = _write(output, predicted)
     Printer().print(f"{one_line(str(output))}: {units.count(count, 'prediction')}")
     return 0
@@ -131,7 +118,6 @@ def evaluate(
     seed: Seed = 0,
     limit: Limit = None,
     target: Target = "cpu",
-    given: Given = IrForm.stablehlo,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
@@ -139,15 +125,9 @@ def evaluate(
 
     A question without a prediction, or with one of another type, counts as wrong. A prediction for
     a question that is not asked, or a second one, is an error: it is of other options.
-
-    Predictions of improve and source-from-ir are programs, which run as your user, in processes
-    that may not write files, start processes or use the network; this is no sandbox for code that
-    exploits Python.
     """
     with explained(), interruptible(), RowProgress() as progress:
-        asked = _asked(task, dataset, split, seed, limit, target, given, python, progress)
-        if task in RUN_PREDICTIONS:
-            say_what_runs(f"the programs of {one_line(str(predictions))}")
+        asked = _asked(task, dataset, split, seed, limit, target, python, progress)
         report = partial(progress.report, "predictions")
         found = evaluation.evaluate(asked, predictions, report)
     if as_json:
@@ -164,17 +144,16 @@ def _asked(
     seed: int,
     limit: int | None,
     target: str,
-    given: IrForm,
     python: str | None,
     progress: RowProgress,
 ) -> QuestionSet:
     """Return what is asked; where programs are run, say so, and look for an interpreter."""
     interpreter = ""
-    if task in RUN_PROGRAMS:
+    if task is TaskName.same_program:
         interpreter = user_interpreter(python)
         say_what_runs(f"the source of rows of {one_line(str(dataset))}")
     report = partial(progress.report, "rows")
-    return QuestionSet(task, dataset, split, seed, limit, target, given, interpreter, report)
+    return QuestionSet(task, dataset, split, seed, limit, target, interpreter, report)
 
 
 def _write(output: Path, records: Iterable[Record]) -> int:

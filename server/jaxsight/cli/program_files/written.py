@@ -101,13 +101,12 @@ def verdict(shown: ProgramText) -> str:
     """Return how a program's source was proved."""
     if not shown.proofs:
         return f"read as {shown.source}, {count(shown.equations, 'equation')}"
-    sizes = "".join(f", {proof}" for proof in shown.proofs if proof.startswith("for "))
     others = ("jaxpr", "stablehlo", "bits")
-    ways = [proof for proof in shown.proofs if proof not in others and not proof.startswith("for ")]
+    ways = [proof for proof in shown.proofs if proof not in others]
     lowers = "lowers to the same StableHLO" if "stablehlo" in shown.proofs else "is the same jaxpr"
     bits = ", with the same bits" if "bits" in shown.proofs else ""
     ran = f" (run {', '.join(ways)} with equal results{bits})" if ways else ""
-    return f"the source {lowers}, {count(shown.equations, 'equation')}{sizes}{ran}"
+    return f"the source {lowers}, {count(shown.equations, 'equation')}{ran}"
 
 
 _VIEWS = {"jaxpr": "jaxpr", "stablehlo": STABLEHLO, "hlo": UNOPTIMIZED, "graph": GRAPH}

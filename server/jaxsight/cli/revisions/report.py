@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows, styled
-from jaxsight.cli.output.reports.markdown import MOST_FINDINGS
 from jaxsight.cli.revisions.changes import ChangeOutcome, ProgramChange, lines_of
 from jaxsight.features.locked.functions import LockableFunction
 from jaxsight.locks.facts import ProgramFacts
@@ -27,6 +26,8 @@ _QUIET = frozenset(
     {ChangeOutcome.SAME, ChangeOutcome.CHANGED, ChangeOutcome.MOVED, ChangeOutcome.NEW}
 )
 """Without `--verbose`, these are only counted: nothing got better or worse."""
+_MOST_FUNCTIONS = 50
+"""Functions in a comment, a choice: GitHub takes 65,536 characters, people read less."""
 _REASONS = 3
 """Differences in a cell of a comment, a choice: the first ones explain the others."""
 
@@ -124,15 +125,15 @@ class RevisionReport:
                 f"| {' | '.join(('', 'function', *columns, 'why'))} |",
                 f"|{'|'.join(sides)}|",
             ]
-            for each, row in zip(shown[:MOST_FINDINGS], figures, strict=False):
+            for each, row in zip(shown[:_MOST_FUNCTIONS], figures, strict=False):
                 words = [commented(text) for text in lines_of(each)]
                 more = [f"and {len(words) - _REASONS} more"] if len(words) > _REASONS else []
                 why = "<br>".join([*words[:_REASONS], *more])
                 mark = _MARKS.get(each.outcome, "")
                 cells = (mark, span(_place(each)), *(row[name] for name in columns), why)
                 lines.append(f"| {' | '.join(map(table_cell, cells))} |")
-            if len(shown) > MOST_FINDINGS:
-                lines.append(f"| | and {len(shown) - MOST_FINDINGS} more |")
+            if len(shown) > _MOST_FUNCTIONS:
+                lines.append(f"| | and {len(shown) - _MOST_FUNCTIONS} more |")
             lines.append("")
         lines.append(commented(self.compiled_for))
         return "\n".join(lines) + "\n"

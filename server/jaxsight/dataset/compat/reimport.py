@@ -88,17 +88,3 @@ def execute(executable: Executable, arrays: Sequence[jax.Array]) -> list[jax.Arr
 def hlo(executable: Executable) -> str:
     """Return the optimized HLO."""
     return str(executable.hlo_modules()[0].to_string())
-
-
-def custom_calls(text: str) -> set[str]:
-    """Return the foreign functions that StableHLO calls; raise whatever parsing raises."""
-    found: set[str] = set()
-
-    def visit(operation: Any) -> Any:
-        if operation.name.endswith("custom_call"):
-            found.add(str(operation.attributes["call_target_name"]).strip('"'))
-        return ir.WalkResult.ADVANCE
-
-    with jaxlib_alone.context():
-        ir.Module.parse(text).operation.walk(visit)
-    return found

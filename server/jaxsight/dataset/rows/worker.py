@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import warnings
 from dataclasses import asdict, replace
 from typing import TextIO
@@ -13,15 +12,13 @@ import jax
 
 from jaxsight.dataset.generating import generate
 from jaxsight.dataset.mining import doctest_names, doctests, examples, harnesses, modules
-from jaxsight.dataset.passes import counting
 from jaxsight.dataset.program import Program, Record
 from jaxsight.dataset.rows import check, describe, rewriting
 from jaxsight.dataset.rows.describe import Rejected
 from jaxsight.dataset.rows.targets import TargetCompilers
 from jaxsight.dataset.schema import LONGEST
 from jaxsight.dataset.spec import Spec
-from jaxsight.dataset.tasks.judging import comparing, foreign, proving
-from jaxsight.dataset.timings import runs
+from jaxsight.dataset.tasks import comparing
 from jaxsight.tracer.isolation import refusals
 from jaxsight.wire.frames import decode
 from jaxsight.wire.messages.requests import Trace
@@ -45,8 +42,6 @@ def serve(requests: TextIO, answers: TextIO, *, is_foreign: bool) -> None:
         if count == 1 and request["action"] == "mine":
             # Functions of packages choose their meshes by the devices that are there.
             jax.config.update("jax_num_cpu_devices", 1)  # type: ignore[no-untyped-call]
-        if count == 1 and request["action"] == "time":
-            os.environ.pop("NPROC", None)  # measured programs run as users run them
         if is_foreign and count == 1:
             _compilers.start(request.get("targets", ()))  # a process, which is refused afterwards
             refusals.seal()
@@ -103,26 +98,6 @@ def _compare(request: Record) -> Record:
     return {"proved": comparing.compare(_program(request), request["others"], request["most"])}
 
 
-def _lower(request: Record) -> Record:
-    return foreign.lower(_program(request))
-
-
-def _prove(request: Record) -> Record:
-    return proving.prove(_program(request), request["stablehlo"], request["results"])
-
-
-def _source(request: Record) -> Record:
-    return {"source": foreign.source(request["text"], request["name"])}
-
-
-def _time(request: Record) -> Record:
-    return {"time": runs.time(_program(request), request["direction"], request["seconds"])}
-
-
-def _passes(request: Record) -> Record:
-    return counting.count(request["stablehlo"])
-
-
 def _versions(_: Record) -> Record:
     return {"versions": describe.versions()}
 
@@ -163,11 +138,6 @@ _ACTIONS = {
     "describe": _describe,
     "check": _check,
     "compare": _compare,
-    "lower": _lower,
-    "prove": _prove,
-    "source": _source,
-    "time": _time,
-    "passes": _passes,
     "versions": _versions,
     "rewrite": _rewrite,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jaxsight.dataset.making.shards import ShardTask, make
@@ -20,42 +20,17 @@ COLUMNS = (
 """What `program` reads of a row."""
 
 
-def sample(out: Path, manifest: Manifest, count: int, seed: int = 0) -> list[Record]:
-    """Return some rows of a dataset, the same ones each time with the same seed.
-
-    Raises:
-        UnreadableFile: a file cannot be read.
-        MissingLibrary: the format requires pyarrow.
-    """
-    return list(some(out, manifest, numbers(out, manifest, count, seed)))
-
-
-def numbers(out: Path, manifest: Manifest, count: int, seed: int) -> set[int]:
-    """Return the numbers of some rows, the same ones each time with the same seed.
+def sample(out: Path, manifest: Manifest, count: int) -> list[Record]:
+    """Return some rows of a dataset, the same ones each time, but those that the schema refuses.
 
     Raises:
         UnreadableFile: a file cannot be read.
         MissingLibrary: the format requires pyarrow.
     """
     known = [row.get("number", -1) for _, row in manifest.read_rows(out, "rows", ["number"])]
-    return set(random.Random(seed).sample(known, min(count, len(known))))
-
-
-def some(
-    out: Path, manifest: Manifest, chosen: Collection[int], names: Sequence[str] | None = None
-) -> Iterator[Record]:
-    """Yield rows by their numbers, with some columns, of which `number` is one, or all.
-
-    Rows that do not agree with the schema are left out.
-
-    Raises:
-        UnreadableFile: a file cannot be read.
-        MissingLibrary: the format requires pyarrow.
-    """
-    columns = tuple(column for column in ROWS if names is None or column.name in names)
-    for _, row in manifest.read_rows(out, "rows", names):
-        if row.get("number") in chosen and not problem(row, columns):
-            yield row
+    chosen = set(random.Random(0).sample(known, min(count, len(known))))
+    rows = (row for _, row in manifest.read_rows(out, "rows") if row.get("number") in chosen)
+    return [row for row in rows if not problem(row, ROWS)]
 
 
 def make_again(

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from jaxsight.dataset.making.make import WORK, MadeDataset
 from jaxsight.dataset.program import Record
-from jaxsight.dataset.schema import BESIDE
 from jaxsight.dataset.spec import Spec
-from jaxsight.dataset.tables import card, manifest, statistics, writing
+from jaxsight.dataset.tables import card, statistics, writing
 from jaxsight.dataset.tables.files import TableFormat
-from jaxsight.dataset.tables.manifest import File, Manifest, NoDataset
+from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.statistics import Statistics
 
 
@@ -23,8 +22,6 @@ def build(
     form: TableFormat,
 ) -> Manifest:
     """Write the tables, the manifest and the card of a dataset, and return the manifest.
-
-    Tables beside the rows are kept: the same rows are made again.
 
     Args:
         out: its folder, with the shards of `made`.
@@ -44,20 +41,11 @@ def build(
         fields, digest = json.loads(json.dumps(contents.record())), contents.digest
     else:
         fields, digest = contents, ""
-    written = _beside(out) | writing.write(out, shards, form)
+    written = writing.write(out, shards, form)
     described = Manifest(form, fields, digest, versions, made.record(), written)
     described.write(out)
     write_card(out, described)
     return described
-
-
-def _beside(out: Path) -> dict[str, File]:
-    """Return the files of tables beside the rows by path, if there is a dataset."""
-    try:
-        earlier = manifest.read(out)
-    except NoDataset:
-        return {}
-    return {path: file for path, file in earlier.files.items() if file.table in BESIDE}
 
 
 def write_card(out: Path, described: Manifest) -> Statistics:

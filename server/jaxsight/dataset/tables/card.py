@@ -10,13 +10,12 @@ from typing import Any
 
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import TABLES, markdown
-from jaxsight.dataset.tables import croissant, drawing, files, yaml_text
+from jaxsight.dataset.tables import croissant, drawing, files
 from jaxsight.dataset.tables.features import hugging_face
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.near_duplicates import SIMILARITY
 from jaxsight.dataset.tables.statistics import Statistics
 from jaxsight.dataset.tables.writing import FOLDERS
-from jaxsight.text import units
 
 NAME = "README.md"
 CROISSANT = "croissant.json"
@@ -33,20 +32,6 @@ _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 
 _MOST = 40
 """Primitives in the picture, a choice: a screen of bars; the table has all."""
-
-_TIMES = """\
-Some rows were run on CPUs. The table of measured times has the median of each direction, quartiles,
-how the runs were timed, and what else the machine did; it is no part of the rows.
-"""
-
-_PASSES = """\
-Some rows were compiled once more for a CPU. The table of passes has the number of instructions,
-operations, fusions and loops after each pass of XLA that changed them; it is no part of the rows.
-An operation is outside of fusions, and computes or moves data: after the last pass, it is a kernel.
-"""
-
-_MOST_PASSES = 20
-"""Passes in the card, a choice: a screen; the table has all."""
 
 _SPLITS = """\
 Train, validation and test share no program, no structure and no template of the generator.
@@ -93,7 +78,9 @@ def write(out: Path, manifest: Manifest, statistics: Statistics) -> None:
 
 def text(manifest: Manifest, statistics: Statistics) -> str:
     """Return the card."""
-    head = yaml_text.dump(_front_matter(manifest, statistics))
+    fields = _front_matter(manifest, statistics).items()
+    # Values are JSON, which is YAML, too.
+    head = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields)
     title, summary = (_TITLE, _SUMMARY) if statistics.rows else (_PAIRS, _PAIRS_SUMMARY)
     parts = [
         f"---\n{head}---\n",
@@ -106,10 +93,6 @@ def text(manifest: Manifest, statistics: Statistics) -> str:
         *(("## How rows are checked\n",) if statistics.rows else ()),
         *_validation(statistics),
         *(("## How rewrites are proved\n", _PROOFS) if statistics.rewrites else ()),
-        *(("## Measured times\n", _TIMES) if statistics.timings else ()),
-        *_timings(statistics),
-        *(("## Passes of XLA\n", _PASSES) if statistics.passes else ()),
-        *_passes(statistics),
         "## Splits\n",
         _SPLITS,
         "## Columns\n",
@@ -250,32 +233,6 @@ def _validation(statistics: Statistics) -> Iterator[str]:
     yield _table(("cause", "programs"), rejected or [("–", 0)])
 
 
-def _timings(statistics: Statistics) -> Iterator[str]:
-    if statistics.timings:
-        yield _table(
-            ("CPU", "cores", "JAX", "direction", "rows", "quiet", "median", "overhead"),
-            [
-                (
-                    *(each.processor or "unknown", each.cores, each.jax, each.direction),
-                    *(each.rows, each.quiet, units.time(each.median_seconds)),
-                    "–" if each.overhead_seconds is None else units.time(each.overhead_seconds),
-                )
-                for each in statistics.timings
-            ],
-        )
-
-
-def _passes(statistics: Statistics) -> Iterator[str]:
-    if statistics.passes:
-        yield _table(
-            ("pass", "jaxlib", "changed directions", "change of operations", "of fusions"),
-            [
-                (f"`{each.name}`", each.jaxlib, each.directions, each.operations, each.fusions)
-                for each in statistics.passes[:_MOST_PASSES]
-            ],
-        )
-
-
 def _columns(manifest: Manifest) -> Iterator[str]:
     if manifest.of_table("rows"):
         yield markdown(TABLES["rows"])
@@ -283,12 +240,6 @@ def _columns(manifest: Manifest) -> Iterator[str]:
     if manifest.of_table("rewrites"):
         yield "Rewrites:\n"
         yield markdown(TABLES["rewrites"])
-    if manifest.of_table("timings"):
-        yield "Measured times:\n"
-        yield markdown(TABLES["timings"])
-    if manifest.of_table("passes"):
-        yield "Passes of XLA:\n"
-        yield markdown(TABLES["passes"])
 
 
 def _pictures(statistics: Statistics) -> dict[str, str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 
 from jaxsight.dataset.program import Record
-from jaxsight.dataset.schema import BESIDE, TABLES, VERSION
+from jaxsight.dataset.schema import TABLES, VERSION
 from jaxsight.dataset.tables import files
 from jaxsight.files import reading
 
@@ -37,7 +37,7 @@ class File:
     """A file of a dataset.
 
     Attributes:
-        table: `rows`, `rewrites`, `disagreements`, `passes` or `timings`.
+        table: `rows`, `rewrites` or `disagreements`.
         split: `train`, `validation` or `test`.
         rows: how many it has.
         size: in bytes.
@@ -110,9 +110,8 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 digest of the dataset: of its manifest without tables beside the rows."""
-        lasting = {path: each for path, each in self.files.items() if each.table not in BESIDE}
-        return hashlib.sha256(replace(self, files=lasting)._text().encode()).hexdigest()
+        """The SHA-256 digest of the dataset: of its manifest."""
+        return hashlib.sha256(self._text().encode()).hexdigest()
 
     def write(self, out: Path) -> None:
         """Write the manifest; the same dataset has the same bytes."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 
 from jaxsight.dataset.program import Record
 from jaxsight.dataset.schema import NOT_COMPARED
@@ -32,53 +31,6 @@ COUNTED = (
 """What rows are counted by; mined ones also by `package`, and rewrite pairs by `rule`."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimingSummary:
-    """What was measured of a direction of rows, on one machine with one JAX.
-
-    Attributes:
-        processor: the model of the CPU; empty if unknown.
-        cores: those that could be used.
-        jax: the version of JAX.
-        direction: `forward` or `backward`.
-        rows: how many rows were measured.
-        quiet: of how many other processes took little meanwhile.
-        median_seconds: the median of the medians of rows.
-        overhead_seconds: the median of their overheads; None if none is known.
-    """
-
-    processor: str
-    cores: int
-    jax: str
-    direction: str
-    rows: int
-    quiet: int
-    median_seconds: float
-    overhead_seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class PassSummary:
-    """What a pass of XLA changed in directions of rows.
-
-    Attributes:
-        jaxlib: the version of jaxlib, and of XLA with it.
-        name: the pass, whatever pipeline ran it; `ALL_PASSES` for all of them.
-        directions: how many directions of rows it changed.
-        operations: how many operations it added to them, less those that it removed.
-        fusions: how many of these are fusions.
-    """
-
-    jaxlib: str
-    name: str
-    directions: int
-    operations: int
-    fusions: int
-
-
-ALL_PASSES = "all"
-
-
 @dataclass(slots=True)
 class Statistics:
     """What a dataset has.
@@ -97,9 +49,6 @@ class Statistics:
         rewrites: how many rewrite pairs there are.
         surveyed: how many programs were surveyed.
         rejected: how many of them are no rows, by cause.
-        timings: what was measured, by machine, JAX and direction.
-        passes: what passes of XLA changed, by version of jaxlib; those that change the number of
-            operations most are first, after all of them.
     """
 
     rows: int = 0
@@ -114,8 +63,6 @@ class Statistics:
     rewrites: int = 0
     surveyed: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
-    timings: list[TimingSummary] = field(default_factory=list)
-    passes: list[PassSummary] = field(default_factory=list)
 
     def share(self, count: int) -> str:
         """Return a number of rows as a percentage of all rows."""
@@ -189,56 +136,6 @@ def compute(out: Path, manifest: Manifest) -> Statistics:
         rewrites=sum(manifest.splits("rewrites").values()),
         surveyed=int(made.get("surveyed", 0)),
         rejected=_by_frequency(made.get("rejected", {})),
-        timings=summarized(row for _, row in manifest.read_rows(out, "timings")),
-        passes=summarized_passes(row for _, row in manifest.read_rows(out, "passes")),
-    )
-
-
-def summarized(measured: Iterable[Record]) -> list[TimingSummary]:
-    """Return measured times by machine, JAX and direction."""
-    groups: dict[tuple[str, int, str, str], list[Record]] = {}
-    for row in measured:
-        machine = (row["processor"] or "", row["cores"], row["versions"]["jax"], row["direction"])
-        groups.setdefault(machine, []).append(row)
-    return [
-        TimingSummary(
-            *key,
-            len(rows),
-            sum(row["is_quiet"] is True for row in rows),
-            median(row["median_seconds"] for row in rows),
-            _median([row["overhead_seconds"] for row in rows]),
-        )
-        for key, rows in sorted(groups.items(), reverse=True)
-    ]
-
-
-def _median(seconds: Sequence[float | None]) -> float | None:
-    known = [each for each in seconds if each is not None]
-    return median(known) if known else None
-
-
-def summarized_passes(counted: Iterable[Record]) -> list[PassSummary]:
-    """Return what passes changed, by version of jaxlib and pass."""
-    figures: dict[tuple[str, str], Counter[str]] = {}
-    for row in counted:
-        changed: dict[str, Counter[str]] = {}
-        passes = row["passes"]
-        for before, after in (*pairwise(passes), (passes[0], {**passes[-1], "name": ALL_PASSES})):
-            change = changed.setdefault(after["name"], Counter(directions=1))
-            for name in ("operation_count", "fusion_count"):
-                change[name] += after[name] - before[name]
-        for name, change in changed.items():
-            figures.setdefault((row["versions"]["jaxlib"], name), Counter()).update(change)
-    summaries = [
-        PassSummary(*key, figure["directions"], figure["operation_count"], figure["fusion_count"])
-        for key, figure in figures.items()
-    ]
-    return sorted(
-        summaries,
-        key=lambda each: (
-            *(each.jaxlib, each.name != ALL_PASSES, -abs(each.operations)),
-            *(-each.directions, each.name),
-        ),
     )
 
 

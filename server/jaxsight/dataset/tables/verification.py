@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from jaxsight.dataset.program import Record
-from jaxsight.dataset.schema import BESIDE, PASSED, TABLES, is_fine, problem
+from jaxsight.dataset.schema import PASSED, TABLES, is_fine, problem
 from jaxsight.dataset.tables import arrow, files
 from jaxsight.dataset.tables.files import UnreadableFile
 from jaxsight.dataset.tables.manifest import Manifest
@@ -61,11 +61,6 @@ class Splits:
         self._programs: dict[str, int] = {}
         self._split_of: dict[str, dict[str, str]] = {"structure_digest": {}, "template": {}}
 
-    def has(self, row: Record) -> bool:
-        """Whether the program of a row, or of a record beside it, is the one with its number."""
-        digest = row.get("canonical_digest")
-        return isinstance(digest, str) and self._programs.get(digest) == row.get("number")
-
     def add(self, row: Record, verified: Verified) -> None:
         """Note a row, which has `number`, `split` and `COLUMNS`, and what is wrong with it."""
         number, split = row["number"], row["split"]
@@ -100,15 +95,13 @@ def verify(
     readable = _files(out, manifest, verified)
     splits_of = {table: Splits() for table in ("rows", "rewrites")}
     numbers_of: dict[str, set[int]] = {table: set() for table in splits_of}
-    for path in readable:  # rows before the tables beside them, in the order of paths
+    for path in readable:
         table, rows = manifest.files[path].table, 0
         try:
             for row in files.read_rows(files.inside(out, path)):
                 rows += 1
                 on_row()
                 _row(row, path, manifest, verified)
-                if table in BESIDE and not splits_of["rows"].has(row):
-                    verified.add("files", f"{path}: row {row.get('number')} is another program")
                 if table in splits_of and not problem(row, TABLES[table]):
                     verified.rows += 1
                     splits_of[table].add(row, verified)

@@ -22,8 +22,6 @@ FOLDERS = {
     "rows": "data",
     "rewrites": "rewrites",
     "disagreements": "disagreements",
-    "passes": "passes",
-    "timings": "timings",
 }
 """The folder of each table."""
 

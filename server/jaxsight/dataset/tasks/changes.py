@@ -1,7 +1,7 @@
 """Changes of programs: mutants, which differ in one place, and rewrites, which are the same.
 
 Both work on the text, so that a program keeps its look. What a change means is not known here: that
-it is a difference, or none, is proved by `judging.comparing`.
+it is a difference, or none, is proved by `comparing`.
 """
 
 from __future__ import annotations

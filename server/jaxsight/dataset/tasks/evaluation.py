@@ -14,7 +14,6 @@ from jaxsight.dataset.tables.verification import Splits, Verified
 from jaxsight.dataset.tasks import predictions as reading
 from jaxsight.dataset.tasks.baselines import BaselineName, constant, estimated, nearest
 from jaxsight.dataset.tasks.predictions import GivenPredictions, InvalidPredictions
-from jaxsight.dataset.tasks.programs import ImproveTask, SourceTask
 from jaxsight.dataset.tasks.registry import TaskName, task_of
 from jaxsight.dataset.tasks.selection import QuestionSet
 from jaxsight.dataset.tasks.task import DatasetTask, TaskGrade, TaskItem
@@ -35,8 +34,6 @@ class EvaluationRecord:
         task_version: figures of another one are not comparable.
         target: the device that is asked about.
         dataset: `digest` of the rows, `rows`, and the `versions` that made them.
-        given: what source was predicted from; None for other tasks.
-        judged_with: versions of what predicted programs ran with; empty for other tasks.
         split: the split that was asked about.
         seed: that of the questions.
         limit: the most rows that were asked about, None for all.
@@ -50,7 +47,6 @@ class EvaluationRecord:
         errors: averages over valid predictions; the smaller the better.
         reasons: why predictions got less than 1, with how often.
         leaks: how much of the split is also in `train`, by kind.
-        copies: predictions of programs that are the source of a row of `train`; None for others.
         jaxsight: the version that scored.
     """
 
@@ -58,8 +54,6 @@ class EvaluationRecord:
     task_version: int
     target: str
     dataset: Record
-    given: str | None
-    judged_with: dict[str, str]
     split: str
     seed: int
     limit: int | None
@@ -73,7 +67,6 @@ class EvaluationRecord:
     errors: dict[str, float]
     reasons: dict[str, int]
     leaks: dict[str, int]
-    copies: int | None
     jaxsight: str = jaxsight.__version__
 
     def record(self) -> Record:
@@ -170,22 +163,15 @@ def evaluate(
         for done, item in enumerate(items, start=1):
             tally.add(*_graded(task, item, given.of))
             on_graded(done, len(items))
-        judged_with = (
-            task.judge.workers.versions("judge")
-            if isinstance(task, ImproveTask | SourceTask)
-            else {}
-        )
     return EvaluationRecord(
         task=asked.task,
         task_version=VERSION,
         target=asked.target,
         dataset={
             "digest": asked.digest,
-            "rows": sum(asked.manifest.splits(asked.table).values()),
+            "rows": sum(asked.manifest.splits("rows").values()),
             "versions": asked.manifest.versions,
         },
-        given=str(asked.given) if asked.task == TaskName.source_from_ir else None,
-        judged_with=judged_with,
         split=asked.split,
         seed=asked.seed,
         limit=asked.limit,
@@ -199,7 +185,6 @@ def evaluate(
         errors={name: _mean(values) for name, values in tally.errors.items()},
         reasons=dict(tally.reasons.most_common(_REASONS)),
         leaks=_leaks(asked),
-        copies=_copies(asked, given) if task.predicts_programs else None,
     )
 
 
@@ -248,10 +233,3 @@ def _leaks(asked: QuestionSet) -> dict[str, int]:
             splits.add(row, shared)
     counts = shared.counts
     return {"programs": counts["programs"], "structures_and_templates": counts["splits"]}
-
-
-def _copies(asked: QuestionSet, given: GivenPredictions) -> int:
-    """Return how many predicted programs are the source of a row of `train`."""
-    name = "source_code" if asked.table == "rows" else "after"
-    sources = {row[name].strip() for row in asked.rows("train", [name])}
-    return sum(isinstance(each, str) and each.strip() in sources for each in given.of.values())

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.dataset.program import Record
-from jaxsight.dataset.tasks.estimating import fusing
-from jaxsight.dataset.tasks.task import NoBaseline, TaskGrade, TaskItem, of_target
-from jaxsight.targets.target import CPU
+from jaxsight.dataset.tasks.task import TaskGrade, TaskItem, of_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +17,6 @@ class KernelsTask:
     target: str
     columns = ("source_code", "function", "stablehlo", "targets")
     scores = ("exact", "within_one", "kinds")
-    predicts_programs = False
 
     def items(self, row: Record, chance: int) -> Sequence[TaskItem]:
         """Return the question about a row; its answer is the kinds of the kernels."""
@@ -50,12 +47,6 @@ class KernelsTask:
             "kinds": kinds,
         }
         return TaskGrade(scores, {"mean_absolute_error": float(off)})
-
-    def estimate(self, item: TaskItem) -> object:
-        """Return the kinds of kernels that a model of XLA's fusion makes of the StableHLO."""
-        if self.target != CPU:
-            raise NoBaseline("jaxsight estimates kernels of the CPU alone without compiling")
-        return fusing.kinds(item.question["stablehlo"])
 
 
 def _count(kernels: object) -> int:

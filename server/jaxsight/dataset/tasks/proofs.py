@@ -32,7 +32,7 @@ class PairProofs:
 
     @cached_property
     def _versions(self) -> dict[str, str]:
-        return self._workers.versions(purpose="")
+        return self._workers.versions()
 
     def of(self, request: Record, *, x64: bool) -> list[Record]:
         """Return the answer `proved` to a request `compare`; empty if there is none.

@@ -33,7 +33,6 @@ class SameProgramTask:
     proofs: PairProofs
     columns = (*again.COLUMNS, "x64")
     scores = ("accuracy",)
-    predicts_programs = False
 
     def items(self, row: Record, chance: int) -> Sequence[TaskItem]:
         """Return pairs of a row that are proved to be the same, and as many that are not."""

@@ -6,7 +6,6 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 
@@ -15,13 +14,6 @@ from jaxsight.dataset.tables import files, manifest
 from jaxsight.dataset.tables.files import UnreadableFile
 from jaxsight.dataset.tables.manifest import Manifest, NoDataset
 from jaxsight.dataset.tasks.task import DatasetTask, TaskItem
-
-
-class IrForm(StrEnum):
-    """What source is predicted from."""
-
-    stablehlo = "stablehlo"
-    hlo = "hlo"
 
 
 @dataclass(frozen=True)
@@ -35,7 +27,6 @@ class QuestionSet:
         seed: another one asks about other rows, kernels and mutants.
         limit: the most rows to ask about; None for all.
         target: the device whose kernels or memory are predicted.
-        given: what the task `source-from-ir` shows, `stablehlo` or `hlo`.
         python: an interpreter that has JAX, for tasks that run programs.
         on_row: called with how many rows questions are made of, and how many there are.
     """
@@ -46,7 +37,6 @@ class QuestionSet:
     seed: int = 0
     limit: int | None = None
     target: str = "cpu"
-    given: IrForm = IrForm.stablehlo
     python: str = sys.executable
     on_row: Callable[[int, int], None] = lambda done, wanted: None
 
@@ -58,27 +48,22 @@ class QuestionSet:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """The dataset's, with whose digests the files of rows and pairs agree.
+        """The dataset's, with whose digests the files of rows agree.
 
         Raises:
             NoDataset: there is none.
             UnreadableFile: a file differs from it, or cannot be read.
         """
         found = manifest.read(Path(self.dataset))
-        for path in (*found.of_table("rows"), *found.of_table("rewrites")):
+        for path in found.of_table("rows"):
             if files.digest(files.inside(Path(self.dataset), path)) != found.files[path].sha256:
                 raise UnreadableFile(f"{path} has another digest than the manifest")
         return found
 
     @cached_property
-    def table(self) -> str:
-        """The table that is asked about: `rows`, or `rewrites` of a dataset without rows."""
-        return "rows" if self.manifest.of_table("rows") else "rewrites"
-
-    @cached_property
     def digest(self) -> str:
-        """Identifies the rows, or pairs, of all splits: a digest of those of their files."""
-        paths = self.manifest.of_table(self.table)
+        """Identifies the rows of all splits: a digest of those of their files."""
+        paths = self.manifest.of_table("rows")
         named = {path: self.manifest.files[path].sha256 for path in paths}
         return hashlib.sha256(repr(sorted(named.items())).encode()).hexdigest()[:16]
 
@@ -102,10 +87,9 @@ class QuestionSet:
         chosen = frozenset(ordered[: self.limit])
         found: list[TaskItem] = []
         done = 0
-        if self.table == "rewrites" and "before" not in task.columns:
-            raise NoDataset(f"{self.dataset} has rewrite pairs; {self.task} asks about rows")
-        signature = ["minhash"] if self.table == "rows" else []
-        for row in self.rows(self.split, ["number", *signature, *task.columns]):
+        if not self.manifest.of_table("rows"):
+            raise NoDataset(f"{self.dataset} has no rows; {self.task} asks about rows")
+        for row in self.rows(self.split, ["number", "minhash", *task.columns]):
             if row["number"] not in chosen:
                 continue
             self.on_row(done := done + 1, len(chosen))
@@ -117,13 +101,13 @@ class QuestionSet:
             for item in items:
                 identity = "/".join(filter(None, (self.task, str(row["number"]), item.id)))
                 question = {"id": identity, **item.question}
-                minhash = tuple(row.get("minhash", ()))
+                minhash = tuple(row["minhash"])
                 found.append(replace(item, id=identity, question=question, minhash=minhash))
         return found
 
     def rows(self, split: str, names: Sequence[str]) -> Iterator[Record]:
         """Yield the rows of a split, with some columns; errors as those of `items`."""
-        for path in self.manifest.of_table(self.table, split):
+        for path in self.manifest.of_table("rows", split):
             yield from files.read_rows(files.inside(Path(self.dataset), path), names)
 
     def _chance(self, purpose: str, number: int) -> int:

@@ -49,7 +49,6 @@ class DatasetTask(Protocol):
     Attributes:
         columns: those of the rows that questions, answers and grades are made of.
         scores: the names of the scores; the first one ranks models.
-        predicts_programs: whether predictions are Python modules.
     """
 
     @property
@@ -57,9 +56,6 @@ class DatasetTask(Protocol):
 
     @property
     def scores(self) -> Sequence[str]: ...
-
-    @property
-    def predicts_programs(self) -> bool: ...
 
     def items(self, row: Record, chance: int) -> Sequence[TaskItem]:
         """Return the questions about a row; ids are parts that differ, empty for a single one.

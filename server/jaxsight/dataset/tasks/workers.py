@@ -1,4 +1,4 @@
-"""Workers that run programs of a dataset, or of a model: they may have no effects, and may die."""
+"""Workers that run programs of a dataset: they may have no effects, and may die."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MEMORY = 4 << 30
 
 
 class TaskWorkers:
-    """Workers by what they need, started when they are asked, and again after they died.
+    """Workers with 64-bit types and without, started when asked, and again after they died.
 
     They are refused files, processes and the network, as those of `dataset verify --sample`.
     """
@@ -33,7 +33,7 @@ class TaskWorkers:
         self._seconds = seconds
         self._memory = memory
         self._asked = 0
-        self._running: dict[tuple[str, bool], WorkerProcess] = {}
+        self._running: dict[bool, WorkerProcess] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -42,17 +42,15 @@ class TaskWorkers:
         for worker in self._running.values():
             worker.end()
 
-    def ask(self, request: Record, *, x64: bool, purpose: str = "") -> Record:
+    def ask(self, request: Record, *, x64: bool) -> Record:
         """Return the answer to a request; `rejected` says why there is none.
 
         Args:
             request: as `rows.worker` takes it.
             x64: whether JAX has 64-bit types.
-            purpose: workers of another purpose are other processes.
         """
-        key = purpose, x64
-        if key not in self._running:
-            self._running[key] = WorkerProcess(
+        if x64 not in self._running:
+            self._running[x64] = WorkerProcess(
                 self._python,
                 x64=x64,
                 is_foreign=True,
@@ -61,16 +59,16 @@ class TaskWorkers:
             )
         self._asked += 1
         try:
-            answer = self._running[key].ask({**request, "serial": self._asked})
+            answer = self._running[x64].ask({**request, "serial": self._asked})
         except WorkerDied as died:
             return {"rejected": died.cause, "message": str(died)}
         if answer.pop("serial", None) != self._asked:  # a program wrote among the answers
-            self._running[key].end()
+            self._running[x64].end()
             return {"rejected": "crash", "message": "it wrote something else than an answer"}
         return answer
 
-    def versions(self, purpose: str) -> dict[str, str]:
+    def versions(self) -> dict[str, str]:
         """Return the versions of what programs run with; empty if that cannot be asked."""
-        answer = self.ask({"action": "versions"}, x64=True, purpose=purpose)
+        answer = self.ask({"action": "versions"}, x64=True)
         found: dict[str, str] = answer.get("versions", {})
         return found

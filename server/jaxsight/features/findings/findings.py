@@ -269,9 +269,6 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         ]
     in_program += about_sizes
     in_program += await _about_processes(engine, view, check, target)
-    wrong = engine.memory.miscompiled.get(view.answer.key)
-    if wrong is not None:
-        in_program += run_rules.of_running(view, wrong, check.codes, in_program)
     looks_at_kernels = any(RULES[code].in_kernels for code in check.codes)
     if not check.compiled or view.stale or not looks_at_kernels:
         return in_program

@@ -28,7 +28,7 @@ from jaxsight.targets.target import Target
 from jaxsight.text.parsing import literal_in
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete, SlowCompile
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
-from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
+from jaxsight.wire.messages.replies import Outlined, Traced
 from jaxsight.wire.program import Body, Step
 
 log = logging.getLogger(__name__)
@@ -86,19 +86,6 @@ def of_kernels(
     slow = slow or result.slow
     rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
     return _judged(view, outlined, result, rules, folding, slow)
-
-
-def of_running(
-    view: View, wrong: Miscompiled, codes: Iterable[str], findings: Iterable[Finding]
-) -> Iterator[Finding]:
-    """Yield the finding for a miscompiled function, at its name, as seen by running it.
-
-    Nothing is reported if `findings` has such a finding about a part of the function.
-    """
-    for rule in map(RULES.__getitem__, codes):
-        if rule.explain_wrong_result is not None and all(f.code != rule.code for f in findings):
-            violation = rule.explain_wrong_result(wrong)
-            yield _finding(rule, view.name_range, violation, stale=view.stale)
 
 
 def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
@@ -195,7 +182,6 @@ def _judged(
         folds=outlined.folds,
         folding=folding,
         slow=slow,
-        runtime=outlined.runtime,
         exact=not view.caveats,
         numbers=frozenset(
             _numbers([argument.spec for argument in view.answer.question.trace.arguments])

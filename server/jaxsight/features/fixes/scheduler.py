@@ -59,8 +59,6 @@ class FixScheduler:
         verifying = FixVerifier(
             engine.programs.compiling,
             engine.aside,
-            engine.waiting.refresh,
-            engine.memory.miscompiled,
             engine.processes,
         )
         return FixScheduler(engine.documents.by_path, engine.projects.of, verifying)

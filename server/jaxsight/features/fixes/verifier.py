@@ -39,7 +39,7 @@ from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete
-from jaxsight.wire.messages.replies import Compared, Miscompiled, Traced
+from jaxsight.wire.messages.replies import Compared, Traced
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
@@ -91,14 +91,11 @@ class _Verdict:
 class FixVerifier:
     """The verified fixes of a session.
 
-    `compiling` returns the session's own compiled programs; `refresh` is called with a file for
-    which there is something new; functions that turn out to be miscompiled go to `miscompiled`.
+    `compiling` returns the session's own compiled programs.
     """
 
     compiling: Callable[[], CompileCache]
     aside: Aside
-    refresh: Callable[[str], None]
-    miscompiled: Cache[str, Miscompiled]
     processes: ProcessExplorer
     _verdicts: Cache[object, _Verdict] = field(default_factory=lambda: Cache(size=_KEPT))
     _unharmed_by: Cache[tuple[str, str], tuple[_Verdict, Mapping[str, Version]]] = field(
@@ -197,20 +194,12 @@ class FixVerifier:
         elif isinstance(before.reply, Traced):
             before = replace(before, question=first)
             compared = await sandbox.compare(before, after)
-            self._remember(before, compared)
             if same and not isinstance(compared, Compared):
                 verdict = _Verdict(_NOT_COMPARED)
             elif same and isinstance(compared, Compared) and not compared.same:
                 verdict = _Verdict(compared.words)
         self._unharmed_by.put(key, (verdict, {**before.versions, **after.versions}))
         return verdict
-
-    def _remember(self, answer: Answer, compared: Compared | Died | None) -> None:
-        if not isinstance(compared, Compared) or compared.miscompiled is None:
-            return
-        if self.miscompiled.get(answer.key) is None:
-            self.miscompiled.put(answer.key, compared.miscompiled)
-            self.refresh(answer.question.path)
 
     async def _candidates(
         self, sandbox: Sandbox, view: View, finding: Finding
@@ -281,7 +270,6 @@ class FixVerifier:
             outputs = adapted.reply.outputs
             return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
         compared = await sandbox.compare(before, adapted)
-        self._remember(view.answer, compared)
         return _judged(compared, same=same)
 
     async def _looked_at(

@@ -12,7 +12,6 @@ from jaxsight.queries.documents import Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
-from jaxsight.source.module import Module
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.replies import Failed
 from jaxsight.workers.compilation.compilers import Trouble
@@ -21,14 +20,10 @@ EXTRACT = "jaxsight.extractRepro"
 REDUCE = "jaxsight.reduceRepro"
 KIND: Final = "refactor.rewrite.jaxsight.repro"
 
-WRONG = "differs:jit,eager"
-"""The check of a function that is compiled wrongly."""
-
 
 def extractions(
     engine: Engine,
     path: str,
-    module: Module,
     subject: Subject,
     range: Range,
     view: View | None,
@@ -39,7 +34,6 @@ def extractions(
     Args:
         engine: the engine.
         path: the file.
-        module: its module.
         subject: a function with example inputs.
         range: where actions are wanted.
         view: the last answer about the function, if it is known.
@@ -48,17 +42,14 @@ def extractions(
     if subject.broken or subject.function.refused:
         return
     name = subject.name
-    wrong = repros.wrong(path, module, name)
     is_on_name = range.touches(subject.name_range)
     reply = view.answer.reply if view is not None else None
     of_inputs = isinstance(reply, Failed) and reply.failure.stage == "inputs"
     error: Finding | None = None
     if view is not None and not view.is_traced and not of_inputs:
         error = next(failures.reported(view), None)
-    if wrong is not None and (is_on_name or range.touches(wrong.range)):
-        yield _action(path, subject, WRONG, wrong)
-    elif error is not None and (is_on_name or range.touches(error.range)):
-        yield _action(path, subject, "", error)
+    if error is not None and (is_on_name or range.touches(error.range)):
+        yield _action(path, subject, error)
     else:
         result = engine.programs.refusal(view) if view is not None else None
         outcome = result.outcome if result is not None else None
@@ -69,7 +60,6 @@ def extractions(
         yield Action(f"Reduce repro of {name}", KIND, command=REDUCE, arguments=(path, name))
 
 
-def _action(path: str, subject: Subject, check: str = "", finding: Finding | None = None) -> Action:
-    arguments = (path, subject.name, check) if check else (path, subject.name)
+def _action(path: str, subject: Subject, finding: Finding | None = None) -> Action:
     title = f"Extract repro of {subject.name}"
-    return Action(title, KIND, command=EXTRACT, arguments=arguments, finding=finding)
+    return Action(title, KIND, command=EXTRACT, arguments=(path, subject.name), finding=finding)

@@ -10,7 +10,7 @@ import asyncio
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,13 +22,9 @@ from jaxsight.files import private, reading
 from jaxsight.lru import Recent
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.long_work import RunningTasks
-from jaxsight.queries.traces.located_answer import View
 from jaxsight.repro.boot_commands import Event, NoResult, difference, facts, progress
 from jaxsight.repro.failures import RunFailure
 from jaxsight.repro.folders import KEPT, new_folder
-from jaxsight.rules import RULES
-from jaxsight.rules.finding import Finding
-from jaxsight.source.module import Module
 from jaxsight.wire.frames import encode
 from jaxsight.wire.messages.requests import Trace
 
@@ -58,32 +54,10 @@ class Repros:
         self._engine = engine
         self._written: Recent[tuple[str, str, ReproKind], _Written] = Recent(KEPT)
         self._running = RunningTasks()
-        self._wrong: dict[str, tuple[Module, dict[str, Finding]]] = {}
-        """By file, its text and the findings that functions are compiled wrongly, by function."""
-
-    def learn(self, path: str, module: Module, owners: Sequence[tuple[View, Finding]]) -> None:
-        """Take the findings of a text."""
-        self._wrong[path] = (
-            module,
-            {
-                view.subject.name: finding
-                for view, finding in reversed(owners)
-                if RULES[finding.code].explain_wrong_result is not None
-            },
-        )
-
-    def wrong(self, path: str, module: Module, function: str) -> Finding | None:
-        """Return the finding that a function is compiled wrongly, if it is."""
-        known, wrong = self._wrong.get(path, (None, {}))
-        return wrong.get(function) if known is module else None
 
     def has(self, path: str, function: str) -> bool:
         """Return whether a repro of a function was extracted."""
         return self._written.get((path, function, EXTRACTED)) is not None
-
-    def close(self, path: str) -> None:
-        """Drop the findings of a file that was closed; its repros remain."""
-        self._wrong.pop(path, None)
 
     async def extract(self, path: str, function: str, check: str, report: Report) -> ShownRepro:
         """Call a function with its example inputs, and write a repro of its failure.

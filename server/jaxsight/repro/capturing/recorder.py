@@ -189,7 +189,7 @@ class CaseRecorder:
         """
         if self._nan is None or "jaxpr" not in self._nan[0]:
             return ""
-        from jaxsight.repro.explaining.nan_places import first_nan
+        from jaxsight.repro.capturing.nan_places import first_nan
 
         parameters, values = self._nan
         with contextlib.suppress(Exception):  # whatever operations raise when they run alone

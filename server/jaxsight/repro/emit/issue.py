@@ -1,4 +1,4 @@
-"""The text of JAX's bug report form for a repro, with the tables of its explanation.
+"""The text of JAX's bug report form for a repro.
 
 Whatever comes from the program (its source, its messages) stays inside fences and code spans that
 it cannot end.
@@ -7,10 +7,7 @@ it cannot end.
 from __future__ import annotations
 
 import re
-import shlex
-from pathlib import PurePath
 
-from jaxsight.repro.explanation import Explanation, Table, Verdict
 from jaxsight.repro.failures import EXCEPTION, LONGEST_MESSAGE, RunFailure
 
 _SYSTEM = "System info (python version, jaxlib version, accelerator, etc.)"
@@ -18,17 +15,13 @@ _NODE = re.compile(r"node='[^']*'")
 """The machine's name in what `jax.print_environment_info()` prints."""
 
 _ATTACHED = "It reads arrays from the attached `.npz` file, which has its name."
-_SHOWN = (Verdict.PASSES, Verdict.OTHER, Verdict.DIVERGES, Verdict.AGREES)
 
 
-def issue_text(
-    repro_text: str, failure: RunFailure, environment: str, explanation: Explanation | None
-) -> str:
+def issue_text(repro_text: str, failure: RunFailure, environment: str) -> str:
     """Return a bug report as Markdown, with the headings of JAX's form.
 
     Args:
         environment: what `jax.print_environment_info()` prints.
-        explanation: the tables to include, if there are any.
     """
     message = failure.headline
     if failure.kind == EXCEPTION and failure.name and failure.message:
@@ -43,10 +36,6 @@ def issue_text(
             message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}\n[...]"
         ),
     ]
-    if explanation is not None:
-        parts += [f"Note: {note}." for note in explanation.notes]
-        for table in explanation.tables:
-            parts += _table(table)
     parts += [f"### {_SYSTEM}", fenced(_NODE.sub("node='...'", environment.strip()))]
     return "\n\n".join(parts) + "\n"
 
@@ -81,47 +70,3 @@ def _summary(failure: RunFailure) -> str:
             return f"This program computes something wrong ({code(failure.headline)}):"
         case _:
             return f"This program raises {code(failure.name or 'an exception')}:"
-
-
-def _table(table: Table) -> list[str]:
-    """Return the parts of a table; what just fails is listed below it."""
-    if not table.rows and not table.conclusion:
-        return [f"**{table.title}**: {'; '.join(table.notes)}"] if table.notes else []
-    head = f"**{table.title}**: {table.conclusion}." if table.conclusion else f"**{table.title}**"
-    parts = [head]
-    shown = [row for row in table.rows if row.verdict in _SHOWN]
-    if shown:
-        lines = ["| | | |", "| - | - | - |"]
-        for row in shown:
-            details = [row.detail, public(row.command) if row.command else ""]
-            cell = " ".join(map(code, filter(None, details)))
-            lines.append(f"| {row.verdict} | {code(row.subject)} | {cell} |")
-        parts.append("\n".join(lines))
-    if failing := [code(row.subject) for row in table.rows if row.verdict is Verdict.FAILS]:
-        parts.append(f"Fails in the same way: {', '.join(failing)}")
-    untried = [row for row in table.rows if row.verdict == Verdict.UNTRIED]
-    if untried:
-        reasons = "; ".join(f"{code(row.subject)} ({code(row.detail)})" for row in untried)
-        parts.append(f"Not tried: {reasons}")
-    if table.notes:
-        parts.append("Note: " + "; ".join(table.notes))
-    return parts
-
-
-def public(command: str) -> str:
-    """Return a command without the folders of its interpreter and its file."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return command
-    shown = []
-    for word in words:
-        name, equals, value = word.partition("=")
-        path = PurePath(word)
-        if equals and name.isupper():
-            shown.append(f"{name}={shlex.quote(value)}")
-        elif path.is_absolute() and path.name.startswith("python"):
-            shown.append("python")
-        else:
-            shown.append(shlex.quote(path.name if path.is_absolute() else word))
-    return " ".join(shown)

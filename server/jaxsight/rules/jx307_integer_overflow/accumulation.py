@@ -1,14 +1,11 @@
-"""Find sums of small integers in their own dtype: many of them, and averages of two."""
+"""Find sums of small integers in their own dtype."""
 
 from __future__ import annotations
 
-import ast
-
-from jaxsight.rules.jx307_integer_overflow.integers import Integers, holds_note, wider_help
+from jaxsight.rules.jx307_integer_overflow.integers import Integers, holds_note
 from jaxsight.rules.program.integers.intervals import limits
 from jaxsight.rules.program.matrices import product
 from jaxsight.rules.program.steps import parameter
-from jaxsight.rules.text.expressions import Expression
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
@@ -52,32 +49,4 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
         step.path,
         help="pass `dtype=jnp.int32`",
         notes=tuple(notes),
-    )
-
-
-def small_average(integers: Integers, step: Step, node: Expression) -> Violation | None:
-    """Find `(a + b) // 2` of small integers."""
-    dtype = integers.dtype(step)
-    if step.primitive != "add" or not integers.is_small(step):
-        return None
-    if not all(
-        integers.is_input(operand) and integers.is_any(operand) for operand in step.operands
-    ):
-        return None
-    match integers.parent(step, node):
-        case ast.BinOp(op=ast.FloorDiv() | ast.Div() | ast.RShift(), left=left):
-            divides = ast.dump(left) == ast.dump(node)
-        case ast.BinOp(op=ast.Mult(), left=ast.Constant(value=float(factor))):
-            divides = factor < 1
-        case ast.BinOp(op=ast.Mult(), right=ast.Constant(value=float(factor))):
-            divides = factor < 1
-        case _:
-            divides = False
-    if not divides:
-        return None
-    return Violation(
-        f"{integers.quoted(step)} may overflow {dtype} before it is divided",
-        step.path,
-        help=wider_help(dtype),
-        notes=(holds_note(dtype),),
     )

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-
 from jaxsight.rules.jx307_integer_overflow.integers import (
     SIGNED,
     Integers,
     bits_of,
     figure,
     holds_note,
-    integer_literal,
     wider_help,
 )
 from jaxsight.rules.program.integers.intervals import Interval, limits
 from jaxsight.rules.program.steps import numbers
-from jaxsight.rules.text.expressions import Expression
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
@@ -67,23 +63,3 @@ def _overflow(integers: Integers, step: Step, interval: Interval) -> Violation |
     if step.primitive == "iota":
         advice = "use a wider dtype: `dtype=jnp.int32`"
     return Violation(message, step.path, help=advice, notes=(holds_note(dtype),))
-
-
-def power_of_two(integers: Integers, step: Step, node: Expression) -> Violation | None:
-    """`2 ** k`: JAX multiplies squares that the exponent's bits choose (`jnp`'s `_pow_int_int`)."""
-    match node:
-        case ast.BinOp(op=ast.Pow(), left=base):
-            pass
-        case ast.Call(func=ast.Attribute(attr="power" | "pow"), args=[base, _]):
-            pass
-        case _:
-            return None
-    number = integer_literal(base)
-    exponent, lowest = (integers.intervals.of(operand) for operand in step.operands)
-    if number is None or number < 2 or exponent is None or lowest is None:
-        return None
-    if lowest.one != 1 or not 0 <= exponent.high <= 512 or exponent.high < exponent.least:
-        return None  # greater exponents are unknown, and their powers take long
-    reached = number**exponent.high
-    least = number ** max(exponent.least, 0)
-    return _overflow(integers, step, Interval(least, reached, least, reached))

@@ -12,19 +12,16 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
-from jaxsight.rules.jx307_integer_overflow.accumulation import small_accumulator, small_average
+from jaxsight.rules.jx307_integer_overflow.accumulation import small_accumulator
 from jaxsight.rules.jx307_integer_overflow.differences import unsigned_difference
-from jaxsight.rules.jx307_integer_overflow.exact import certain_overflow, power_of_two
+from jaxsight.rules.jx307_integer_overflow.exact import certain_overflow
 from jaxsight.rules.jx307_integer_overflow.integers import (
     Integers,
     bits_of,
     figure,
-    holds_note,
-    wider_help,
 )
 from jaxsight.rules.jx307_integer_overflow.intent import is_meant
 from jaxsight.rules.jx307_integer_overflow.literals import literal_too_large
-from jaxsight.rules.jx307_integer_overflow.recurrences import first_overflow
 from jaxsight.rules.program.guards import Operators, is_written
 from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.integers.intervals import limits
@@ -69,7 +66,7 @@ _WRITTEN: dict[str, tuple[frozenset[str], Operators]] = {
     ),
 }  # fmt: skip
 """By primitive the functions, and the operator, that users write it with."""
-_PRIMITIVES = COMPARISONS | {*_WRITTEN, "broadcast_in_dim", "scatter", "max", "min", "and"}
+_PRIMITIVES = COMPARISONS | {*_WRITTEN, "broadcast_in_dim", "scatter", "max", "min"}
 _TOO_LARGE = re.compile(
     r"Python int(?:eger)? (?P<number>-?\d{1,300}) (?:out of bounds for|too large to convert to) "
     r"(?P<dtype>\w+)|"
@@ -134,12 +131,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for step in flow.steps.values():
         if step.backward or step.span is None or step.span in reported:
             continue
-        if step.primitive == "scan":
-            violation = _of_loop(integers, step)
-        elif step.primitive in _PRIMITIVES and integers.is_of_integers(step):
-            violation = _of_equation(integers, step)
-        else:
+        if step.primitive not in _PRIMITIVES or not integers.is_of_integers(step):
             continue
+        violation = _of_equation(integers, step)
         if violation is not None:
             reported.add(step.span)
             yield violation
@@ -148,7 +142,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
 def _of_equation(integers: Integers, step: Step) -> Violation | None:
     """Return what is wrong with one equation."""
     dtype = integers.dtype(step)
-    usual = bits_of(dtype) >= 32 and not dtype.startswith("uint") and step.primitive != "and"
+    usual = bits_of(dtype) >= 32 and not dtype.startswith("uint")
     if usual and certain_overflow(integers, step) is None:
         return None  # most integers have 32 bits and are not known: spare reading the text
     text = integers.view.quote(step.path)
@@ -156,36 +150,14 @@ def _of_equation(integers: Integers, step: Step) -> Violation | None:
         return None
     if (violation := literal_too_large(integers, step, node)) is not None:
         return violation
-    if step.primitive == "and":
-        return None if is_meant(integers, step) else power_of_two(integers, step, node)
     if not _is_written(text, step.primitive):
         return None
     violation = (
         certain_overflow(integers, step)
         or small_accumulator(integers, step)
         or unsigned_difference(integers, step, node)
-        or small_average(integers, step, node)
     )
     return None if violation is None or is_meant(integers, step) else violation
-
-
-def _of_loop(integers: Integers, loop: Step) -> Violation | None:
-    """Return what overflows in what a loop carries: a factorial, Fibonacci numbers."""
-    overflow = first_overflow(integers.intervals, integers.flow, loop)
-    if overflow is None:
-        return None
-    step = overflow.step
-    text = integers.view.quote(step.path)
-    if not _is_written(text, step.primitive) or is_meant(integers, step):
-        return None
-    dtype = integers.dtype(step)
-    return Violation(
-        f"{integers.quoted(step)} overflows {dtype} in iteration {overflow.iteration}: "
-        f"it reaches {figure(overflow.value)}",
-        step.path,
-        help=wider_help(dtype),
-        notes=(holds_note(dtype),),
-    )
 
 
 def _is_written(text: str, primitive: str) -> bool:

@@ -1,6 +1,8 @@
 """JX431: a clock is read before what it times is computed, because nothing waits for the result.
 
-Found in the text of the module: between two readings of a clock, and in what `timeit` runs.
+JAX dispatches compiled functions and the functions of `jax.numpy` asynchronously
+(https://docs.jax.dev/en/latest/async_dispatch.html). Found in the text of the module: between two
+readings of a clock, and in what `timeit` runs. What may wait counts as waiting.
 """
 
 from __future__ import annotations
@@ -9,25 +11,19 @@ import ast
 import copy
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
-from jaxsight.rules.jx431_timed_dispatch.dispatches import (
-    DispatchFacts,
-    DispatchScope,
-    dispatching_parameters,
-    facts_of,
-    of_module,
-)
-from jaxsight.rules.jx431_timed_dispatch.moments import ARRAY_METHODS, CLOCK, Moments, Unawaited
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
-from jaxsight.rules.text.statements import Statement, imports_of, own_statements, written
-from jaxsight.rules.text.transformations import of_decorator
+from jaxsight.rules.text.expressions import dotted, keyword, name_of
+from jaxsight.rules.text.jitted import JittedCalls, jitted_module, made
+from jaxsight.rules.text.scope_tree import scopes_of
+from jaxsight.rules.text.scopes import NameScope
+from jaxsight.rules.text.statements import Statement, blocks_of, imports_of, own_statements, written
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.magics import is_timed, timed_by_magics
-from jaxsight.text.names import bound_in_scope, parameters_of
-from jaxsight.text.parsing import module_in
+from jaxsight.text.names import bound_in, read_in
 
 RULE = Rule(
     "JX431",
@@ -37,11 +33,40 @@ RULE = Rule(
     word="jax",
 )
 
-_CLOCKS = frozenset({"time", "timeit", "datetime"})
-"""Modules with clocks."""
-_NEITHER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-"""Statements that measure nothing themselves."""
-_TIMEIT = frozenset({"timeit.timeit", "timeit.repeat", "timeit.Timer"})
+_CLOCK = re.compile(
+    r"(time|timeit|datetime)\.(\w+\.)?(time|perf_counter|monotonic|default_timer|now|utcnow)(_ns)?"
+)
+_TIMEIT = re.compile(r"timeit\.(timeit|repeat|Timer)")
+_LIBRARY = re.compile(
+    r"jax\.(numpy|lax)\.(dot|vdot|matmul|einsum|tensordot|inner|outer|sort|argsort|cumsum|convolve|sum|"
+    r"mean|var|std|max|min|prod|exp|log|sin|cos|tanh|sqrt|conv\w*|scan|fori_loop|while_loop)|"
+    r"jax\.((numpy|scipy)\.(linalg|fft|signal|special)|nn|lax\.linalg|image)\.\w+"
+)
+"""Functions that compute, which are more often what is measured than those that make arrays."""
+_WAITS = re.compile(
+    r"item|tolist|asnumpy|__array__|tobytes|device_get|"
+    r".*(sync|wait|block|barrier|ready|join|flush|drain|result|fetch|gather).*"
+)
+"""Names of functions that return when values are there, or may."""
+_MAY_WAIT = re.compile(r"\bnp\.|numpy\.|block_until_ready|device_get")
+"""What functions are given that wait for each part: `jax.tree.map(np.asarray, y)`."""
+_SILENT = re.compile(
+    r"isinstance|type|id|len|hasattr|callable|range|enumerate|zip|getattr|iter|next|t(qdm|range)|partial|"
+    r"append(left)?|add|insert|extend|sum|mean|max|min|reshape|astype|dot|transpose|ravel|flatten|squeeze|"
+    r"std|var|prod|any|all|arg\w+|cumsum|clip|round|set|get|take|copy\w*|items|keys|values|_?replace"
+)
+"""Functions, and methods of arrays and containers, that wait for no value."""
+_STATIC = frozenset({"shape", "dtype", "ndim", "size", "nbytes", "sharding", "len", "isinstance"})
+_ABOUT_DISPATCH = re.compile(
+    r"(?i)(?<![a-z])(compil(e(?!d)|ing|ation)|trac(e(?!d)|ing)|lower(ing)?(?![a-z])|jitting|warm|cold|"
+    r"dispatch|enqueu|async|overhead|launch|first)"
+)
+"""Words of those who measure something else than the computation."""
+
+_What = Literal["clock", "compiled", "library", "wait", "call", ""]
+"""`call` is one of something unknown; it is empty for what neither computes nor waits."""
+_Blocks = tuple[tuple[ast.AST, int], ...]
+"""The blocks around a statement: the compound one, and which of its blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,163 +84,223 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     Functions that JAX traces are skipped: a clock in a trace measures the trace.
     """
     imports = imports_of(statements)
-    clocks = [name for name, full in imports if full.partition(".")[0] in _CLOCKS]
+    clocks = [name for name, full in imports if re.match(r"(time|timeit|datetime)\b", full)]
     reads_clock = re.compile(rf"\b(?:{'|'.join(clocks)})\b" if clocks else "(?!)")
-    measuring = [
-        number
-        for number, statement in enumerate(statements)
-        if is_timed(statement.text) or reads_clock.search(statement.text)
-    ]
-    if measuring:
-        module = _Measured(statements, [each.read(facts_of, imports) for each in statements])
-        yield from module.violations(of_module(module.facts, dict(imports)), measuring)
-
-
-class _Measured:
-    """A module that measures times."""
-
-    def __init__(self, statements: Sequence[Statement], facts: Sequence[DispatchFacts]) -> None:
-        self._statements = statements
-        self.facts = facts
-        self._traced = frozenset(name for fact in facts for name in fact.traced)
-
-    def violations(
-        self, scope: DispatchScope, measuring: Sequence[int]
-    ) -> Iterator[ModuleViolation]:
-        trees = {number: self._statements[number].tree() for number in measuring}
-        own = (node for tree in trees.values() for node in tree.body)
-        if not all(isinstance(node, _NEITHER) for node in own):
-            yield from self._in_module(scope)
-        for number, tree in trees.items():
-            for violation in self._in_functions(tree.body, scope):
-                yield ModuleViolation(number, violation)
-
-    def _in_module(self, scope: DispatchScope) -> Iterator[ModuleViolation]:
-        """Yield what is timed outside of functions."""
-        trees: list[ast.Module] = []
-        for statement in self._statements:
-            tree = statement.tree()  # statements with the same text share it
-            trees.append(copy.deepcopy(tree) if any(tree is each for each in trees) else tree)
-        number_of = {node: number for number, tree in enumerate(trees) for node in ast.walk(tree)}
-        body = [node for tree in trees for node in tree.body]
-        timed = list(timed_by_magics(trees))
-        for violation in self._in_scope(body, scope, "", timed):
-            yield ModuleViolation(number_of[violation.node], violation)
-
-    def _in_functions(
-        self, body: Sequence[ast.stmt], scope: DispatchScope
-    ) -> Iterator[NodeViolation]:
-        for node in own_statements(body):
-            if isinstance(node, ast.ClassDef):
-                yield from self._in_functions(node.body, scope.of_class(node))
-            elif isinstance(node, FunctionNode):
-                given = dispatching_parameters(node, self.facts, scope)
-                inside = scope.inside(node, given)
-                if not self._is_traced(node, scope):
-                    yield from self._in_scope(node.body, inside, node.name)
-                yield from self._in_functions(node.body, inside)
-
-    def _is_traced(self, function: FunctionNode, scope: DispatchScope) -> bool:
-        how = (of_decorator(decorator, scope.imports) for decorator in function.decorator_list)
-        return function.name in self._traced or any(how)
-
-    def _in_scope(
-        self,
-        body: Sequence[ast.stmt],
-        scope: DispatchScope,
-        name: str,
-        timed: Sequence[Sequence[ast.stmt]] = (),
-    ) -> Iterator[NodeViolation]:
-        """Yield what a scope times, and what it has `timeit` and magics time."""
-        calls = [call for statement in own_statements(body) for call in _own_calls(statement)]
-        if any(CLOCK.fullmatch(scope.full(call.func)) for call in calls):
-            for last in Moments(scope, body, name).unawaited():
-                yield _violation(last)
-        for run in timed:
-            yield from _unawaited_at_the_end(run, scope)
-        for call in calls:
-            if scope.full(call.func) in _TIMEIT:
-                yield from _run_by_timeit(call, body, scope)
-
-
-def _own_calls(statement: ast.stmt) -> Iterator[ast.Call]:
-    """Yield the calls of a statement, without those in its statements and functions."""
-    if isinstance(statement, FunctionNode | ast.ClassDef):
+    if not any(is_timed(each.text) or reads_clock.search(each.text) for each in statements):
         return
-    waiting = [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.expr)]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Call):
-            yield node
-        waiting += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+    trees: list[ast.Module] = []
+    for statement in statements:
+        tree = statement.tree()  # statements with the same text share it
+        trees.append(copy.deepcopy(tree) if any(tree is each for each in trees) else tree)
+    number_of = {node: number for number, tree in enumerate(trees) for node in ast.walk(tree)}
+    body = [node for tree in trees for node in tree.body]
+    calls = JittedCalls(jitted_module(statements))
+    scopes = scopes_of(ast.Module(body, []), dict(imports))
+    runs = [(scopes[0], timed) for timed in timed_by_magics(trees)]
+    found: list[NodeViolation] = []
+    for scope in scopes:
+        own = getattr(scope.node, "body", body)
+        if isinstance(own, list) and not calls.is_traced(scope):
+            found += _Timeline(scope, calls, own).unawaited()
+        runs += (run for node, _ in scope.nodes for run in _run_by_timeit(node, scope))
+    found += (last for run in runs for last in _Timeline(run[0], calls, run[1]).at_the_end())
+    yield from (ModuleViolation(number_of[each.node], each) for each in found)
 
 
-def _run_by_timeit(
-    call: ast.Call, body: Sequence[ast.stmt], scope: DispatchScope
-) -> Iterator[NodeViolation]:
-    """Yield what `timeit` runs if it ends before its result is computed."""
-    run = call.args[0] if call.args else keyword(call, "stmt")
-    match run:
-        case ast.Lambda(args=arguments, body=value):
-            inside = replace(scope, local=scope.local | set(parameters_of(arguments)))
-            yield from _unawaited_at_the_end([ast.Expr(value)], inside)
-        case ast.Constant(value=str(text)):
-            timed = module_in(text)
-            for violation in _unawaited_at_the_end(timed.body if timed is not None else [], scope):
-                yield replace(violation, node=run, data=None)
-        case ast.Name(id=name) if definition := _defined(name, body):
-            inside = scope.inside(definition, frozenset())
-            yield from _unawaited_at_the_end(definition.body, inside)
-        case ast.expr() if scope.is_function(run):
-            function = run.args[0] if isinstance(run, ast.Call) and run.args else run
-            yield replace(_worded(run, f"{dotted(function)}(…)", 0), data=None)
+def _run_by_timeit(node: ast.AST, scope: NameScope) -> Iterator[tuple[NameScope, list[ast.stmt]]]:
+    """Yield the scope and the statements that `timeit` runs."""
+    if isinstance(node, ast.Call) and _TIMEIT.fullmatch(scope.full(node.func)):
+        match node.args[0] if node.args else keyword(node, "stmt"):
+            case ast.Lambda(body=value) as function if function in scope.lambdas:
+                yield scope.lambdas[function], [ast.Expr(value)]
+            case ast.Name(id=name) if name in scope.functions:
+                yield scope.functions[name], getattr(scope.functions[name].node, "body", [])
 
 
-def _unawaited_at_the_end(
-    body: Sequence[ast.stmt], scope: DispatchScope
-) -> Iterator[NodeViolation]:
-    last = Moments(scope, body).unawaited_at_the_end()
-    if last is not None:
-        yield _violation(last)
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    what: _What
+    node: ast.AST
+    blocks: _Blocks
+    statement: ast.stmt
 
 
-def _defined(name: str, body: Sequence[ast.stmt]) -> FunctionNode | None:
-    """Return the function that a scope defines by a name, if it binds it once."""
-    if list(bound_in_scope(*body)).count(name) != 1:
-        return None
-    functions = (node for node in own_statements(body) if isinstance(node, FunctionNode))
-    return next((node for node in functions if node.name == name), None)
+class _Timeline:
+    """What happens in a scope, in the order in which Python evaluates it."""
 
+    def __init__(self, scope: NameScope, calls: JittedCalls, body: Sequence[ast.stmt]) -> None:
+        self._scope, self._calls, self._body = scope, calls, body
+        self._all: list[_Moment] = []
+        self._clocks: dict[str, list[int]] = {}
+        """By the name that a time is bound to, the moments at which it was read."""
+        self._elapsed: list[tuple[ast.AST, ast.stmt, int, int]] = []
+        self._results: set[str] = set()
+        """Names and attributes that may hold results that are not computed yet."""
+        for _ in range(3):  # through up to three names in loops
+            for targets, value in (_bound(inner) for each in body for inner in ast.walk(each)):
+                if value is not None and self._holds(value):
+                    self._results.update(
+                        dotted(part) for each in targets for part in ast.walk(each)
+                    )
+            self._results -= {"self", ""}
+        self._run(body, ())
 
-def _violation(last: Unawaited) -> NodeViolation:
-    """Return the violation at the whole of an expression that computes with a result."""
-    node: ast.expr = last.call
-    around = ast.walk(last.statement)
-    parents = {child: each for each in around for child in ast.iter_child_nodes(each)}
-    loops = last.loops
-    while True:
-        match parents.get(node):
-            case (ast.BinOp() | ast.UnaryOp() | ast.List()) as outer:
-                node = outer
-            case ast.Subscript(value=value) as outer if value is node:
-                node = outer
-            case ast.ListComp(elt=elt) as outer if elt is node:
-                node, loops = outer, loops - 1
-            case ast.Attribute(attr=attr) as outer if attr in ARRAY_METHODS:
-                call = parents.get(outer)
-                if not isinstance(call, ast.Call) or call.func is not outer:
-                    break
-                node = call
-            case _:
+    def unawaited(self) -> Iterator[NodeViolation]:
+        """Yield what is dispatched last between two readings of a clock and not waited for."""
+        found = set()
+        for node, statement, start, stop in self._elapsed:
+            around, at_stop = self._all[start].blocks, self._all[stop].blocks
+            is_inside = at_stop[: len(around)] == around
+            if is_inside and not any(map(self._waits_in, at_stop[len(around) :])):
+                for last in self._last(self._all[start + 1 : stop], around):
+                    if last.node not in found and not self._is_about_else(node, statement):
+                        yield last
+                    found.add(last.node)
+
+    def at_the_end(self) -> Iterator[NodeViolation]:
+        """Yield what is dispatched last in the whole scope and not waited for."""
+        return self._last(self._all, ())
+
+    def _last(self, between: Sequence[_Moment], around: _Blocks) -> Iterator[NodeViolation]:
+        waits = [at for at, moment in enumerate(between) if moment.what == "wait"]
+        after = between[waits[-1] + 1 if waits else 0 :]
+        dispatched = [moment for moment in after if moment.what in ("compiled", "library")]
+        whats = {moment.what for moment in between}
+        if not dispatched or ("call" in whats and "compiled" not in whats):
+            return  # what else is called may be what is measured
+        last = dispatched[-1]
+        blocks = [block for block in last.blocks if block not in around]
+        if any(map(self._waits_in, blocks)):
+            return
+        whole = _bound(last.statement)[1] or getattr(last.statement, "value", None)
+        clocks = [each.statement for each in self._all if each.what == "clock"]
+        node = last.node if last.statement in clocks else whole or last.node
+        assert isinstance(node, ast.expr)
+        text = written(node)
+        wait = quoted(f"jax.block_until_ready({text})", most=80)
+        yield NodeViolation(
+            node,
+            f"{quoted(text)} is timed without waiting for its result",
+            help=f"wait before the clock is read: {wait}",
+            notes=("the call returns once the computation is dispatched, before it has finished",),
+            data=Dispatched(sum(isinstance(block[0], ast.For | ast.While) for block in blocks)),
+        )
+
+    def _waits_in(self, block: tuple[ast.AST, int]) -> bool:
+        is_branch = block[1] > 0 or isinstance(block[0], ast.If | ast.With | ast.Try | ast.Match)
+        waits = (moment.blocks for moment in self._all if moment.what == "wait")
+        return not is_branch and any(block in blocks for blocks in waits)
+
+    def _is_about_else(self, elapsed: ast.AST, statement: ast.stmt) -> bool:
+        """Whether words around a measurement say that it is not about the computation."""
+        is_simple = not hasattr(statement, "body")
+        names = set(bound_in(statement)) if is_simple else set()
+        texts = [self._scope.name, written(statement if is_simple else elapsed)]
+        order = list(own_statements(self._body))
+        for each in order[order.index(statement) + 1 :]:
+            if not names.isdisjoint(bound_in(each)):
                 break
-    return _worded(node, written(node), loops)
+            if not hasattr(each, "body") and not names.isdisjoint(read_in(each)):
+                texts.append(written(each))
+        return any(map(_ABOUT_DISPATCH.search, texts))
+
+    def _holds(self, node: ast.AST) -> bool:
+        """Whether an expression may be, or hold, a result that is not computed yet."""
+        match node:
+            case ast.Constant() | ast.Lambda() | ast.Compare(ops=[ast.Is() | ast.IsNot()]):
+                return False
+            case ast.Name() | ast.Attribute() if dotted(node) in self._results:
+                return True
+            case ast.Call() if self._dispatched(node):
+                return True
+            case ast.Attribute(attr=name) | ast.Call(func=ast.Name(id=name)) if name in _STATIC:
+                return False
+        return any(map(self._holds, ast.iter_child_nodes(node)))
+
+    def _dispatched(self, call: ast.Call) -> _What:
+        """Return what a call dispatches, if it returns before its result is computed."""
+        found = self._calls.called(self._scope, call)
+        jitted = next(made(call.func, self._scope.imports), None) if found is None else found[1]
+        if jitted is not None:
+            return "compiled" if jitted.how.library == "jax" else ""  # nnx's may return nothing
+        return "library" if _LIBRARY.fullmatch(self._scope.full(call.func)) else ""
+
+    def _run(self, body: Sequence[ast.stmt], blocks: _Blocks) -> None:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            inside = (*blocks, (node, 0)) if isinstance(node, ast.While) else blocks
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr | ast.withitem):
+                    self._evaluate(child, node, inside)
+            if isinstance(node, ast.If | ast.While | ast.Assert) and self._holds(node.test):
+                self._all.append(_Moment("wait", node, inside, node))
+            for number, block in enumerate(blocks_of(node)):
+                self._run(block, (*blocks, (node, number)))
+            if isinstance(node, ast.With) and not re.match(r"with (jax|open)\b", written(node)):
+                self._all.append(_Moment("wait", node, blocks, node))  # when it is left, perhaps
+            targets, value = _bound(node)
+            for name in map(dotted, targets):
+                if self._all and self._all[-1].what == "clock" and self._all[-1].node is value:
+                    self._clocks.setdefault(name, []).append(len(self._all) - 1)
+                else:
+                    self._clocks.pop(name, None)
+
+    def _evaluate(self, node: ast.AST, statement: ast.stmt, blocks: _Blocks) -> None:
+        """Add the moments of an expression, those of its parts first."""
+        if isinstance(node, ast.Lambda):
+            return
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            blocks = (*blocks, (node, 0))
+        for child in ast.iter_child_nodes(node):
+            self._evaluate(child, statement, blocks)
+        what: _What = ""
+        match node:
+            case ast.Call():
+                what = self._kind(node)
+            case ast.BinOp(op=ast.Sub(), left=left, right=right):
+                stop = self._reading(left, len(self._all))
+                start = self._reading(right, stop) if stop is not None else None
+                if start is not None and stop is not None:
+                    self._elapsed.append((node, statement, start, stop))
+            case ast.Await() | ast.Yield() | ast.YieldFrom():
+                what = "wait"
+            case ast.IfExp(test=part) | ast.Subscript(slice=part) | ast.FormattedValue(value=part):
+                what = "wait" if self._holds(part) else ""
+        if what:
+            self._all.append(_Moment(what, node, blocks, statement))
+
+    def _reading(self, node: ast.expr, before: int) -> int | None:
+        """Return the moment at which a time was read last before another one."""
+        clocks = [at for at, each in enumerate(self._all) if each.what == "clock"]
+        itself = [at for at in clocks if self._all[at].node is node]
+        readings = itself or self._clocks.get(dotted(node), [])
+        return next((at for at in reversed(readings) if at < before), None)
+
+    def _kind(self, call: ast.Call) -> _What:
+        full, name = self._scope.full(call.func), name_of(call)
+        what: _What = "clock" if _CLOCK.fullmatch(full) else self._dispatched(call)
+        if what:
+            return what
+        given = [*call.args, *(word.value for word in call.keywords)]
+        if _WAITS.fullmatch(name) or _MAY_WAIT.search(" ".join(map(written, given))):
+            return "wait"
+        if full.startswith(("jax.", "time.")) or _SILENT.fullmatch(name):
+            return ""
+        if any(map(self._holds, (call.func, *given))):
+            return "wait"
+        return "" if name in ("print", "float", "int", "bool") else "call"
 
 
-def _worded(node: ast.expr, text: str, loops: int) -> NodeViolation:
-    return NodeViolation(
-        node,
-        f"{quoted(text)} is timed without waiting for its result",
-        help=f"wait before the clock is read: {quoted(f'jax.block_until_ready({text})', most=80)}",
-        notes=("the call returns once the computation is dispatched, before it has finished",),
-        data=Dispatched(loops),
-    )
+def _bound(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
+    """Return what a node binds, or appends to, and the expression that it is made from."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=target, attr="append"), args=[value]):
+            return [target], value
+        case ast.Assign(targets=targets, value=value):
+            return targets, value
+        case ast.AnnAssign() | ast.AugAssign() | ast.NamedExpr():
+            return [node.target], node.value
+        case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
+            return [target], value
+    return [], None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.wording import short
-from jaxsight.wire.messages.replies import Fold, Runtime
+from jaxsight.wire.messages.replies import Fold
 from jaxsight.wire.observations import Warned
 from jaxsight.wire.program import Program, Step
 
@@ -46,8 +46,6 @@ class ProgramView:
     """How long that compiles with constant folding and without, where it was measured."""
     slow: SlowCompile | None = None
     """How long that compiles, if it takes long, and what was measured to save time of it."""
-    runtime: Runtime = field(default=Runtime())
-    """What the user's programs run on by default."""
     exact: bool = True
     """Whether all ran that may have changed the values of what is captured."""
     numbers: frozenset[str] = frozenset()

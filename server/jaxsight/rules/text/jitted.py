@@ -19,6 +19,7 @@ from jaxsight.rules.text.statements import (
     Statement,
     imports_of,
     own_statements,
+    uses_jax,
 )
 from jaxsight.rules.text.traced import TracedModule, traced_module
 from jaxsight.rules.text.transformations import Tracing, handed_in, is_partial, of_decorator
@@ -72,10 +73,10 @@ class JittedModule:
 
 def jitted_module(statements: Sequence[Statement]) -> JittedModule:
     """Return the jitted functions that a module binds once."""
-    traced = traced_module(statements)
-    if not traced.functions:
-        return _NOTHING
     imports = imports_of(statements)
+    if not uses_jax(imports):
+        return _NOTHING
+    traced = traced_module(statements)
     facts = tuple(statement.read(_facts, imports) for statement in statements)
     return statements[0].read(_joined, Identical((traced, *facts)))
 
@@ -90,7 +91,7 @@ def _joined(_: ast.Module, read: Identical) -> JittedModule:
     signatures = dict(signature for each in facts for signature in each.signatures)
     functions = []
     for name, jitted in (pair for each in facts for pair in each.jitted):
-        if count[name] == 1:
+        if count[name] == 1 + (jitted.of == name):  # `f = jax.jit(f)`
             if jitted.of and not jitted.parameters:
                 jitted = replace(jitted, parameters=signatures.get(jitted.of, ()))
             functions.append((name, jitted))

@@ -109,8 +109,6 @@ _KINDS: Mapping[str, How] = {
 }
 NAMES = frozenset({*_KINDS, *_BODIES})
 """All transformations, by their full names."""
-MAKE_FUNCTIONS = frozenset({*_JIT, *_WHOLE, *_BATCHED, *_GRADIENTS})
-"""Those that return a function which computes with arrays."""
 
 
 def transformation(node: ast.expr, imports: Mapping[str, str]) -> str:

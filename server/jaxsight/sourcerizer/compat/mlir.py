@@ -2,9 +2,8 @@
 
 Private API used: `jaxlib.mlir` (its `ir` and the StableHLO dialect: JAX has no public reader of
 StableHLO; its `passmanager`, for StableHLO's passes), `make_ir_context`, which registers the
-dialects that JAX's programs use, `refine_polymorphic_shapes`, with which JAX runs exported
-functions, and `backend_compile_and_load` with `get_compile_options`, which compile a module without
-a function.
+dialects that JAX's programs use, and `backend_compile_and_load` with `get_compile_options`, which
+compile a module without a function.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 import jax
 from jax._src import compiler
-from jax._src.interpreters.mlir import make_ir_context, refine_polymorphic_shapes
+from jax._src.interpreters.mlir import make_ir_context
 from jaxlib import xla_client
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo as dialect
@@ -23,15 +22,12 @@ from jaxlib.mlir.dialects import stablehlo as dialect
 from jaxsight.sourcerizer.compat.written_out import require_few
 
 __all__ = [
-    "constant",
     "dialect",
     "functions",
     "ir",
     "is_token",
     "parse",
     "print_without_locations",
-    "refine",
-    "refine_polymorphic_shapes",
     "run",
     "transfer_configuration",
 ]
@@ -74,7 +70,7 @@ def parse(program: str | bytes) -> ir.Module:
         if _QUANTIZED in text:
             _pass(_WITHOUT_QUANTIZED, module)
         if _OF_KNOWN_SHAPES.search(text) and _has_static_inputs(module):
-            refine(module)
+            _refine(module)
     return module
 
 
@@ -126,12 +122,7 @@ def print_without_locations(module: ir.Module) -> str:
     return str(module.operation.get_asm(enable_debug_info=False))
 
 
-def constant(number: float, kind: ir.Type) -> ir.Value:
-    """Insert a constant where MLIR inserts."""
-    return dialect.constant(ir.Attribute.parse(f"dense<{number!r}> : {kind}"))
-
-
-def refine(module: ir.Module) -> None:
+def _refine(module: ir.Module) -> None:
     """Replace dynamic dimensions by the sizes that follow from the types of @main's arguments.
 
     Raises:

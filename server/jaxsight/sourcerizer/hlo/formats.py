@@ -1,8 +1,8 @@
 """Tell the formats of HLO apart, and read each as the proto of a module.
 
 XLA writes texts (`xla_dump_to`: `module_0001.f.before_optimizations.txt`; `Compiled.as_text()`) and
-protos: an `HloModuleProto`, an `HloProto` that has one beside a buffer assignment, and an
-`HloSnapshot` that has an `HloProto` beside arguments (`xla/service/hlo.proto`).
+protos: an `HloModuleProto`, or an `HloProto` that has one beside a buffer assignment
+(`xla/service/hlo.proto`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ _PARAMETER = re.compile(
 )
 _GENERIC = re.compile(r"(?:arg|param|parameter|p)_?\d*", re.IGNORECASE)
 """Names that XLA gives to parameters."""
-
-_DEEPEST = 2
-"""Messages around an `HloModuleProto` in an `HloSnapshot`."""
 
 
 def is_text(program: bytes) -> bool:
@@ -94,12 +91,8 @@ def module_proto(program: str | bytes) -> bytes:
         text = "\n" * before.count("\n") + start + after
         text = _TABLES.sub(lambda table: "\n" * table[0].count("\n"), text)
         return proto_of_text(_FRAMES.sub("", text))
-    for _ in range(_DEEPEST):
-        inner = _first_field(program)
-        if inner is None:
-            break
-        program = inner
-    return program
+    inner = _first_field(program)
+    return program if inner is None else inner
 
 
 def _first_field(message: bytes) -> bytes | None:

@@ -25,7 +25,7 @@ def read(program: str | bytes, *, ones: bool = False) -> StablehloProgram:
     Fusions are inlined, and library calls that stand for an operation become that operation.
 
     Args:
-        program: an HLO text; or bytes of one, of an `HloModuleProto`, `HloProto` or `HloSnapshot`.
+        program: an HLO text; or bytes of one, of an `HloModuleProto` or `HloProto`.
         ones: read ones for constants whose numbers a text leaves out, instead of raising.
 
     Raises:

@@ -8,8 +8,8 @@ from enum import Enum
 from jax import export
 
 from jaxsight.sourcerizer.hlo import reading as hlo
-from jaxsight.sourcerizer.programs.every_size import of_exported, of_stablehlo
 from jaxsight.sourcerizer.programs.given import GivenProgram
+from jaxsight.sourcerizer.programs.lowered import of_exported, of_stablehlo
 from jaxsight.sourcerizer.stablehlo import UnreadableProgram, mesh_devices
 
 _BYTECODE = b"ML\xefR"

@@ -20,7 +20,6 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.staging import Program, evaluate, opened
 from jaxsight.sourcerizer.calls.jitted_function import only_call
 from jaxsight.sourcerizer.calls.signature import BoundCall, TracedCall, bind
-from jaxsight.sourcerizer.programs.dimensions import Sizes
 from jaxsight.sourcerizer.stablehlo import StablehloProgram
 from jaxsight.sourcerizer.text.exprs import is_identifier
 from jaxsight.sourcerizer.text.names import identifier, of_path
@@ -45,21 +44,6 @@ class Stablehlo:
 
 
 @dataclass(frozen=True, slots=True)
-class EverySize:
-    """How a program depends on sizes."""
-
-    names: tuple[str, ...]
-    shapes: tuple[tuple[str, ...], ...]
-    """The sizes of each leaf of the arguments, as expressions of Python."""
-    samples: tuple[Sizes, ...]
-    """Sizes to write the program for: one, one with each name's size changed, one with all."""
-    at: Callable[[Sizes], GivenProgram]
-    """Returns the program for sizes; raises `WrongSizes`."""
-    artifact: str | bytes
-    symbolic: jax.export.Exported | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class GivenProgram:
     """A program, the pytrees of its arguments and results, and the names that are known."""
 
@@ -76,8 +60,6 @@ class GivenProgram:
     """What a text is also compared with."""
     readable: Callable[[], GivenProgram] | None = None
     """Reads the program of `origin` again, with calls of library functions."""
-    every_size: EverySize | None = None
-    """Its sizes by names, if it is a program for every size; this is the one for the first."""
 
     def call(self) -> BoundCall:
         """Return the call of a function that evaluates the program."""
@@ -141,15 +123,6 @@ class GivenProgram:
             yield inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         for name in sorted(self.kwargs):
             yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
-
-
-def with_library_calls(given: GivenProgram) -> GivenProgram:
-    """Return a program read again with calls of library functions, if it can be, for every size."""
-    found = given if given.readable is None else given.readable()
-    every = given.every_size
-    if every is None or given.readable is None:
-        return found
-    return replace(found, every_size=replace(every, at=lambda at: with_library_calls(every.at(at))))
 
 
 def of_jaxpr(jaxpr: object) -> GivenProgram:

@@ -68,30 +68,19 @@ def of_lowered(lowered: jax.stages.Lowered, *, readable: bool = False) -> GivenP
     return replace(given, readable=lambda: of_lowered(lowered, readable=True))
 
 
-def of_exported(
-    exported: jax.export.Exported,
-    refined: str = "",
-    leaves: Sequence[object] = (),
-    *,
-    readable: bool = False,
-) -> GivenProgram:
+def of_exported(exported: jax.export.Exported, *, readable: bool = False) -> GivenProgram:
     """Return an exported function with its parameters and pytrees.
-
-    Args:
-        exported: the function.
-        refined: its StableHLO for static shapes.
-        leaves: the types of its arguments, with these shapes.
 
     Raises:
         UnreadableProgram: it has an operation that JAX lacks.
     """
-    artifact = refined or exported.mlir_module_serialized
+    artifact = exported.mlir_module_serialized
     program = _read(artifact, readable=readable)
-    called = jax.tree.unflatten(exported.in_tree, leaves or map(avals.leaf, exported.in_avals))
+    called = jax.tree.unflatten(exported.in_tree, map(avals.leaf, exported.in_avals))
     name = identifier(exported.fun_name.rpartition(".")[2], "program")
     kept = exported.module_kept_var_idx
     given = _called(artifact, program, name, called, kept, exported.out_tree)
-    return replace(given, readable=lambda: of_exported(exported, refined, leaves, readable=True))
+    return replace(given, readable=lambda: of_exported(exported, readable=True))
 
 
 _PLACE = re.compile(r'"-":(\d+):\d+')

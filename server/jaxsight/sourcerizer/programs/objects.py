@@ -12,9 +12,8 @@ from jax.extend.core import ClosedJaxpr
 from jaxsight.files import reading
 from jaxsight.interpreters.compat.staging import is_jaxpr
 from jaxsight.sourcerizer.programs.contents import of_content
-from jaxsight.sourcerizer.programs.every_size import of_exported
 from jaxsight.sourcerizer.programs.given import GivenProgram, of_jaxpr
-from jaxsight.sourcerizer.programs.lowered import of_lowered
+from jaxsight.sourcerizer.programs.lowered import of_exported, of_lowered
 from jaxsight.sourcerizer.programs.stages import of_traced
 
 ProgramObject: TypeAlias = (

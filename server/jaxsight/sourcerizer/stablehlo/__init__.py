@@ -10,7 +10,6 @@ functions, regions become the functions of `while_loop`, `cond`, `reduce` and so
 """
 
 from jaxsight.sourcerizer.stablehlo.program import (
-    DynamicShapes,
     OpaqueCall,
     StablehloProgram,
     UnreadableProgram,
@@ -19,7 +18,6 @@ from jaxsight.sourcerizer.stablehlo.proof import SameProgram, prove
 from jaxsight.sourcerizer.stablehlo.reading import mesh_devices, read
 
 __all__ = [
-    "DynamicShapes",
     "OpaqueCall",
     "SameProgram",
     "StablehloProgram",

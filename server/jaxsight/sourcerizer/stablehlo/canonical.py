@@ -77,8 +77,8 @@ _EFFECTS = {*TRANSFERS, "stablehlo.rng"}
 _INDENT = "  "
 
 
-def canonical(program: str | bytes, name: str = "main") -> str:
-    """Return the canonical text of a module's function, with those that it calls.
+def canonical(program: str | bytes) -> str:
+    """Return the canonical text of a module's @main, with the functions that it calls.
 
     Raises:
         ValueError: if it is not a module; the message is MLIR's.
@@ -86,7 +86,7 @@ def canonical(program: str | bytes, name: str = "main") -> str:
     module = parse(program)
     with module.context:
         texts = PrintedFunctions(functions(module))
-        main = texts.printed(name)
+        main = texts.printed("main")
         return "\n".join([*texts.printed_functions(), "main", *main])
 
 

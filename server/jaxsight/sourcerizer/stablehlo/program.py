@@ -26,10 +26,6 @@ class UnreadableProgram(ValueError):
         super().__init__(f"{about}: {why}")
 
 
-class DynamicShapes(UnreadableProgram):
-    """A program whose inputs have dynamic dimensions."""
-
-
 def plain_names(count: int) -> tuple[str, ...]:
     """Return names of arguments of which nothing is known: up to `x`, `y`, `z`, or numbered."""
     letters = ("x", "y", "z")

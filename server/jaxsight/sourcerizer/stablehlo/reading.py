@@ -18,7 +18,6 @@ from jaxsight.sourcerizer.stablehlo.canonical import PrintedFunctions
 from jaxsight.sourcerizer.stablehlo.evaluation import Evaluation, Mesh
 from jaxsight.sourcerizer.stablehlo.places import Lines, lines_of
 from jaxsight.sourcerizer.stablehlo.program import (
-    DynamicShapes,
     StablehloProgram,
     UnreadableProgram,
     with_plain_names,
@@ -145,7 +144,7 @@ def _is_public(operation: ir.Operation) -> bool:
 def _struct(kind: ir.Type) -> jax.ShapeDtypeStruct:
     found = attributes.tensor(kind)
     if not found.has_static_shape:
-        raise DynamicShapes(f"expected static shapes, got {kind}; help: export it for sizes")
+        raise UnreadableProgram(f"expected static shapes, got {kind}; help: export it for sizes")
     return jax.ShapeDtypeStruct(tuple(found.shape), attributes.dtype_of(found.element_type))
 
 

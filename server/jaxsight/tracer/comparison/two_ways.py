@@ -8,8 +8,6 @@ The second way disables that pass and optimizations of the machine code.
 A difference counts as rounding if a sum of as many terms may have it (Higham, *Accuracy and
 Stability of Numerical Algorithms*, 4.2), or if inputs that differ in their last bit change the
 result about as much.
-It counts as the compiler's error if it is far larger than any rounding, and running one operation
-at a time returns the result of the second way.
 """
 
 from __future__ import annotations
@@ -25,12 +23,9 @@ from jaxsight.tracer.comparison.closeness import (
     Incomparable,
     agree,
     plain,
-    root_mean_square,
     tolerance,
     wide,
 )
-from jaxsight.tracer.compat import lowering
-from jaxsight.wire.messages import replies
 
 SECOND: Mapping[str, str | int] = {
     "xla_disable_hlo_passes": "dot-library-rewriter",
@@ -41,9 +36,6 @@ SECOND: Mapping[str, str | int] = {
 JAX 0.8.0, 0.10.2 and 0.12.0.1 support them; unknown names of passes are ignored.
 """
 
-_CERTAIN = 1_000.0
-"""Minimum difference, in tolerances, that is the compiler's error, a choice: less blames it for
-rounding, more misses errors in few elements."""
 _BOUND = 1 / 16
 """Allowed fraction of the bound on the rounding error of a sum, terms times unit roundoff.
 Sums of 40,000 f32 terms used a quarter of it.
@@ -54,17 +46,6 @@ ROUNDING = 64.0
 Function = Callable[..., Sequence[jax.Array]]
 
 
-class MiscompiledError(Incomparable):
-    """The results of a program depend on how it is compiled.
-
-    `finding` is set if that is certainly the compiler's error.
-    """
-
-    def __init__(self, words: str, finding: replies.Miscompiled | None) -> None:
-        super().__init__(words)
-        self.finding = finding
-
-
 class TwoWays:
     """A function of arrays, compiled twice.
 
@@ -72,30 +53,23 @@ class TwoWays:
         function: takes arrays and trees of arrays, returns arrays.
         below: the fraction of the root mean square, as for `agree`.
         terms: an upper bound of the terms of a sum in the function.
-        reported: whether `MiscompiledError` has a finding.
     """
 
-    def __init__(
-        self, function: Function, below: float, terms: int, *, reported: bool = False
-    ) -> None:
-        self._function = function
+    def __init__(self, function: Function, below: float, terms: int) -> None:
         self._below = below
         self._terms = terms
-        self._reported = reported
         self.usual = jax.jit(function)
         self.second = jax.jit(function, compiler_options=dict(SECOND))
 
-    def __call__(self, names: Sequence[str], *args: object, ordinary: bool) -> Sequence[jax.Array]:
+    def __call__(self, names: Sequence[str], *args: object) -> Sequence[jax.Array]:
         """Return the results of the usual compile.
 
         Args:
             names: names of the results, for users.
             args: arguments of the function.
-            ordinary: whether a difference for these arguments can be reported as the compiler's
-                error.
 
         Raises:
-            MiscompiledError: the results of the second way differ.
+            Incomparable: the results of the second way differ.
         """
         usual: Sequence[jax.Array] = self.usual(*args)
         second = self.second(*args)
@@ -107,14 +81,7 @@ class TwoWays:
             except Incomparable as error:
                 if self._is_rounding(index, usual_array, second_array, args):
                     continue
-                words = f"compiled with other options, {error}"
-                is_reported = ordinary and self._reported
-                wrong = (
-                    self._error(index, name, usual_array, second_array, args)
-                    if is_reported
-                    else None
-                )
-                raise MiscompiledError(words, wrong) from error
+                raise Incomparable(f"compiled with other options, {error}") from error
         return usual
 
     def slack(self, dtype: DType) -> float:
@@ -137,40 +104,6 @@ class TwoWays:
         changed = largest(differences(moved, second_array))
         return (
             changed > 0.0 and largest(differences(usual_array, second_array)) <= ROUNDING * changed
-        )
-
-    def _error(
-        self,
-        index: int,
-        name: str,
-        usual_array: jax.Array,
-        second_array: jax.Array,
-        args: Sequence[object],
-    ) -> replies.Miscompiled | None:
-        """Return the compiler's error, or `None` if it is uncertain."""
-        scale = root_mean_square(wide(plain(second_array)))
-        distances = differences(usual_array, second_array)
-        apart = largest(distances)
-        inexact = jnp.issubdtype(second_array.dtype, jnp.inexact)
-        least = (
-            _CERTAIN * self.slack(second_array.dtype) * tolerance(second_array.dtype)
-            if inexact
-            else 0.0
-        )
-        if not np.isfinite(apart) or scale == 0.0 or apart <= least * scale:
-            return None
-        stepwise: jax.Array = self._function(*args)[index]
-        if largest(differences(stepwise, second_array)) > apart / _CERTAIN:
-            return None
-        at = np.unravel_index(int(np.argmax(distances)), distances.shape)
-        return replies.Miscompiled(
-            jaxlib=lowering.JAXLIB,
-            result=name,
-            at=tuple(int(coordinate) for coordinate in at),
-            usual=f"{plain(usual_array)[at]:.6g}",
-            second=f"{plain(second_array)[at]:.6g}",
-            difference=apart / scale,
-            options=str(dict(SECOND)),
         )
 
 

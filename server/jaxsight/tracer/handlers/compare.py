@@ -24,7 +24,7 @@ from jaxsight.tracer.comparison.closeness import Incomparable, agree, wide
 from jaxsight.tracer.comparison.gradients import gradient_of
 from jaxsight.tracer.comparison.random_inputs import DRAWS, FINITE, ORDINARY
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram, equations_of, terms
-from jaxsight.tracer.comparison.two_ways import MiscompiledError, TwoWays, names_of
+from jaxsight.tracer.comparison.two_ways import TwoWays, names_of
 from jaxsight.tracer.compat import in_place_updates
 from jaxsight.tracer.job import Job
 from jaxsight.wire.messages.replies import Compared
@@ -80,8 +80,7 @@ def compared(request: Compare, before: Traced, after: Traced) -> Compared:
     """Run both functions several times and compare them.
 
     Errors of the changed function and programs that cannot be compared count as differences.
-    Each form is compiled in two ways, which must agree; if those of the original certainly do not,
-    `miscompiled` reports it.
+    Each form is compiled in two ways, which must agree.
     """
     try:
         first = RunnableProgram.of(before)
@@ -102,8 +101,6 @@ def compared(request: Compare, before: Traced, after: Traced) -> Compared:
             comparison.gradients,
             (comparison.nonfinite[0], comparison.nonfinite[1]),
         )
-    except MiscompiledError as error:
-        return Compared(request.id, False, str(error), miscompiled=error.finding)
     except Incomparable as error:
         return Compared(request.id, False, str(error))
 
@@ -127,9 +124,9 @@ class _Comparison:
         self._below = _BELOW_SOLVED if self._solves else below
         self.draws = ORDINARY if self._solves or sorts else FINITE if multiplies else DRAWS
         sizes = terms(before), terms(after)
-        self._run_before = TwoWays(before, self._below, sizes[0], reported=True)
+        self._run_before = TwoWays(before, self._below, sizes[0])
         self._run_after = TwoWays(after, self._below, sizes[1])
-        self._grad_before = TwoWays(gradient_of(before), self._below, sizes[0], reported=True)
+        self._grad_before = TwoWays(gradient_of(before), self._below, sizes[0])
         self._grad_after = TwoWays(gradient_of(after), self._below, sizes[1])
         self._differentiable = gradients.is_differentiable(before) and gradients.is_traceable(
             self._grad_before.usual, before
@@ -147,27 +144,24 @@ class _Comparison:
         inputs = random_inputs.drawn(before, draw, np.random.default_rng(seed))
         if self._solves:
             inputs = {name: random_inputs.well_conditioned(value) for name, value in inputs.items()}
-        ordinary = draw in ORDINARY
         names = names_of(len(before.outputs))
-        first = self._run_before(names, before.constants, *inputs.values(), ordinary=ordinary)
+        first = self._run_before(names, before.constants, *inputs.values())
         inputs_after = random_inputs.matched(before, after, inputs)
-        second = self._run_after(names, after.constants, *inputs_after, ordinary=ordinary)
+        second = self._run_after(names, after.constants, *inputs_after)
         for name, old, new in zip(names, first, second, strict=True):
             self.exact &= agree(name, old, new, self._below)
         if self._differentiable and draw is not random_inputs.unusual:
-            self._run_gradients(inputs, inputs_after, ordinary)
+            self._run_gradients(inputs, inputs_after)
             self.gradients += 1
 
-    def _run_gradients(
-        self, inputs: dict[str, jax.Array], inputs_after: list[jax.Array], ordinary: bool
-    ) -> None:
+    def _run_gradients(self, inputs: dict[str, jax.Array], inputs_after: list[jax.Array]) -> None:
         before, after = self._before, self._after
         slopes_before = self._grad_before(
-            gradients.slope_names(before), before.constants, *inputs.values(), ordinary=ordinary
+            gradients.slope_names(before), before.constants, *inputs.values()
         )
         slopes = dict(zip(inputs, slopes_before, strict=True))
         slopes_after = self._grad_after(
-            gradients.slope_names(after), after.constants, *inputs_after, ordinary=ordinary
+            gradients.slope_names(after), after.constants, *inputs_after
         )
         for (name, aval), slope in zip(after.named_inputs, slopes_after, strict=True):
             if name not in slopes or not gradients.is_float(aval):
@@ -224,9 +218,7 @@ def _compared_with_values(
                     ]
             except Exception as error:
                 raise Incomparable(f"it also fails when called with values: {error}") from error
-            second = outcome.in_order(
-                run(results, after.constants, *inputs.values(), ordinary=False)
-            )
+            second = outcome.in_order(run(results, after.constants, *inputs.values()))
             if len(called) != len(second):
                 raise Incomparable("it returns a different number of results")
             for index, (value, traced) in enumerate(zip(called, second, strict=True)):

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
-import importlib.metadata
-import importlib.util
-import os
-import platform
-import sys
 from typing import Any
 
 import jax
@@ -26,7 +20,7 @@ from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree
 from jaxsight.tracer.programs.mesh_kernels import mesh_kernel_facts
 from jaxsight.tracer.programs.pallas_kernels import kernel_facts
-from jaxsight.wire.messages.replies import Outlined, Runtime
+from jaxsight.wire.messages.replies import Outlined
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
@@ -57,30 +51,7 @@ def outline(job: Job[Outline]) -> Outlined:
     outliner = ProgramOutliner()
     program = outliner.program(traced)
     calls = tuple(outliner.tree.calls)
-    return Outlined(job.request.id, program, folding_costs.predicted(traced), runtime(), calls)
-
-
-def runtime() -> Runtime:
-    """Return the default platform of the user's programs, without starting a backend.
-
-    This process has only the CPU's backend.
-    """
-    return Runtime(
-        jaxlib=lowering.JAXLIB,
-        backend="" if _has_accelerators() else "cpu",
-        machine=f"{sys.platform} {platform.machine().lower()}",
-        flags=os.environ.get("XLA_FLAGS", ""),
-    )
-
-
-@functools.cache
-def _has_accelerators() -> bool:
-    """Return whether a plugin for accelerators is installed.
-
-    See https://docs.jax.dev/en/latest/about.html#components-of-the-jax-ecosystem.
-    """
-    plugins = importlib.metadata.entry_points(group="jax_plugins")
-    return bool(plugins) or any(map(importlib.util.find_spec, ("jax_plugins", "libtpu")))
+    return Outlined(job.request.id, program, folding_costs.predicted(traced), calls)
 
 
 class ProgramOutliner:

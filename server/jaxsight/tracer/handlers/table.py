@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from jaxsight.tracer.handlers.change import change
 from jaxsight.tracer.handlers.compare import compare
 from jaxsight.tracer.handlers.dry_run import dry_run
-from jaxsight.tracer.handlers.evaluate import evaluate
 from jaxsight.tracer.handlers.find_modules import find_modules
 from jaxsight.tracer.handlers.lower import lower
 from jaxsight.tracer.handlers.measure import measure
@@ -23,7 +22,6 @@ from jaxsight.wire.messages.replies import Reply
 from jaxsight.wire.messages.requests import (
     Compare,
     DryRun,
-    Evaluate,
     FindModules,
     Lower,
     LowerChanged,
@@ -58,7 +56,6 @@ HANDLERS: Mapping[type[Request[object]], Handler] = {
     LowerChanged: Handler(change, runs_user_code="lower"),
     Outline: Handler(outline),
     Compare: Handler(compare, runs_user_code="compare"),
-    Evaluate: Handler(evaluate, runs_user_code="compare"),
     Measure: Handler(measure, runs_user_code="measure"),
     FindModules: Handler(find_modules),
 }

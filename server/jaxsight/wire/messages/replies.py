@@ -354,47 +354,14 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
-    """The default platform of programs in the tracer's environment."""
-
-    jaxlib: str = ""
-    backend: str = ""
-    """`cpu`, or empty if an accelerator may be used."""
-    machine: str = ""
-    """The system and its processor: `linux x86_64`."""
-    flags: str = ""
-    """The environment variable `XLA_FLAGS`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Outlined:
-    """A traced program as plain data, its predicted folds, and its default platform."""
+    """A traced program as plain data, and its predicted folds."""
 
     id: int
     program: Program
     folds: tuple[Fold, ...] = ()
-    runtime: Runtime = field(default=Runtime())
     calls: tuple[Call, ...] = ()
     """The calls that the program's equations were created in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Miscompiled:
-    """A wrong result of `jaxlib`'s CPU compiler for a function.
-
-    At index `at` of a result it is `usual`, but `second` without library fusions.
-    `difference` is the largest one, as a multiple of the root mean square of `second`'s result.
-    """
-
-    jaxlib: str
-    result: str
-    """`result 0`, `the gradient of x`."""
-    at: tuple[int, ...]
-    usual: str
-    second: str
-    difference: float
-    options: str
-    """Compiler options of `second`, as Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,38 +378,6 @@ class Compared:
     exact: bool = False
     gradients: int = 0
     nonfinite: tuple[int, int] = (0, 0)
-    miscompiled: Miscompiled | None = None
-    """An error in the compiled code of the first function; the second was not compared then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """Numbers of a result, or of a gradient, of a function that was run with random inputs.
-
-    It was compiled in two ways, as for `Compared`: `usual` and `second` have the same elements.
-    Numbers are float64 in base64, little-endian, complex ones as pairs.
-    """
-
-    name: str
-    """`result 0`, `the gradient of x`."""
-    usual: str
-    second: str
-    relative: float
-    """The tolerance for rounding errors, as a factor of a number's magnitude."""
-    absolute: float
-    """What is added to that, for numbers that cancel."""
-    moved: float
-    """How far the result moves if the inputs' last bits change."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """What a function computes from inputs that are random, but the same in every environment."""
-
-    id: int
-    results: tuple[Sampled, ...] = ()
-    problem: str = ""
-    """Why it was not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,7 +396,6 @@ Reply = (
     | LoweredChange
     | Outlined
     | Compared
-    | Evaluated
     | Measured
     | Imported
     | FoundModules

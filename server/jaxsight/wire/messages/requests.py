@@ -26,7 +26,6 @@ from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import (
     Compared,
     DryCalls,
-    Evaluated,
     FoundModules,
     Imported,
     Lowered,
@@ -389,23 +388,6 @@ class Measure(AboutTrace[Measured]):
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluate(AboutTrace[Evaluated]):
-    """Run a trace on random inputs, to compare what it computes with another environment.
-
-    With `gradients`, run its gradient; there are no results without one.
-    """
-
-    id: int
-    trace: int
-    gradients: bool = False
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return "running a function"
-
-
-@dataclass(frozen=True, slots=True)
 class Import(Request[Imported]):
     """Import `file` as the module `module`, and return the programs of `functions`.
 
@@ -466,7 +448,6 @@ ToTracer = (
     | LowerChanged
     | Outline
     | Compare
-    | Evaluate
     | Measure
     | Import
     | FindModules

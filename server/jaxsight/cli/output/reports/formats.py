@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.printing import as_json, versioned, without_commands
-from jaxsight.cli.output.reports import github, gitlab, junit, machine, markdown, sarif
+from jaxsight.cli.output.reports import github, gitlab, junit, machine, sarif
 from jaxsight.cli.output.reports.reported import CheckResult
 
 
@@ -20,7 +20,6 @@ class FindingsFormat(StrEnum):
     GITHUB = "github"
     GITLAB = "gitlab"
     JUNIT = "junit"
-    MARKDOWN = "markdown"
     SARIF = "sarif"
 
 
@@ -41,8 +40,6 @@ def document(total: CheckResult, format: FindingsFormat, pythons: Mapping[str, o
             return as_json(gitlab.as_gitlab(reported))
         case FindingsFormat.JUNIT:
             return without_commands(junit.as_junit(reported, total.examined))
-        case FindingsFormat.MARKDOWN:
-            return without_commands(markdown.as_markdown(reported, total.examined))
         case FindingsFormat.TEXT:
             raise AssertionError("a terminal's format is printed, not written to a file")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jaxsight.rules.program.flow import Flow
@@ -26,31 +26,18 @@ _NEAR = 8
 class Intervals:
     """The intervals of a program's integers, computed as they are asked for."""
 
-    def __init__(
-        self,
-        flow: Flow,
-        exact: bool = True,
-        given: Mapping[int, int] | None = None,
-        computes: Collection[str] | None = None,
-    ) -> None:
+    def __init__(self, flow: Flow, exact: bool = True) -> None:
         """Look at a program.
 
         Args:
             flow: the program.
             exact: whether what is captured has the values that it has when the program runs.
-            given: the integers of some values; without it, those of bodies are computed.
-            computes: the primitives that are computed, by default all that are known.
         """
         self._flow = flow
         self._exact = exact
-        self._known: dict[int, Interval | None] = {
-            number: Interval.listed([integer]) for number, integer in (given or {}).items()
-        }
-        self._inputs = flow.body_inputs if given is None else {}
-        self._computes = TRANSFERS.keys() if computes is None else computes
+        self._known: dict[int, Interval | None] = {}
+        self._inputs = flow.body_inputs
         self._depth = 0
-        self.overflow: tuple[Step, int] | None = None
-        """The first equation whose integer does not fit in its dtype, and that integer."""
 
     def of(self, number: int) -> Interval | None:
         """Return the interval of a value; `None` of one that is no integer."""
@@ -69,15 +56,12 @@ class Intervals:
             self._depth -= 1
         if computed is not None and widest.least <= computed.least <= computed.most <= widest.most:
             self._known[number] = computed
-        elif computed is not None and computed.one is not None and self.overflow is None:
-            step = self._flow.made_by(number)
-            self.overflow = (step, computed.one) if step is not None else None
         return self._known[number]
 
     def result(self, step: Step) -> Interval | None:
         """Return what an equation computes before it is wrapped into the dtype of its result."""
         transfer = TRANSFERS.get(step.primitive)
-        if transfer is None or step.primitive not in self._computes:
+        if transfer is None:
             return None
         operands = [self.of(number) for number in step.operands]
         if not operands or None in operands:

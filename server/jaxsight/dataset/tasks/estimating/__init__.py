@@ -1,1 +1,0 @@
-"""Estimates of what XLA makes of programs, without compiling them."""

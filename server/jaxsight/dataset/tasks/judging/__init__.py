@@ -1,1 +1,0 @@
-"""What runs programs for tasks, in a worker with the user's Python: never where scores are kept."""

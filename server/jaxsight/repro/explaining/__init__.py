@@ -1,1 +1,0 @@
-"""Tabulates under which flags, versions and targets a repro fails."""
