@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from jaxsight.session import Session
 from tests.features.test_unknown_sizes import hover_of
+from tests.quiet import QUIET
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -113,3 +115,52 @@ async def test_no_rank_is_guessed(name: str, project: tuple[Session, Path]) -> N
     path = root / f"untyped_{'_'.join(name.split())}.py"
     hover = await hover_of(own, path, f"{HEAD}{F}{UNTYPED[name]}\n")
     assert "is not traced: called only with unknown `x`" in hover.replace("\\", ""), hover
+
+
+MODEL = "W = jnp.ones(({rows}, 8))\nx, y = ad.load()\nf(W, x{more})\n"
+TOLD = {
+    # The body, what is unknown, and the ranks that the rest of the call tells.
+    "rows of a table": ("w[jnp.asarray(x)][:, :, None] @ jnp.ones((1, 5))", 50, "", "x: i32[N]"),
+    "pairs of rows": ("jax.vmap(lambda i: w[i[0]] @ w[i[1]])(x)", 50, "", "x: i32[N,D]"),
+    "labels": (
+        "jnp.take_along_axis(jax.vmap(lambda i: w[i[0]] + w[i[1]])(x), y[:, None], axis=1)",
+        50,
+        ", y",
+        "x: i32[N,D], y: i32[N]",
+    ),
+}
+AMBIGUOUS = {
+    "any rank": ("jnp.sum(jnp.sin(x)) * w", ""),
+    "labels that are broadcast": ("jnp.sum((w[jnp.asarray(x)] - y) ** 2)", ", y"),
+    "none fits": ("w @ x + jnp.ones((3, 3, 3, 3, 3))[x]", ""),
+}
+
+
+def of_model(body: str, rows: int, more: str) -> str:
+    return f"{HEAD}def f(w, x{more}):\n    return {body}\n\n\n" + MODEL.format(rows=rows, more=more)
+
+
+def proposing(project: tuple[Session, Path]) -> tuple[Session, Path]:
+    own, root = project
+    own.configure([str(root)], {**QUIET, "python": sys.executable, "proposeInputs": True})
+    return own, root
+
+
+@pytest.mark.parametrize("name", TOLD)
+async def test_a_rank_is_what_the_rest_of_a_call_takes(
+    name: str, project: tuple[Session, Path]
+) -> None:
+    own, root = proposing(project)
+    body, rows, more, types = TOLD[name]
+    path = root / f"told_{'_'.join(name.split())}.py"
+    hover = await hover_of(own, path, of_model(body, rows, more))
+    assert types in hover, hover
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+async def test_ranks_that_differ_are_none(name: str, project: tuple[Session, Path]) -> None:
+    own, root = proposing(project)
+    body, more = AMBIGUOUS[name]
+    path = root / f"ambiguous_{'_'.join(name.split())}.py"
+    hover = await hover_of(own, path, of_model(body, 50, more))
+    assert "is not traced: called only with unknown" in hover, hover

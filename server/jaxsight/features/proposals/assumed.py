@@ -100,12 +100,16 @@ def is_worth_proposing(engine: Engine, document: Document) -> bool:
 async def _outcome(
     engine: Engine, document: Document, chunk: ModuleChunk, function: Function
 ) -> Tried | None:
-    """Return the best outcome for a function: a call with its unknown arguments comes first."""
-    for partial in engine.dry_runs.partial(document.path, function.qualname):
+    """Return the best outcome for a function: that of a call of which some arguments are known.
+
+    With other arguments than these, it would be another call.
+    """
+    calls = engine.dry_runs.partial(document.path, function.qualname)
+    for partial in calls:
         outcome = await engine.proposals.outcome(document, chunk, function, partial)
         if outcome is not None and outcome.is_shown:
             return outcome
-    if function.refused:
+    if function.refused or calls:
         return None
     return await engine.proposals.outcome(document, chunk, function)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from jaxsight.examples import choice
 from jaxsight.examples.proposals.fed import like_fed
 from jaxsight.examples.proposals.inference import infer
-from jaxsight.examples.proposals.proposal import Proposal
+from jaxsight.examples.proposals.proposal import ArrayGuess, Proposal
 from jaxsight.examples.proposals.sources import Library
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.queries.documents import Document, Subject
@@ -32,6 +32,12 @@ LABEL = "assumed inputs"
 _MOST_TRIED = 4
 """Proposals of one call that are tried, a choice: each is a trace. Others than the first are like
 arrays that the program passes to models."""
+_RANKS, _DTYPES = (1, 2, 3, 4), ("float32", "int32")
+_SIZES = (61, 67, 71, 73)
+"""What is tried for arguments of which only the rest of the call tells something. The sizes are
+primes, so that they fit nothing by chance; a choice, as no figure rests on them."""
+_MOST_RANKED = 2
+"""Arguments that are tried so at once, a choice: two take up to 64 traces."""
 _PATIENCE = 60.0
 """Seconds of one trace, for which modules may be imported: as `timeouts.execute`."""
 
@@ -104,7 +110,33 @@ async def outcome_of(
         outcome = await attempt.of(proposal)
         if outcome.is_traced:
             break
+    if partial is not None and partial.known and not outcome.is_shown:
+        return await _told_by_traces(attempt, first, partial) or outcome
     return outcome
+
+
+async def _told_by_traces(attempt: _Attempt, first: Proposal, partial: PartialCall) -> Tried | None:
+    """Return the proposal with the only ranks of unknown arguments that can be traced, if any.
+
+    What is known of the call, such as a model, takes no others. A dtype is `float32`, unless it
+    takes integers alone.
+    """
+    names = sorted({*partial.unknown} & first.examples.keys())
+    if not 0 < len(names) <= _MOST_RANKED:
+        return None
+    found: Tried | None = None
+    for ranks in itertools.product(_RANKS, repeat=len(names)):
+        for dtypes in itertools.product(_DTYPES, repeat=len(names)):
+            arrays = (ArrayGuess(_SIZES[:rank], d) for rank, d in zip(ranks, dtypes, strict=True))
+            examples = {**first.examples, **dict(zip(names, arrays, strict=True))}
+            proved = first.unproved - {*names}
+            tried = await attempt.of(replace(first, examples=examples, unproved=proved))
+            if tried.computes:
+                if found is not None:
+                    return None
+                found = tried
+                break
+    return found
 
 
 def _as_example(shown: str) -> str:
