@@ -72,7 +72,7 @@ SIZED = {
     ),
     "divided by another number": (
         f"{DATA}{F}f(jnp.ones((2, len(data) // 11)))",
-        "x: f32[2,?V/11]",
+        "x: f32[2,?V//11]",
     ),
     "an assertion about it": (
         f"{DATA}n = len(data)\nassert n % 26 == 0\n{F}f(jnp.ones(n))",
@@ -83,7 +83,7 @@ SIZED = {
         f"{DATA}{F}f(jnp.ones(data.shape[1]).reshape(-1, 49))",
         "x: f32[?V/49,49]",
     ),
-    "batches of a hundred": (f"{DATA}{F}f(jnp.ones(len(data) // 100))", "x: f32[?V/100]"),
+    "batches of a hundred": (f"{DATA}{F}f(jnp.ones(len(data) // 100))", "x: f32[?V//100]"),
     "a divisor that no number has": (
         f"{DATA}{F}f(jnp.ones((2, len(data) // 997)))",
         "x: f32[2,?U]",
