@@ -132,7 +132,8 @@ def test_modules_of_linen_and_states_of_their_training(tmp_path: Path) -> None:
     assert found["regularized"] == "penalty = make_penalty(scale=3.0)\nw: f32[5]"
     state, x = found["train_step"].split("\n")
     assert state.startswith(
-        "state = train_state.TrainState(step=0, apply_fn=Net(width=8).apply, params={'block': "
+        "state = train_state.TrainState(step=jnp.asarray(0), apply_fn=Net(width=8).apply, "
+        "params={'block': "
         "{'Dense_0': {'bias': jnp.zeros((8,), 'float32'), 'kernel': jnp.zeros((2, 8), 'float32')}}}, "
         "tx=optax.chain(optax.clip_by_global_norm(max_norm=1.0), optax.sgd(learning_rate=0.1)), "
         "opt_state=(optax.EmptyState(), "

@@ -26,7 +26,9 @@ def is_used_around(chunk: ModuleChunk, function: Function) -> bool:
     lines = chunk.text.split("\n")
     del lines[function.range.start.line : function.range.end.line + 1]
     name = re.escape(function.qualname.rpartition(".")[2])
-    return any(re.search(rf"\b{name}\b", line) for line in lines if "return" not in line)
+    # A line that returns it may call it.
+    used, called = re.compile(rf"\b{name}\b"), re.compile(rf"\b{name}\(")
+    return any((called if "return" in line else used).search(line) for line in lines)
 
 
 def around(qualname: str) -> tuple[str, ...]:
