@@ -43,6 +43,7 @@ async def test_kernels_and_barriers(name: str, session: Session, update_fixtures
     session.configure([str(FIXTURES)], settings)
     source = without_hints(file.read_text(encoding="utf-8"))
     session.open(str(file), source)
+    await session.settle_inputs(str(file), patience=240)
     shown = await session.hints(str(file), wait=True)
     session.close(str(file))
     check(file, with_hints(source, shown), update_fixtures)

@@ -52,6 +52,7 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("server/jaxsight/py.typed", "project"),
     ("server/jaxsight/queries/", "features queries"),
     ("server/jaxsight/recompiling/", "features recompiling"),
+    ("server/jaxsight/rewriting/", "recording rewriting tracer"),
     ("server/jaxsight/session.py", "features session"),
     ("server/jaxsight/timeline.py", "project timeline"),
     ("server/jaxsight/wire/", "e2e tracer wire workers"),

@@ -41,6 +41,11 @@ class ShownDocument:
             self._kernels[view] = kernels
         return self._kernels[view]
 
+    @property
+    def programs(self) -> Sequence[View]:
+        """The functions that are compiled by themselves, as their texts are now."""
+        return [view for view in self.views if not (view.compiled_as or view.stale)]
+
     def holds(self, range: Range) -> bool:
         """Return whether a hint at a place is to be shown."""
         return self.range is None or self.range.touches(range)

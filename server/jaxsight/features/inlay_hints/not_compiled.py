@@ -25,11 +25,7 @@ _NOTE = "A kernel counts for each function that it computes something of."
 
 def _shares(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the share of each function that is not compiled by itself, in the first program."""
-    programs = [
-        kernels
-        for view in shown.views
-        if not (view.compiled_as or view.stale) and (kernels := shown.kernels(view)) is not None
-    ]
+    programs = [*filter(None, map(shown.kernels, shown.programs))]
     for view in shown.views:
         if view.compiled_as != "inside" or view.stale or shown.kernels(view) is not None:
             continue

@@ -150,9 +150,11 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
             if shown.document.module.slice_text(place) == "_":
                 continue
             targets.append((place, observation))
-        # If the newest trace failed, the kernels are those of the last one.
+        # If the newest trace failed, the kernels are those of the last one. What is not compiled by
+        # itself has those of the program that it is a part of.
         of_function = (other for other in shown.views if other.subject.id == view.subject.id)
-        kernels = next(filter(None, map(shown.kernels, (view, *of_function))), None)
+        compiled = (view, *of_function, *(shown.programs if view.compiled_as == "inside" else ()))
+        kernels = next(filter(None, map(shown.kernels, compiled)), None)
         for hint in shape_hints(targets, view, shown.wanted.width, kernels):
             shapes[hint.range] = hint
             if not view.assumed:
