@@ -417,8 +417,8 @@ def test_per_file_ignores_of_the_project_leave_findings_out(project: Path) -> No
 
 def test_check_does_not_fail_for_information(project: Path) -> None:
     (project / "noted.py").write_text(
-        "import jax.numpy as jnp\n\n"
-        'def f(x):\n    """\n    >>> f(jnp.ones(3))\n    """\n    return x + missing\n'
+        "import jax.numpy as jnp\nfrom jaxtyping import Array, Float\n\n"
+        'def f(x: Float[Array, "3"]):\n    return jnp.sin(x) + missing\n'
     )
     done = jaxsight("check", "noted.py", cwd=project)
     assert "information[JX400]" in done.stdout

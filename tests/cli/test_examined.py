@@ -36,7 +36,7 @@ def test_functions_are_counted_by_the_origin_of_their_inputs(folder: Path) -> No
     done = jaxsight("check", "--output-format", "json", cwd=folder)
     objects = json.loads(done.stdout)
     by_file = {Path(o["filename"]).name: o for o in objects if o["code"] == "examined"}
-    assert by_file["called.py"]["origins"] == {"docstring": 1, "program": 3}
+    assert by_file["called.py"]["origins"] == {"docstring": 1, "program": 2, "reached": 1}
     assert by_file["assumed.py"]["origins"] == {"assumed": 1}
     [stable] = by_file["assumed.py"]["functions"]
     assert stable["examined"]
@@ -136,7 +136,8 @@ def test_a_file_that_several_paths_lead_to_is_checked_once(folder: Path) -> None
     assert "no such file or folder: ../x" in done.stderr
     done = jaxsight("check", "called.py", "./called.py", "link.py", cwd=folder)
     assert done.stdout.endswith(
-        "examined 4 of 4 functions (1 docstring, 3 called in programs) in 1 file.\n"
+        "examined 4 of 4 functions (1 docstring, 2 called in programs, 1 reached by others) "
+        "in 1 file.\n"
     )
 
 

@@ -184,5 +184,5 @@ def test_figures_of_an_unknown_size_begin_with_the_number_taken_for_it(tmp_path:
         encoding="utf-8",
     )
     done = jaxsight("kernels", f"{file}:f", "--python", sys.executable, cwd=tmp_path)
-    assert "assumed inputs: sizes where ?V=4253760" in done.stdout
+    assert "assumed inputs: sizes where ?V=68060160" in done.stdout
     assert "with assumed sizes" in " ".join(done.stdout.split())

@@ -150,7 +150,7 @@ FITTING = {
     "an index": "[1, 2, 3][len(data)]",
     "an assertion": "assert len(data) == 60000",
     "a check of its own": "if len(data) != 60000:\n    raise ValueError('truncated')",
-    "a division": "1 / (len(data) - 4253760)",
+    "a division": "1 / (len(data) - 68060160)",
     "a key": "{10: 'a'}[data.shape[1]]",
     "a sized function": "f(jnp.ones((len(data), 3)) @ jnp.ones((data.shape[1], 3)))",
     "a sized function in a jit": "jax.jit(g)(jnp.ones((len(data), 3)), jnp.ones((4, 3)))",
