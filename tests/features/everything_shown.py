@@ -18,7 +18,10 @@ def without_targets(markdown: str) -> str:
         r"^\|.*\n|^\*compiling for .*\n|^trace .* · XLA .*\n", "", markdown, flags=re.MULTILINE
     )
     lines = re.sub(
-        r"^(?:fused into|in|in kernels?|kernel) .* · \w+$", "", lines, flags=re.MULTILINE
+        r"^(?:fused into|in|in kernels?|kernel) .* · \w+$|^in `.*`.*: \d+ of \d+ kernels?$",
+        "",
+        lines,
+        flags=re.MULTILINE,
     )
     return re.sub(r"\n{2,}", "\n\n", lines).strip()
 
@@ -82,7 +85,8 @@ def _says(answer: object, words: str) -> bool:
 
 
 def _says_why(answer: object) -> bool:
-    return isinstance(answer, tuple) and str(answer[0]).startswith("not shown: ")
+    reasons = ("not shown: ", "⊘ not traced further")
+    return isinstance(answer, tuple) and str(answer[0]).startswith(reasons)
 
 
 def _knows_nothing(answer: object) -> bool:

@@ -56,6 +56,8 @@ def why_uncalled(
     own = [entry for entry in entries if entry.file == path]
     if is_program_name(function) and not any(function in e.function.split() for e in own):
         return "it is not run here: its arguments are not in this file"
+    # Of functions with example inputs, only what they call is run.
+    entries = [entry for entry in entries if not entry.given]
     if not entries:
         return "no program, test or notebook uses this file"
     files = dict.fromkeys(
