@@ -15,8 +15,9 @@ class UserChoices:
     def __init__(self, projects: Projects) -> None:
         self._projects = projects
         self._sets: dict[tuple[str, str], str] = {}
-        self._preferred: dict[tuple[str, str], str] = {}
-        """Sets that can be traced, or further than others, where the user chose none."""
+        self._preferred: dict[tuple[str, str], tuple[object, str]] = {}
+        """Sets that can be traced, or further than others, where the user chose none; each for the
+        text and the sets of which that is known."""
         self._target = ""
         """The target that the user selected; empty for that of the settings."""
 
@@ -24,7 +25,8 @@ class UserChoices:
         """Return the active example set of a function; `None` if it has none."""
         sets = subject.examples.sets
         key = document.path, subject.id
-        name = self._sets.get(key, self._preferred.get(key))
+        known, preferred = self._preferred.get(key, (None, None))
+        name = self._sets.get(key, preferred if known == _known(subject) else None)
         return next((s for s in sets if s.name == name), sets[0] if sets else None)
 
     def choose_set(self, path: str, subject: Subject, name: str) -> None:
@@ -43,7 +45,7 @@ class UserChoices:
 
     def prefer_set(self, path: str, subject: Subject, name: str) -> None:
         """Make a set the active one unless the user chose one."""
-        self._preferred[path, subject.id] = name
+        self._preferred[path, subject.id] = _known(subject), name
 
     def is_chosen(self, path: str, subject: Subject) -> bool:
         """Return whether the user chose an example set of a function."""
@@ -92,3 +94,7 @@ def named_target(name: str) -> Target:
         return parse(name)
     except UnknownTarget as error:
         raise LookupError(str(error)) from error
+
+
+def _known(subject: Subject) -> object:
+    return subject.chunk.id, tuple(each.name for each in subject.examples.sets)
