@@ -107,7 +107,10 @@ class ProgramFiles:
             listing.imported.clear()  # the file is not saved yet, or has two suffixes
             listing.places[_place(path)] = path
         imported_by: dict[str, dict[str, tuple[TextImport, ...]]] = {}
-        for file in listing.files:
+        # Files that are open may be newer than the list.
+        inside = (file for file in opened if PurePath(file).is_relative_to(root))
+        every = (*listing.files, *(f for f in inside if PurePath(f).suffix in _SUFFIXES))
+        for file in dict.fromkeys(every):
             for target, imports in self._imported(file, root, listing, opened).items():
                 imported_by.setdefault(target, {})[file] = imports
 
