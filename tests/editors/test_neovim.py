@@ -62,7 +62,7 @@ def test_shapes_are_drawn_behind_assigned_names(model: Neovim) -> None:
             "17:weights": ": f32[4,8,128,128]",
         }
     )
-    model.hints(" not shown: not called: try x: f32[4, 8]")
+    model.hints(" not shown: no program, test or notebook uses this file")
 
 
 def test_a_tracing_error_is_a_diagnostic_at_its_expression(model: Neovim) -> None:
