@@ -72,7 +72,7 @@ def score(x):
 '''
 
 
-SETTINGS: dict[str, object] = {**QUIET, "python": sys.executable}
+SETTINGS: dict[str, object] = {**QUIET, "python": sys.executable, "target": "cpu"}
 
 
 @pytest.fixture(scope="module")

@@ -63,5 +63,5 @@ def why_uncalled(
     files = dict.fromkeys(
         "this file" if entry.file == path else f"`{PurePath(entry.file).name}`" for entry in entries
     )
-    cut = "" if len(ended) == len(entries) else ", which did not end in time"
+    cut = "" if {*entries} <= {*ended} else ", which did not end in time"
     return f"not called in a run of {some([*files], _NAMED, ' and ')}{cut}"
