@@ -157,13 +157,13 @@ class Background:
         if not changed and dry_runs.are_shown(document):
             changed = await self._trace_all(document)
         await self._engine.traces.program(document, wait=True)
-        if needs_kernels(self._engine.projects.of(path).settings.inlay_hints):
-            await compiled_parts(self._engine, document, wait=True)
-            self._engine.waiting.refresh(path)
         if outdated:  # calls were shown as stale until the last program had run
             self._engine.waiting.refresh(path)
         if changed:
             await asyncio.gather(self._name_sizes(path), self._compile(path))
+        if needs_kernels(self._engine.projects.of(path).settings.inlay_hints):
+            await compiled_parts(self._engine, document, wait=True)
+            self._engine.waiting.refresh(path)
 
     async def settle(self, path: str, *, only: str = "", patience: float = BUDGET) -> float:
         """Find the inputs of a document's functions now, in the order of the background.

@@ -25,8 +25,10 @@ class UserChoices:
         """Return the active example set of a function; `None` if it has none."""
         sets = subject.examples.sets
         key = document.path, subject.id
-        known, preferred = self._preferred.get(key, (None, None))
-        name = self._sets.get(key, preferred if known == _known(subject) else None)
+        name = self._sets.get(key)
+        if name is None and (preferred := self._preferred.get(key)) is not None:
+            known, better = preferred
+            name = better if known == _known(subject) else None
         return next((s for s in sets if s.name == name), sets[0] if sets else None)
 
     def choose_set(self, path: str, subject: Subject, name: str) -> None:

@@ -33,9 +33,9 @@ _LEAST = min(_OF) // 1024
 """The least number that is taken for a part of one, as about one of 1024 elements of a block; there
 are smaller ones of other origin, as widths of layers are, that divide one of these."""
 _LARGEST_DIVISOR, _LARGEST_FACTOR, _LARGEST_OFFSET = 1024, 64, 1024
+"""Constants of formulas, a choice: of numbers of other origin one in a thousand has a formula."""
 _LARGEST_ROUNDED = 256
 """The largest divisor with a rest: a quotient of this one is 1000 times as large."""
-"""Constants of formulas, a choice: of numbers of other origin one in a thousand has a formula."""
 _NUMBER = re.compile(r"(?<![\w.])\d{5,}(?![\w.])")
 
 

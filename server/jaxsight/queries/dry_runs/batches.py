@@ -16,6 +16,7 @@ _NAMED = 2
 """Files that a reason names, a choice: it is one clause."""
 
 Batch = tuple[EntryPoint, ...]
+"""Programs that are run by one request."""
 
 
 def batches(programs: tuple[EntryPoint, ...]) -> Iterator[Batch]:

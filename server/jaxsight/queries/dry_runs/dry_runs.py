@@ -13,7 +13,7 @@ import asyncio
 import functools
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jaxsight.examples.jax_use import JaxUse, is_program, may_be_traced
@@ -105,15 +105,20 @@ class ProgramCalls:
 
     def is_current(self, document: Document, function: str = "") -> bool:
         """Return whether the calls of a function, or of all, are those of the current texts."""
+        return not self.outdated(document, [function])
+
+    def outdated(self, document: Document, functions: Collection[str]) -> frozenset[str]:
+        """Return the functions of a document whose calls are those of an earlier text."""
         found = self._found.get(document.path)
-        return (
-            found is not None
-            and (found.settled or function in found.known)
-            and function not in found.kept
-            and found.meaning == module_meaning(document.module)
-            and found.given == self._given_in(document)
-            and self._projects.texts.are_current(found.files)
-        )
+        if (
+            found is None
+            or found.meaning != module_meaning(document.module)
+            or found.given != self._given_in(document)
+            or not self._projects.texts.are_current(found.files)
+        ):
+            return frozenset(functions)
+        known = functions if found.settled else found.known
+        return frozenset(each for each in functions if each in found.kept or each not in known)
 
     def are_shown(self, document: Document) -> bool:
         """Return whether the example inputs of functions are objects of a dry run."""

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from jaxsight.files.texts import Version
+from jaxsight.queries.dry_runs.batches import Batch
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint, GivenCall
 from jaxsight.wire.messages.replies import CallSeen, DryCalls
 from jaxsight.workers.results import Died
-
-Batch = tuple[EntryPoint, ...]
-"""Programs that are run by one request."""
 
 
 @dataclass(slots=True)

@@ -294,13 +294,8 @@ class DocumentTraces:
             for subject in self._documents.subjects(document)
             if subject.is_called
         )
-        return frozenset(
-            id
-            for id, chosen in sets
-            if chosen is not None
-            and chosen.dry_call is None
-            and not self._dry_runs.is_current(document, id)
-        )
+        ids = [id for id, chosen in sets if chosen is not None and chosen.dry_call is None]
+        return self._dry_runs.outdated(document, ids) if ids else frozenset()
 
     async def known_views(self, document: Document) -> list[View]:
         """Return the views of current answers that are cached, without tracing anything."""

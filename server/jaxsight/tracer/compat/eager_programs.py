@@ -38,8 +38,8 @@ class EagerProgram:
         if self.primitive is not pjit.jit_p:
             return str(self.primitive.name)
         name = str(self.params["name"])
-        equations = [each for _, each in walk(self.params["jaxpr"])]
-        is_eager = bool(equations) and equations[0].primitive.name == name
+        _, first = next(walk(self.params["jaxpr"]), (None, None))
+        is_eager = first is not None and first.primitive.name == name
         return name if is_eager else f"jit({name})"
 
     @property

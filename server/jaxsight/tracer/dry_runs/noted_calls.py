@@ -209,8 +209,8 @@ def call_traced(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
 def _has_own_code(program: EagerProgram, frame: FrameType | None) -> bool:
     """Return whether a program has code of the user's besides that which starts it."""
     starts = {(f.f_code.co_qualname, f.f_code.co_filename) for f in code_origins.outwards(frame)}
-    functions = dict.fromkeys(program.functions())
-    return any(code_origins.is_users_file(each[1]) and each not in starts for each in functions)
+    functions = program.functions()
+    return any(each not in starts and code_origins.is_users_file(each[1]) for each in functions)
 
 
 def _is_of_project(function: Callable[..., object]) -> bool:

@@ -205,10 +205,9 @@ class _Run:
                 self._command_line.given(),
                 contexts.eager(),
                 self._recorder.tracing() as sites,
+                eager_programs.telling(runtime.calls.program, runtime.is_outer),
             ):
-                telling = eager_programs.telling(runtime.calls.program, runtime.is_outer)
-                with telling:
-                    jax.make_jaxpr(program)()
+                jax.make_jaxpr(program)()
         except CancelledByServer:
             raise
         except BaseException as error:  # noqa: BLE001 - user code, or its time is over

@@ -262,10 +262,11 @@ class UnknownSizes:
 
     def __init__(self) -> None:
         self._of: dict[int, tuple[object, int]] = {}
+        """By the ids of objects, which stay alive."""
         self._origins: dict[tuple[object, ...], object] = {}
+        """What has a size that code makes, by the place and the operands."""
         self.types: dict[object, object] = {}
         """What is known of the results of operations, by their places and operands."""
-        """By the ids of objects, which stay alive."""
         self.places: dict[str, tuple[str, int, int]] = {}
         """By name, the file and the line of the project's code that needed it first; its number."""
         self._keys: dict[str, _Key] = {}
