@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.feature_extraction.text import CountVectorizer
 
-from jaxsight.dataset import QuestionSet, questions
+from jaxsight_dataset import QuestionSet, questions
 
 folder, output = sys.argv[1:]
 training = list(questions(QuestionSet("kernels", folder, split="train"), with_answers=True))

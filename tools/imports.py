@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "server"
-FILES = sorted((ROOT / "jaxsight").rglob("*.py"))
+FILES = sorted(ROOT.rglob("*.py"))
 
 
 def name_of(file: Path, root: Path = ROOT) -> str:
@@ -65,7 +65,8 @@ def of_packages() -> dict[str, set[str]]:
 
 
 def _package(module: str) -> str:
-    return module.split(".")[1] if "." in module else ""
+    top, _, rest = module.partition(".")
+    return top if top != "jaxsight" else rest.partition(".")[0]
 
 
 def reached(imports: Mapping[str, set[str]], start: str) -> set[str]:

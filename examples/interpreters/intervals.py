@@ -6,7 +6,7 @@ The values of this interpreter are pairs of bounds. Its context is the alarms th
 import jax
 import jax.numpy as jnp
 
-from jaxsight.interpreters import Interpreter
+from jaxsight_source.jaxprs import Interpreter
 
 
 def intervals():

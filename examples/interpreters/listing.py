@@ -7,7 +7,7 @@ import collections
 
 import jax
 
-from jaxsight.interpreters import Rules
+from jaxsight_source.jaxprs import Rules
 
 rules = Rules()
 

@@ -8,7 +8,7 @@ import math
 
 import jax
 
-from jaxsight.interpreters import Rules
+from jaxsight_source.jaxprs import Rules
 
 rules = Rules()
 

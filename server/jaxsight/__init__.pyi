@@ -1,9 +1,5 @@
 """What type checkers and editors know of the package, which imports nothing by itself."""
 
-from jaxsight.interpreters.inversion.errors import NotInvertible as NotInvertible
-from jaxsight.interpreters.inversion.transform import inverse as inverse
-from jaxsight.interpreters.same.comparison import same_jaxpr as same_jaxpr
-from jaxsight.interpreters.same.difference import Difference as Difference
 from jaxsight.library.compiling import CannotCompile as CannotCompile
 from jaxsight.library.contracts import ContractBroken as ContractBroken
 from jaxsight.library.contracts import expect as expect
@@ -17,6 +13,10 @@ from jaxsight.measuring.programs import CannotMeasure as CannotMeasure
 from jaxsight.notebooks.magics import load_ipython_extension as load_ipython_extension
 from jaxsight.notebooks.magics import unload_ipython_extension as unload_ipython_extension
 from jaxsight.notebooks.shown import show as show
-from jaxsight.sourcerizer.api import sourcerize as sourcerize
+from jaxsight_source.api import sourcerize as sourcerize
+from jaxsight_source.inversion.errors import NotInvertible as NotInvertible
+from jaxsight_source.inversion.transform import inverse as inverse
+from jaxsight_source.jaxprs.same.comparison import same_jaxpr as same_jaxpr
+from jaxsight_source.jaxprs.same.difference import Difference as Difference
 
 __version__: str

@@ -1,10 +1,11 @@
 """Start a process of jaxsight by path with another Python: `python …/jaxsight/boot.py PROCESS …`.
 
-PROCESS is `tracer`, `compiler`, `dataset` or `repro`: the package whose `start` runs.
-Only this package becomes importable from its folder: the server's other packages must never be on
-the path of the user's Python.
+PROCESS is the name of the package whose `start` runs: `tracer` and `compiler` of jaxsight's own, or
+what follows `jaxsight_` in a package beside it (`source`, `repro`, `dataset`).
+Only `PACKAGES` and the process' own become importable from their folder: the server's other
+packages must never be on the path of the user's Python.
 
-At module level, this uses the standard library only, and nothing of the package. Pythons since 3.7
+At module level, this uses the standard library only, and nothing of the packages. Pythons since 3.7
 can read this file: those that are too old say so.
 """
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 OLDEST = (3, 11)  # the first whose code has columns (PEP 657), by which expressions are found
+PACKAGES = ("jaxsight", "jaxsight_source")
 _KEPT = "JAXSIGHT_KEPT"  # of `files/own_folders.py`
 TOO_OLD = 78
 """The exit status in a Python older than `OLDEST`, whose last line of output says so: `EX_CONFIG`
@@ -26,7 +28,7 @@ of sysexits.h, which Python itself never exits with."""
 
 
 class _Loader(SourceFileLoader):
-    """Keeps the bytecode of this package in another folder, as its own may not be written."""
+    """Keeps the bytecode of our packages in another folder, as their own may not be written."""
 
     kept = ""
 
@@ -43,29 +45,31 @@ class _Loader(SourceFileLoader):
         return os.path.join(self.kept, "bytecode", path.lstrip(os.sep).replace(os.sep, "-"))  # noqa: PTH118
 
 
-def keep_bytecode(package: Path, kept: str) -> None:
-    """Keep the bytecode of a package in a folder: this process may write no other one."""
+def keep_bytecode(folder: Path, kept: str) -> None:
+    """Keep the bytecode of the packages in `folder` in another: this process may write no other."""
     _Loader.kept = kept
+    ours = str(folder / "jaxsight")  # and those beside it, whose names begin with it
 
     def finder(path: str) -> FileFinder:
-        if not path.startswith(str(package)):
+        if not path.startswith(ours):
             raise ImportError(path)
         return FileFinder(path, (_Loader, [".py"]))
 
     sys.path_hooks.insert(0, finder)
 
 
-def make_importable(package: Path) -> None:
-    """Make `package` importable under its own name, without its siblings."""
-    name = package.name
-    spec = importlib.util.spec_from_file_location(
-        name, package / "__init__.py", submodule_search_locations=[str(package)]
-    )
-    if spec is None or spec.loader is None:
-        raise ImportError(f"no package at {package}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+def make_importable(folder: Path, *names: str) -> None:
+    """Make packages in `folder` importable under their own names, without their siblings."""
+    for name in names:
+        package = folder / name
+        spec = importlib.util.spec_from_file_location(
+            name, package / "__init__.py", submodule_search_locations=[str(package)]
+        )
+        if spec is None or spec.loader is None:
+            raise ImportError(f"no package at {package}")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
 
 
 def main() -> int:
@@ -82,11 +86,14 @@ def main() -> int:
     if sys.path and sys.path[0] and Path(sys.path[0]).resolve() == here:
         # Python added it to run this file; its modules must not shadow others of the same name.
         del sys.path[0]
-    make_importable(here)
-    if kept := os.environ.get(_KEPT):
-        keep_bytecode(here, kept)
+    folder = here.parent
     process = sys.argv.pop(1)
-    status: int = importlib.import_module(f"jaxsight.{process}.start").main(sys.argv[1:])
+    beside = f"jaxsight_{process}"
+    own = beside if (folder / beside).is_dir() else f"{here.name}.{process}"
+    make_importable(folder, *dict.fromkeys((*PACKAGES, own.partition(".")[0])))
+    if kept := os.environ.get(_KEPT):
+        keep_bytecode(folder, kept)
+    status: int = importlib.import_module(f"{own}.start").main(sys.argv[1:])
     return status
 
 

@@ -32,7 +32,6 @@ from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.proposals.assumed import BUDGET
 from jaxsight.features.recording.actions import UntilSeen
-from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.setup.installing import Installer
 from jaxsight.features.setup.targets import Offers, targets
 from jaxsight.features.virtual_documents.show import show
@@ -47,6 +46,7 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage
 from jaxsight.wire.messages.requests import JAXPR, SourceOptions
+from jaxsight_repro.editor.repros import KINDS, Repros
 
 if TYPE_CHECKING:  # few sessions need these: the server holds 2 MiB less
     from jaxsight.features.asking.answer import AgentAnswer

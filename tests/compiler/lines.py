@@ -1,7 +1,7 @@
 """How many kernels say neither which lines they compute nor what they feed.
 
 `python -m tests.compiler.lines [cpu | cuda:h100] [--own] [NAME…]` compiles functions of libraries
-(`tests/sourcerizer/libraries.py`) and programs (`tests/compiler/counting/programs.py`), prints each
+(`tests/jaxsight_source/libraries.py`) and programs (`tests/compiler/counting/programs.py`), prints each
 kernel that says nothing, and their share. For a GPU its compiler is looked for as the product does.
 """
 
@@ -33,7 +33,7 @@ Made = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 def functions(own: bool) -> Iterator[tuple[str, Callable[[], Made]]]:
     """What is compiled, by name."""
     from tests.compiler.counting.programs import programs
-    from tests.corpora.sourcerizer import libraries
+    from tests.corpora.jaxsight_source import libraries
 
     if own:
         for program in programs():

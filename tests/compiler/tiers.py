@@ -1,7 +1,7 @@
 """Compare both tiers of a compile: `python -m tests.compiler.tiers [NAME…]`.
 
 A program is compiled to its schedule, and completely: everything but memory must be the same. The
-programs are those of the sourcerizer's tests (`tests/sourcerizer`: JAX's own functions, and those
+programs are those of the sourcerizer's tests (`tests/jaxsight_source`: JAX's own functions, and those
 of libraries), and the gradients of those that have one.
 """
 
@@ -22,8 +22,8 @@ from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.handlers.lower import facts
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled
-from tests.corpora.sourcerizer.libraries import FUNCTIONS
-from tests.corpora.sourcerizer.programs.registry import Call, all_programs
+from tests.corpora.jaxsight_source.libraries import FUNCTIONS
+from tests.corpora.jaxsight_source.programs.registry import Call, all_programs
 
 _FIELDS = tuple(Graph.__dataclass_fields__)
 

@@ -32,10 +32,10 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.targets.chips.tpus import TPUS
 from jaxsight.tracer.programs.pallas_kernels import kernel_facts
 from jaxsight.wire.pallas import SMEM, VMEM, PallasKernel
+from jaxsight_source.compat.staging import open_jaxpr
 
 CHIP = TPUS["v5e"]
 MIB = 2**20

@@ -9,9 +9,9 @@ from pathlib import Path
 import jax  # noqa: F401 - the rules need it
 import pytest
 
-from jaxsight.interpreters import inverse_registry, inverses
-from jaxsight.interpreters.inversion import transform  # noqa: F401 - imports all rules
-from jaxsight.interpreters.inversion.rules import elementwise
+from jaxsight_source.inversion import transform  # noqa: F401 - imports all rules
+from jaxsight_source.inversion.rules import elementwise
+from jaxsight_source.jaxprs import inverse_registry, inverses
 
 PAGE = Path(__file__).parents[2] / "docs" / "interpreters.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -22,12 +22,12 @@ from jaxsight.features.printed_programs.program import (
 )
 from jaxsight.features.printed_programs.read import read
 from jaxsight.features.printed_programs.tokens import tokens
-from jaxsight.interpreters.compat.inner import inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Jaxpr
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.tracer.programs.jaxpr_text import whole
+from jaxsight_source.compat.inner import inner_jaxprs
+from jaxsight_source.compat.jaxpr_types import Jaxpr
+from jaxsight_source.compat.staging import open_jaxpr
 from tests.compiler import material
-from tests.sourcerizer.randomly import program as random_program
+from tests.jaxsight_source.randomly import program as random_program
 
 NUMBERS = st.integers(0, 100_000)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.interpreters.compat.staging import open_jaxpr
-from jaxsight.measuring.arguments import SMALL, arguments, index_limits
+from jaxsight_source.compat.staging import open_jaxpr
+from jaxsight_source.jaxprs.arguments import SMALL, arguments, index_limits
 
 
 def limits(function: object, *shapes: object) -> dict[int, int]:

@@ -13,7 +13,7 @@ from jaxsight.settings.documentation import page
 from tools.lint import renamed_names, rule_folders, rule_pages, words
 from tools.lint.__main__ import checks, main
 from tools.lint.budget import lines_of_code
-from tools.lint.checkout import PACKAGE, Checkout, Offender
+from tools.lint.checkout import PACKAGE, Checkout, Offender, outside
 
 ROOT = Path(__file__).parents[2]
 RULE = RULES["JX207"]
@@ -45,7 +45,7 @@ IN_THE_PACKAGE = [
     ("networks", "a.py", "def f():\n    import httpx", 2, "imports `httpx`"),
     ("pickling", "a.py", "import pickle", 1, "imports `pickle`"),
     ("pickling", "a.py", "from marshal import loads", 1, "imports `marshal`"),
-    ("pickling", "repro/emit/from_case.py", "", 1, "pickles nothing"),
+    ("pickling", "jaxsight_repro/emit/from_case.py", "", 1, "pickles nothing"),
     ("circles", "a.py", "import jaxsight.b", 1, "modules import each other: jaxsight.a, jaxsight.b"),
     # What they call
     ("parsing", "lsp/a.py", "import ast\nast.parse('')", 2, "parses without"),
@@ -56,7 +56,7 @@ IN_THE_PACKAGE = [
     ("file_access", "a.py", "path.open('rb')", 1, "open of a path: read with"),
     ("file_access", "a.py", "path.read_text()", 1, "read_text: read with"),
     ("file_access", "files/private.py", "p.read_text()", 1, "read_text in a module that only"),
-    ("file_access", "files/reading.py", "", 1, "opens no file"),
+    ("file_access", "jaxsight_source/files/reading.py", "", 1, "opens no file"),
     ("processes", "a.py", "\nsubprocess.run([])", 2, "subprocess.run: start"),
     ("processes", "a.py", "loop.subprocess_exec()", 1, "subprocess_exec: start"),
     ("processes", "cli/git.py", "subprocess.run([])", 1, "starts processes, but not with `program`"),
@@ -182,7 +182,7 @@ def printed(check: str, found: Checkout) -> list[str]:
 def test_what_offends_in_the_package_is_found(
     check: str, name: str, text: str, line: int, message: str, tmp_path: Path
 ) -> None:
-    path = f"{PACKAGE}/{name}"
+    path = outside(name)
     lines = printed(check, checkout(tmp_path, {path: text}))
     expected = f"{path}:{line}: {message}" if line else f":1: {message}"
     assert any(expected in each for each in lines), lines

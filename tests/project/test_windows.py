@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.repro import running
+from jaxsight_repro import running
 
 SIMULATION = Path(__file__).with_name("on_windows.py")
 PROGRAM = '''\

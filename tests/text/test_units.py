@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.text import units
+from jaxsight_source import units
 
 
 @pytest.mark.parametrize(

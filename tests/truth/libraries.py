@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxsight.interpreters.compat.inner import equation_count
+from jaxsight_source.compat.inner import equation_count
 from tests.truth import oracle
 from tests.truth.measure import Judged, given, scratch, session, verdict
 from tests.truth.oracle import Request

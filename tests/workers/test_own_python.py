@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.dataset.making.worker_process import WorkerProcess
-from jaxsight.repro.running import run_command, run_file
-from jaxsight.repro.system import information
 from jaxsight.wire.messages.compiling import Compile, NotCompiled
 from jaxsight.workers.compilation import installation, remote
 from jaxsight.workers.compilation.direct import DirectCompiler
@@ -21,6 +18,9 @@ from jaxsight.workers.compilation.environments import CompilerEnvironment
 from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.own_python import isolated, program, with_packages
+from jaxsight_dataset.making.worker_process import WorkerProcess
+from jaxsight_repro.running import run_command, run_file
+from jaxsight_repro.system import information
 from tests.trust.baits import NAMES, laid, programs, sprung
 
 PATHS = ["", "%s:", ".:lib"]

@@ -36,11 +36,11 @@ def naive(out: Path) -> None:
     import jax.numpy as jnp
     import numpy as np
 
-    from jaxsight.dataset import read_rows
-    from jaxsight.dataset.compat import reimport
-    from jaxsight.dataset.program import Program
-    from jaxsight.dataset.rows import loading
-    from jaxsight.dataset.tables.again import program
+    from jaxsight_dataset import read_rows
+    from jaxsight_dataset.compat import reimport
+    from jaxsight_dataset.program import Program
+    from jaxsight_dataset.rows import loading
+    from jaxsight_dataset.tables.again import program
 
     def inexact(array: Any) -> bool:
         return bool(jnp.issubdtype(array.dtype, jnp.inexact))

@@ -2,7 +2,7 @@
 
 Loads the source of rows, and asks `jaxsight.kernels` about its function, arguments and targets in
 this process. Prints each figure and kernel that differs, and a line for each target to quote:
-how many rows agree. `tests.dataset.acceptance` compares a few rows with what the command prints.
+how many rows agree. `tests.jaxsight_dataset.acceptance` compares a few rows with what the command prints.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from jaxsight.dataset.start import VARIABLES
+from jaxsight_dataset.start import VARIABLES
 
 FIGURES = ("kernel_count", "launch_count", "temp_bytes")
 KERNEL = ("name", "kind", "launches", "bytes_in", "bytes_out")
@@ -25,9 +25,9 @@ def differences(row: dict[str, Any], stored: dict[str, Any]) -> list[str]:
     import jax
 
     import jaxsight
-    from jaxsight.dataset.program import Program
-    from jaxsight.dataset.rows import loading
-    from jaxsight.dataset.tables.again import program
+    from jaxsight_dataset.program import Program
+    from jaxsight_dataset.rows import loading
+    from jaxsight_dataset.tables.again import program
 
     read = Program.of_record(program(row))
     function = loading.load(read).function
@@ -57,7 +57,7 @@ def main() -> int:
     parser.add_argument("--targets", help="NAME,…; by default those of the rows")
     options = parser.parse_args()
     os.environ.update({**VARIABLES, "JAX_ENABLE_X64": "1"})
-    from jaxsight.dataset import read_rows
+    from jaxsight_dataset import read_rows
 
     rows = list(read_rows(options.dataset))
     chosen = rows[:: max(len(rows) // options.rows, 1)][: options.rows]

@@ -21,7 +21,7 @@ import jax
 
 from jaxsight.compiler.hlo import read
 from jaxsight.measuring.profile import profiled
-from jaxsight.repro.capturing.call_function import with_numbers
+from jaxsight_repro.capturing.call_function import with_numbers
 from tools.device.cases import Case, cases
 
 RUNS = 5

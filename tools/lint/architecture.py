@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from tools.lint.checkout import PACKAGE, Checkout, Offender
+from tools.lint.checkout import PACKAGE, SERVER, Checkout, Offender
 
 PAGE = "ARCHITECTURE.md"
 HEAD = "## Where things are"
@@ -52,7 +52,7 @@ def places(checkout: Checkout, row: str) -> list[tuple[str, bool]]:
 
     A module after a folder may be in it, one after a module beside it.
     """
-    above = [f"{PACKAGE}/", ""]
+    above = [f"{PACKAGE}/", f"{SERVER}/", ""]
     found = []
     for name in paths(row):
         there = next((base + name for base in above if checkout.exists(base + name)), None)

@@ -9,7 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-PACKAGE = "server/jaxsight"
+SERVER = "server"
+PACKAGE = f"{SERVER}/jaxsight"
+"""The core."""
 Node = TypeVar("Node", bound=ast.AST)
 
 
@@ -101,13 +103,18 @@ class Checkout:
 
     @cached_property
     def modules(self) -> list[Module]:
-        """The modules of the package, sorted by path."""
-        return [self.module(path) for path in self.files(f"{PACKAGE}/**/*.py")]
+        """The modules of all packages, sorted by path."""
+        return [self.module(path) for path in self.files(f"{SERVER}/**/*.py")]
 
 
 def inside(path: str) -> str:
-    """Return a path below the package rather than below the root."""
-    return path.removeprefix(f"{PACKAGE}/")
+    """Return a path below the core, or else below `server/`, rather than below the root."""
+    return path.removeprefix(f"{PACKAGE}/").removeprefix(f"{SERVER}/")
+
+
+def outside(name: str) -> str:
+    """Return the path below the root of what `inside` gives."""
+    return f"{SERVER if name.startswith('jaxsight_') else PACKAGE}/{name}"
 
 
 def line_at(text: str, offset: int) -> int:

@@ -9,14 +9,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.lint.checkout import PACKAGE, Checkout, Module, Offender, inside
+from tools.lint.checkout import Checkout, Module, Offender, inside, outside
 
 READS = frozenset({"read_text", "read_bytes"})
 WRITES = frozenset({"write_text", "write_bytes"})
 MODULES = frozenset({"io", "os", "tokenize", "codecs", "gzip", "zipfile", "shelve", "dbm", "mmap"})
 MODE = re.compile(r"[rwxa][bt+]*")
 ALLOWED = {
-    "files/reading.py": "this is the module",
+    "jaxsight_source/files/reading.py": "this is the module",
     "files/private.py": "writes our own files, and opens one to lock",
     "lsp/transport/streams.py": "/dev/null and the streams of the protocol",
     "wire/descriptors.py": "/dev/null and the streams of the protocol",
@@ -29,7 +29,7 @@ ALLOWED = {
     "compiler/compat/partitioning.py": "reads what XLA wrote into such a folder, and its log",
     "compiler/idle_memory.py": "/proc, of this process",
     "measuring/machine.py": "locks a file of this user in the system's temporary folder",
-    "dataset/tables/files.py": "writes tables into a folder that this command made",
+    "jaxsight_dataset/tables/files.py": "writes tables into a folder that this command made",
     "compiler/stand_ins.py": "writes into a folder of this process",
     "lsp/features/virtual_documents.py": "writes into a temporary folder of this process",
     "files/appended.py": "appends to a file in a folder that a command made",
@@ -43,20 +43,20 @@ ALLOWED = {
     "cli/revisions/tree.py": "writes into a new private folder, in no link of the revision",
     "page/__init__.py": "reads a file of this package",
     "library/snapshots.py": "writes the lock beside the user's own test",
-    "sourcerizer/written.py": "writes the file that the user named",
-    "repro/capturing/case.py": "the folder of a case, which this command made",
-    "repro/capturing/host_calls.py": "the same",
-    "repro/capturing/run.py": "the same",
-    "repro/capturing/stacks.py": "the same",
-    "repro/emit/from_case.py": "the same",
-    "repro/emit/repro_file.py": "writes the file that the user named",
-    "repro/dumps/itself.py": "a temporary folder of this process",
-    "repro/reducing/children.py": "/dev/null, and /proc, of children of this process",
-    "repro/reducing/equations/recording.py": "a temporary folder of this process",
-    "repro/reducing/journal.py": "the folder in which a reduction continues",
-    "repro/reducing/loading.py": "reads the repro that the command has read",
-    "repro/reducing/statements/reduction.py": "a temporary folder of this process",
-    "repro/running.py": "a temporary folder of this process",
+    "jaxsight_source/written.py": "writes the file that the user named",
+    "jaxsight_repro/capturing/case.py": "the folder of a case, which this command made",
+    "jaxsight_repro/capturing/host_calls.py": "the same",
+    "jaxsight_repro/capturing/run.py": "the same",
+    "jaxsight_repro/capturing/stacks.py": "the same",
+    "jaxsight_repro/emit/from_case.py": "the same",
+    "jaxsight_repro/emit/repro_file.py": "writes the file that the user named",
+    "jaxsight_repro/dumps/itself.py": "a temporary folder of this process",
+    "jaxsight_repro/reducing/children.py": "/dev/null, and /proc, of children of this process",
+    "jaxsight_repro/reducing/equations/recording.py": "a temporary folder of this process",
+    "jaxsight_repro/reducing/journal.py": "the folder in which a reduction continues",
+    "jaxsight_repro/reducing/loading.py": "reads the repro that the command has read",
+    "jaxsight_repro/reducing/statements/reduction.py": "a temporary folder of this process",
+    "jaxsight_repro/running.py": "a temporary folder of this process",
 }
 """What else opens files, and why that is safe."""
 WRITES_ALONE = frozenset(
@@ -77,15 +77,13 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
         for line, how in opened(module):
             needed.add(name)
             if name not in ALLOWED:
-                message = (
-                    f"{how}: read with `jaxsight.files.reading`, keep with `jaxsight.files.private`"
-                )
+                message = f"{how}: read with `jaxsight_source.files.reading`, keep with `jaxsight.files.private`"
                 yield Offender(module.path, line, message)
             elif name in WRITES_ALONE and how in READS:
                 yield Offender(module.path, line, f"{how} in a module that only writes")
     for name in ALLOWED.keys() - needed:
         message = "opens no file, and needs no permission in `tools/lint/file_access.py`"
-        yield Offender(f"{PACKAGE}/{name}", 1, message)
+        yield Offender(outside(name), 1, message)
 
 
 def opened(module: Module) -> Iterator[tuple[int, str]]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.lint.checkout import PACKAGE, Checkout, Offender, inside
+from tools.lint.checkout import Checkout, Offender, inside, outside
 
 PICKLES = frozenset({"pickle", "shelve", "dill", "cloudpickle", "joblib"})
 PICKLED = {
-    "repro/capturing/call_function.py": "writes a case into a folder that this command made",
-    "repro/capturing/recorder.py": "the same",
-    "repro/capturing/run.py": "the same",
-    "repro/capturing/host_calls.py": "the same, and reads it in the command that writes its repro",
-    "repro/compat/pickling.py": "the same",
-    "repro/emit/from_case.py": "reads the case that its command wrote",
-    "repro/emit/whole_program.py": "the same",
-    "repro/reducing/loading.py": "what a child of this process sent through a pipe",
-    "repro/reducing/equations/dive.py": "the same",
+    "jaxsight_repro/capturing/call_function.py": "writes a case into a folder that this command made",
+    "jaxsight_repro/capturing/recorder.py": "the same",
+    "jaxsight_repro/capturing/run.py": "the same",
+    "jaxsight_repro/capturing/host_calls.py": "the same, and reads it in the command that writes its repro",
+    "jaxsight_repro/compat/pickling.py": "the same",
+    "jaxsight_repro/emit/from_case.py": "reads the case that its command wrote",
+    "jaxsight_repro/emit/whole_program.py": "the same",
+    "jaxsight_repro/reducing/loading.py": "what a child of this process sent through a pipe",
+    "jaxsight_repro/reducing/equations/dive.py": "the same",
 }
 """Modules that pickle. No file of unknown origin is ever unpickled."""
 MARSHALS = "bytecode.py"
@@ -38,4 +38,4 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
                 yield Offender(module.path, line, message)
     for name in PICKLED.keys() - needed:
         message = "pickles nothing, and needs no permission in `tools/lint/pickling.py`"
-        yield Offender(f"{PACKAGE}/{name}", 1, message)
+        yield Offender(outside(name), 1, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.lint.checkout import PACKAGE, Checkout, Module, Offender, inside
+from tools.lint.checkout import Checkout, Module, Offender, inside, outside
 
 STARTS = {
     "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput"},
@@ -21,17 +21,17 @@ ALLOWED = {
     "cli/agents/tools.py": "with_packages",
     "cli/boot_process.py": "by the path of `boot.py`, in the user's folder",
     "cli/checking/recompilations.py": "the user's tests",
-    "cli/commands/dataset.py": "with_packages",
+    "jaxsight_dataset/cli/command.py": "with_packages",
     "cli/git.py": "program",
     "cli/resident/client.py": "resident",
-    "dataset/making/worker_process.py": "with_packages",
+    "jaxsight_dataset/making/worker_process.py": "with_packages",
     "recording/running.py": "the user's program",
-    "repro/capturing/more_devices.py": "this process again, with its own arguments",
-    "repro/compat/configuration.py": "with_packages",
-    "repro/context.py": "by the path of `boot.py`, in the user's folder",
-    "repro/reducing/statements/reduction.py": "the user's check",
-    "repro/running.py": "guarded",
-    "repro/watched_process.py": "guarded",
+    "jaxsight_repro/capturing/more_devices.py": "this process again, with its own arguments",
+    "jaxsight_repro/compat/configuration.py": "with_packages",
+    "jaxsight_repro/context.py": "by the path of `boot.py`, in the user's folder",
+    "jaxsight_repro/reducing/statements/reduction.py": "the user's check",
+    "jaxsight_repro/running.py": "guarded",
+    "jaxsight_repro/watched_process.py": "guarded",
     "workers/compilation/direct.py": "compiler_python",
     "workers/compilation/installation.py": "isolated",
     "workers/process.py": "guarded",
@@ -44,7 +44,7 @@ BY_NAME = {
     "cli/git.py": "its options are those of git",
     "cli/checking/recompilations.py": "the user's tests",
     "recording/program.py": "reads the user's command",
-    "repro/running.py": "drops the folder first",
+    "jaxsight_repro/running.py": "drops the folder first",
     "workers/compilation/remote.py": "drops the folder first",
     "workers/own_python.py": "with `-P`, at the root",
 }
@@ -72,7 +72,7 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
                         yield Offender(module.path, element.lineno, message)
     for name in ALLOWED.keys() - needed:
         message = "starts nothing, and needs no permission in `tools/lint/processes.py`"
-        yield Offender(f"{PACKAGE}/{name}", 1, message)
+        yield Offender(outside(name), 1, message)
 
 
 def starts(module: Module) -> Iterator[tuple[int, str]]:

@@ -20,10 +20,10 @@ from typing import Any
 
 import jax
 
-from jaxsight.sourcerizer.api import write
-from jaxsight.sourcerizer.options import Options
-from jaxsight.sourcerizer.written import load
-from tests.sourcerizer import harnesses
+from jaxsight_source.api import write
+from jaxsight_source.options import Options
+from jaxsight_source.written import load
+from tests.jaxsight_source import harnesses
 
 WAYS = {
     "plain": Options("lax", run=False),

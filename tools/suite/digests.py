@@ -24,7 +24,7 @@ from tools.suite.ownership import EVERYTHING, owners
 ROOT = Path(__file__).parents[2]
 PASSED = ROOT / "tests" / "passed.json"
 
-_BY_NAME = {"workers": {"tracer", "repro"}}
+_BY_NAME = {"workers": {"tracer", "jaxsight_repro"}}
 """Packages that start others as processes, by name."""
 _IMPORT = re.compile(r"^ *from ((?:tests|tools)[.\w]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 _LENGTH = 16

@@ -1,7 +1,7 @@
 """Which packages a path of the repository belongs to.
 
-A package is a folder of `server/jaxsight/` with the folder of `tests/` that has its name, or one of
-these alone. A path that no row below knows belongs to `EVERYTHING`, so that a new kind of file is
+A package is a folder of `server/jaxsight/`, or one beside the core, with the folder of `tests/` that
+has its name, or one of these alone. A path that no row below knows belongs to `EVERYTHING`, so that a new kind of file is
 tested too much rather than not at all.
 """
 
@@ -33,7 +33,7 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("requirements/test-py311.", "project"),
     ("requirements/test-py314.", "project"),
     ("requirements/vsix.", "project"),
-    ("requirements/dataset.", "dataset"),
+    ("requirements/dataset.", "jaxsight_dataset"),
     ("requirements/neovim.", "editors"),
     ("requirements/node.", "vscode"),
     ("requirements/notebooks.", "notebooks"),
@@ -70,7 +70,7 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("claude-code/", "project"),
     ("docs/agents.md", "agents docs"),
     ("docs/agents-transcripts.md", "agents docs"),
-    ("docs/dataset", "dataset docs"),
+    ("docs/dataset", "docs jaxsight_dataset"),
     ("docs/editors.md", "docs editors"),
     ("docs/estimates.md", "compiler docs"),
     ("docs/example-inputs.md", "docs examples"),
@@ -80,15 +80,15 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("docs/reading.md", "docs reading"),
     ("docs/schemas/", "cli docs"),
     ("docs/settings.md", "docs settings"),
-    ("docs/sourcerize-coverage.md", "docs sourcerizer"),
+    ("docs/sourcerize-coverage.md", "docs jaxsight_source"),
     ("docs/", "docs"),
     ("mkdocs.yml", "docs"),
     ("ARCHITECTURE.md", "docs project"),
     ("CONTRIBUTING.md", "docs project"),
     ("README.md", "docs project"),
     ("SECURITY.md", "docs"),
-    ("examples/dataset/", "dataset docs examples"),
-    ("examples/predict_kernels.py", "dataset docs examples"),
+    ("examples/dataset/", "docs examples jaxsight_dataset"),
+    ("examples/predict_kernels.py", "docs examples jaxsight_dataset"),
     ("examples/reading.py", "docs examples reading"),
     ("examples/", "cli docs e2e examples features"),
     ("tests/fixtures/", "compiler examples features recording rules vscode"),
@@ -110,7 +110,7 @@ def owners(path: str, folders: frozenset[str]) -> frozenset[str]:
         if path.startswith(prefix):
             return frozenset(names.split())
     match PurePosixPath(path).parts:
-        case ("server", "jaxsight", package, *_):
+        case ("server", "jaxsight", package, *_) | ("server", package, *_):
             return frozenset({package.partition(".")[0]})
         case ("tests", library, owner, *_) if library in _LIBRARIES_OF_TESTS:
             return _known(owner.partition(".")[0], folders)

@@ -53,7 +53,7 @@ PARTS = (
     Part(
         "dataset",
         "generated and mined programs, their tasks",
-        ("dataset", "size_names"),
+        ("jaxsight_dataset", "size_names"),
     ),
     Part(
         "editors",
@@ -97,10 +97,10 @@ PARTS = (
     Part(
         "repro",
         "captured, reduced and recorded programs",
-        ("precision", "recording", "repro", "runs"),
+        ("precision", "jaxsight_repro", "recording", "runs"),
     ),
     Part("rules", "each rule's cases, pages and errors", ("rules",)),
-    Part("sourcerizer", "programs as source, inverses", ("interpreters", "sourcerizer")),
+    Part("sourcerizer", "programs as source, inverses", ("jaxsight_source",)),
     Part("tracer", "tracers, workers and projects", ("projects", "tracer", "workers")),
     Part("meshes", "search: programs over several devices", ("meshes",)),
     Part(
@@ -112,15 +112,17 @@ PARTS = (
     Part(
         "hard-programs",
         "search: difficult programs as source",
-        ("sourcerizer/test_hard_programs.py",),
+        ("jaxsight_source/test_hard_programs.py",),
     ),
     Part(
         "harnesses",
         "search: JAX's primitive harnesses as source",
-        ("sourcerizer/test_harnesses.py", "sourcerizer/test_programs_given.py"),
+        ("jaxsight_source/test_harnesses.py", "jaxsight_source/test_programs_given.py"),
     ),
     Part(
-        "libraries", "search: functions of libraries as source", ("sourcerizer/test_libraries.py",)
+        "libraries",
+        "search: functions of libraries as source",
+        ("jaxsight_source/test_libraries.py",),
     ),
     Part(
         "drivers",
@@ -143,9 +145,9 @@ PARTS = (
             "compiler/test_tiers.py",
             "measuring",
             "recording",
-            "repro/test_call_tree.py",
-            "repro/test_call_tree_errors.py",
-            "repro/test_capture.py",
+            "jaxsight_repro/test_call_tree.py",
+            "jaxsight_repro/test_call_tree_errors.py",
+            "jaxsight_repro/test_capture.py",
         ),
         OLDER,
     ),
@@ -158,10 +160,10 @@ PARTS = (
     Part(
         "older-jax-source",
         "on JAX 0.10: programs as source, inverses",
-        ("interpreters", "sourcerizer"),
+        ("jaxsight_source",),
         OLDER,
         # Libraries take as long as all else, and are written by the same rules.
-        without=("sourcerizer/test_libraries.py",),
+        without=("jaxsight_source/test_libraries.py",),
     ),
     Part(
         "older-jax-tracer",
@@ -173,11 +175,11 @@ PARTS = (
         "oldest-jax",
         "Python 3.11 and the oldest JAX: the tracer, programs as source, call trees",
         (
-            "repro/test_call_tree.py",
-            "repro/test_call_tree_errors.py",
-            "sourcerizer/test_hard_programs.py",
-            "sourcerizer/test_harnesses.py",
-            "sourcerizer/test_programs.py",
+            "jaxsight_repro/test_call_tree.py",
+            "jaxsight_repro/test_call_tree_errors.py",
+            "jaxsight_source/test_hard_programs.py",
+            "jaxsight_source/test_harnesses.py",
+            "jaxsight_source/test_programs.py",
             "tracer/handlers",
             "tracer/isolation",
         ),
@@ -195,8 +197,8 @@ PARTS = (
             "recording/test_arguments.py",
             "recording/test_runs.py",
             "source/test_slices.py",
-            "sourcerizer/test_comments.py",
-            "sourcerizer/test_random.py",
+            "jaxsight_source/test_comments.py",
+            "jaxsight_source/test_random.py",
             "text/test_names.py",
             "tracer/handlers/test_trace.py",
         ),
@@ -207,7 +209,7 @@ PARTS = (
     Part(
         "tables",
         "tables of datasets, with the libraries that read them",
-        ("dataset/tables",),
+        ("jaxsight_dataset/tables",),
         TABLES,
     ),
     Part(
@@ -222,7 +224,7 @@ PARTS = (
 )
 
 SMOKE = {
-    OLDEST: ("tracer/handlers/test_trace.py", "sourcerizer/test_programs.py"),
+    OLDEST: ("tracer/handlers/test_trace.py", "jaxsight_source/test_programs.py"),
     PYTHON_314: ("source/test_slices.py", "text/test_names.py", "tracer/handlers/test_trace.py"),
     NOTEBOOKS: ("notebooks/ipython/test_magics.py",),
     VSCODE: ("vscode/test_editing.py",),
@@ -231,7 +233,7 @@ SMOKE = {
 VS Code, those marked `smoke`, as in Neovim and Emacs, which run in the newest environment.
 """
 
-_ELSEWHERE = ("dataset/tables", "notebooks/ipython", "report", "unprepared", "vscode")
+_ELSEWHERE = ("jaxsight_dataset/tables", "notebooks/ipython", "report", "unprepared", "vscode")
 """Folders that only their own environments collect."""
 
 

@@ -18,6 +18,8 @@ ROOT = EXTENSION.parent
 BUNDLED = EXTENSION / "bundled"
 LIBRARIES = BUNDLED / "libs"
 LOCK = ROOT / "requirements" / "vsix.txt"
+PACKAGES = ("jaxsight", "jaxsight_source", "jaxsight_repro")
+"""What an editor needs: no datasets."""
 COMPILED = ("*.so", "*.pyd", "*.dylib", "*.dll")
 
 
@@ -30,11 +32,12 @@ def main() -> None:
     universal = ["--python-version", "3.11", "--implementation", "py", "--abi", "none"]
     pinned = ["--platform", "any", "--require-hashes", "--requirement", LOCK]
     subprocess.run([*pip, "--target", LIBRARIES, *alone, *universal, *pinned], check=True)
-    shutil.copytree(
-        ROOT / "server" / "jaxsight",
-        LIBRARIES / "jaxsight",
-        ignore=shutil.ignore_patterns("__pycache__", "cases.md"),
-    )
+    for package in PACKAGES:
+        shutil.copytree(
+            ROOT / "server" / package,
+            LIBRARIES / package,
+            ignore=shutil.ignore_patterns("__pycache__", "cases.md"),
+        )
     shutil.copy(EXTENSION / "scripts" / "start.py", BUNDLED)
     shutil.copy(ROOT / "LICENSE", EXTENSION)
     found = [str(path) for pattern in COMPILED for path in BUNDLED.rglob(pattern)]

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.user_python import user_environment
-from jaxsight.repro.boot_commands import Event, Events, NoResult, emit_command, run_command
-from jaxsight.repro.capturing.case import ProgramKind
-from jaxsight.repro.failures import HANG, RunFailure, failure_of_exit
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.watchdog import guardian
+from jaxsight_repro.boot_commands import Event, Events, NoResult, emit_command, run_command
+from jaxsight_repro.capturing.case import ProgramKind
+from jaxsight_repro.failures import HANG, RunFailure, failure_of_exit
 
 _GRACE = 5.0
 """Seconds that a program has to end after an interruption, before it is killed: a choice. With

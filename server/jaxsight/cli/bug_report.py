@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from jaxsight.cli.output.file_writing import write_file
-from jaxsight.files.reading import text as read_text
-from jaxsight.repro.emit.issue import issue_text
-from jaxsight.repro.failures import RunFailure
-from jaxsight.repro.system import information
+from jaxsight_repro.emit.issue import issue_text
+from jaxsight_repro.failures import RunFailure
+from jaxsight_repro.system import information
+from jaxsight_source.files.reading import text as read_text
 
 Issue = Annotated[
     Path | None,

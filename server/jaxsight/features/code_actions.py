@@ -15,8 +15,6 @@ from jaxsight.features.lenses import SHOW
 from jaxsight.features.measuring.asked import MEASURE
 from jaxsight.features.model import Action
 from jaxsight.features.proposals import actions as adding
-from jaxsight.features.repros.actions import extractions
-from jaxsight.features.repros.repros import Repros
 from jaxsight.features.virtual_documents.show import current
 from jaxsight.features.virtual_documents.sourcerized import label
 from jaxsight.queries.documents import Subject, module_name, subject_at
@@ -29,6 +27,8 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.results import Died
+from jaxsight_repro.editor.actions import extractions
+from jaxsight_repro.editor.repros import Repros
 
 QUICK_FIX: Final = "quickfix"
 VIEW: Final = "refactor.rewrite.jaxsight.view"

@@ -15,7 +15,7 @@ from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range, lines_of
 from jaxsight.text.names import bound_in, bound_in_scope
 from jaxsight.text.parsing import parse
-from jaxsight.wire.messages.requests import Style
+from jaxsight_source.options import Style
 
 INSERTED_STYLE: Style = "pretty"
 """The style of inserted source: that of the document that the code lens opens."""

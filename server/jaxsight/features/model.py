@@ -13,7 +13,7 @@ from jaxsight.figures.drawn import Drawn
 from jaxsight.rules.finding import Finding
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Edit, Range
-from jaxsight.wire.messages.requests import Style
+from jaxsight_source.options import Style
 
 CompiledKind = Literal["hlo", "hlo-metadata", "kernels"]
 """Texts of a compiled function that are shown as documents; the second one has metadata."""

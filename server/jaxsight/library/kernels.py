@@ -9,15 +9,12 @@ from __future__ import annotations
 import base64
 import functools
 import html
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxsight.drawing import kernel_picture
 from jaxsight.drawing.dot import dot
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.library import compiling, on_target
 from jaxsight.library.collectives import CollectiveFigures, collectives, specs
 from jaxsight.library.compiling import CannotCompile
@@ -26,7 +23,6 @@ from jaxsight.meshes import named_shardings
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text.layout import aligned
-from jaxsight.text.units import count, interval
 from jaxsight.wire.donation import Alias, Donation, donations
 from jaxsight.wire.frames import PROGRAM_CAPTURED_LIMIT
 from jaxsight.wire.host_transfers import HostTransfer
@@ -34,15 +30,17 @@ from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.kernels.undecided import at_least, at_most
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compile, Compiled, Memory
+from jaxsight_source.compat.staging import open_jaxpr
+from jaxsight_source.files.ours import OURS
+from jaxsight_source.units import count, interval
 
 if TYPE_CHECKING:
     from IPython.lib.pretty import PrettyPrinter
     from jax.sharding import PartitionSpec
     from jax.stages import Traced
 
-    from jaxsight.interpreters.compat.locations import Location
+    from jaxsight_source.compat.locations import Location
 
-_OWN = str(Path(__file__).parents[1]) + os.sep
 """Programs that jaxsight read from StableHLO have its own lines."""
 _LINES = 4
 """Lines of source of a kernel in a table, a choice: a fused kernel may have hundreds."""
@@ -394,9 +392,9 @@ def _request(name: str, traced: Traced, target: Target) -> tuple[Compile, tuple[
 
 def _described(name: str, traced: Traced, answer: Compiled, parameters: tuple[str, ...]) -> Kernels:
     """Return the kernels of a compiled program, with the source of its equations."""
-    from jaxsight.interpreters.compat.inner import walk
     from jaxsight.tracer.compat import lowering
     from jaxsight.tracer.handlers import lower as lowered
+    from jaxsight_source.compat.inner import walk
 
     places = dict(places_of(traced.jaxpr))
     results = tuple(lowered.results(len(open_jaxpr(traced.jaxpr).outvars)))
@@ -456,13 +454,13 @@ def places_of(jaxpr: object) -> Iterator[tuple[str, Location]]:
 
     That of an equation without a place of its own is that of the equation around it.
     """
-    from jaxsight.interpreters.compat.inner import walk
-    from jaxsight.interpreters.compat.locations import locations
+    from jaxsight_source.compat.inner import walk
+    from jaxsight_source.compat.locations import locations
 
     around: dict[str, Location] = {}
     for path, equation in walk(jaxpr):
         at = next(locations(equation), None) or around.get(_outer(path))
-        if at is not None and not at.file.startswith(_OWN):
+        if at is not None and not at.file.startswith(OURS):
             around[path] = at
             yield path, at
 

@@ -14,10 +14,6 @@ from pathlib import Path
 
 import jax
 
-from jaxsight.files import reading
-from jaxsight.interpreters.compat import avals, locations
-from jaxsight.interpreters.compat.inner import walk
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.library import compiling, on_target
 from jaxsight.library.kernels import kernels_on
 from jaxsight.locks.differences import differences
@@ -25,6 +21,10 @@ from jaxsight.locks.facts import FactSources, LocatedEquation, ProgramFacts
 from jaxsight.locks.notation import LockError, LockSection, ProjectLock, Tolerance, parse
 from jaxsight.targets.target import Target
 from jaxsight.targets.target import parse as parse_target
+from jaxsight_source.compat import avals, locations
+from jaxsight_source.compat.inner import walk
+from jaxsight_source.compat.staging import open_jaxpr
+from jaxsight_source.files import reading
 
 UPDATES = {"on": False}
 """Whether files are written instead of compared: `pytest --update-programs`."""

@@ -12,7 +12,7 @@ from jaxsight.lru import Recent
 from jaxsight.text.parsing import module_in, nodes_around
 
 if TYPE_CHECKING:
-    from jaxsight.interpreters.compat.locations import Location
+    from jaxsight_source.compat.locations import Location
 
 
 def expression(at: Location) -> str:

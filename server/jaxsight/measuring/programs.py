@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax.stages import Compiled, Traced
 
 from jaxsight.measuring import machine, timing
-from jaxsight.measuring.arguments import arguments
 from jaxsight.measuring.profile import profiled
 from jaxsight.profiles.folders import NoProfile
 from jaxsight.profiles.space import NotAProfile
@@ -25,6 +24,7 @@ from jaxsight.wire.messages.measuring import (
     MeasuringLimits,
     ProgramTimes,
 )
+from jaxsight_source.jaxprs.arguments import arguments
 
 MeasuringStage = Literal["wait", "compile", "measure", "profile"]
 Announce = Callable[[MeasuringStage, str], None]

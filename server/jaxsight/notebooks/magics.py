@@ -152,7 +152,7 @@ def _sourcerize(shell: InteractiveShell) -> Magic:
             --inline: without functions of their own for calls.
             --scopes: with named scopes.
         """
-        from jaxsight.sourcerizer import api
+        from jaxsight_source import api
 
         known: dict[str, Converter] = {"style": str, "inline": None, "scopes": None}
         with _usage_errors():

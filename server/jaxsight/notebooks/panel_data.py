@@ -20,14 +20,14 @@ from jaxsight.library.measuring import Timings
 from jaxsight.library.written import editor_range, expression
 from jaxsight.targets.roofline import estimate
 from jaxsight.targets.target import parse, recognized
-from jaxsight.text import units
 from jaxsight.text.layout import cut
 from jaxsight.text.parsing import module_in
 from jaxsight.wire.messages.replies import Call, Equation
 from jaxsight.wire.spans import Span
+from jaxsight_source import units
 
 if TYPE_CHECKING:
-    from jaxsight.interpreters.compat.locations import Location
+    from jaxsight_source.compat.locations import Location
 
 _LONGEST = 200
 """Characters of a user's expression, a choice: the panel cuts a line; a whole loop may be one."""
@@ -98,7 +98,7 @@ def _trees() -> Trees:
 
 
 def _location(span: Span) -> Location:
-    from jaxsight.interpreters.compat.locations import Location
+    from jaxsight_source.compat.locations import Location
 
     return Location(span.chunk, span.line, span.column, span.end_line, span.end_column)
 
@@ -126,10 +126,10 @@ def _equations(
 
 def _texts(kernels: Kernels, places: Mapping[str, Location]) -> Iterator[tuple[str, Json]]:
     """Yield the texts that the page offers, with links from lines to equations."""
-    from jaxsight.interpreters.compat.inner import walk
     from jaxsight.tracer.compat import lowering
     from jaxsight.tracer.handlers import lower
     from jaxsight.tracer.programs import jaxpr_text
+    from jaxsight_source.compat.inner import walk
 
     content = partial(_content, places)
     if kernels.traced is not None:

@@ -12,7 +12,7 @@ from jaxsight.text.inert import one_line
 from jaxsight.text.layout import aligned, cut
 
 if TYPE_CHECKING:
-    from jaxsight.interpreters.compat.locations import Location
+    from jaxsight_source.compat.locations import Location
 
 _LONGEST = 60
 """Characters of an expression, a choice: beside its type it fits a cell."""
@@ -23,8 +23,8 @@ def shapes_of(jaxpr: object) -> Iterator[str]:
 
     The last equation of an expression computes its result.
     """
-    from jaxsight.interpreters.compat import avals
-    from jaxsight.interpreters.compat.inner import walk
+    from jaxsight_source.compat import avals
+    from jaxsight_source.compat.inner import walk
 
     places = dict(places_of(jaxpr))
     found: dict[Location, tuple[str, str]] = {}

@@ -11,7 +11,7 @@ from jaxsight.text.inert import clause
 from jaxsight.wire.messages.compiling import ON_DEVICE, Compiled
 
 if TYPE_CHECKING:
-    from jaxsight.interpreters.compat.locations import Location
+    from jaxsight_source.compat.locations import Location
 
 Call = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 
@@ -32,7 +32,7 @@ def call(fn: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Cal
         return fn, (), {}  # `kernels_on` takes it as it is
     if callable(fn) and not hasattr(fn, "eqns"):
         return fn, args, kwargs
-    from jaxsight.sourcerizer.programs.objects import given_program
+    from jaxsight_source.programs.objects import given_program
 
     given = given_program(fn)
     if given is None:
@@ -100,7 +100,7 @@ def numbered(hlo: str) -> tuple[str, dict[str, tuple[str, Location | None]]]:
     Returns:
         The text, and the primitive and the place of each equation by its path.
     """
-    from jaxsight.interpreters.compat.locations import Location
+    from jaxsight_source.compat.locations import Location
 
     frames = _frames(hlo)
     paths: dict[tuple[str, Location | None], str] = {}
@@ -136,7 +136,7 @@ _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 def _frames(hlo: str) -> dict[str, Location]:
     """Return the places in the tables before a program, by the number of the stack frame."""
-    from jaxsight.interpreters.compat.locations import Location
+    from jaxsight_source.compat.locations import Location
 
     tables: dict[str, dict[str, str]] = {}
     table: dict[str, str] | None = None

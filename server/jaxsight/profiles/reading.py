@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from jaxsight.files import protobuf
 from jaxsight.profiles import programs
 from jaxsight.profiles.device_lines import PREFIXES, DeviceLines
 from jaxsight.profiles.executed import Executed, Mark
@@ -17,6 +16,7 @@ from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledHost, Pro
 from jaxsight.profiles.programs import ProfiledInstruction
 from jaxsight.profiles.space import PROGRAMS, XPlane, XSpace, opened, stats
 from jaxsight.profiles.timeline import KernelKey, KernelTotal, Timeline
+from jaxsight_source.files import protobuf
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that were read, and with those of all files."""

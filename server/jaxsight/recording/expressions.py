@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, dtypes
 from jaxsight.meshes.compat import shardings
 from jaxsight.recording.notation import (
     DEEPEST,
@@ -25,6 +24,7 @@ from jaxsight.recording.notation import (
     scalar,
 )
 from jaxsight.recording.reachable import Reachable
+from jaxsight_source.compat import avals, dtypes
 
 _SELF = "self"
 _NNX = "flax.nnx"

@@ -17,10 +17,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, dtypes, host_memory
-from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.meshes.compat import shardings
 from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec, over
+from jaxsight_source.compat import avals, dtypes, host_memory
+from jaxsight_source.compat.jaxpr_types import DType
 
 LONGEST = 20_000
 """Characters of an example: a person reads fewer, and the file of a project stays small."""

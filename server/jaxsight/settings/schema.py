@@ -30,7 +30,7 @@ from jaxsight.settings.kinds import (
 from jaxsight.targets.target import Target
 from jaxsight.text.spelling import camel
 from jaxsight.wire.meshes import Mesh
-from jaxsight.wire.messages.requests import DERIVATIVES, Derivatives
+from jaxsight_source.options import DERIVATIVES, Derivatives
 
 Scope = Literal["resource", "window", "machine-overridable"]
 

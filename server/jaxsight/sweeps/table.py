@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from jaxsight.sweeps.changes import KernelChange, changes, other_programs
 from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint
 from jaxsight.sweeps.swept_sizes import written
-from jaxsight.text import units
+from jaxsight_source import units
 
 FigureName: TypeAlias = Literal[
     "kernels", "launches", "temp", "arguments", "memory", "traffic", "moved", "time", "measured"

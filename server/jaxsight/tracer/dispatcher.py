@@ -22,7 +22,6 @@ from weakref import WeakKeyDictionary, ref
 import jax
 
 from jaxsight.files.texts import Version
-from jaxsight.interpreters import views
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.connection import Connection
@@ -58,6 +57,7 @@ from jaxsight.wire.messages.replies import (
 )
 from jaxsight.wire.messages.requests import AboutTrace, Overlay, Request, Trace
 from jaxsight.wire.observations import Caveat, Failure, Reused
+from jaxsight_source.jaxprs import views
 
 if TYPE_CHECKING:
     from jaxsight.tracer.dry_runs.programs import DryRuns

@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 
-from jaxsight.wire.program_text import ProgramText
 from jaxsight.workers.confinement import start as confinement
 from jaxsight.workers.environment import UNLESS_SET
 from jaxsight.workers.own_python import booted, with_packages
+from jaxsight_source.programs.program_text import ProgramText
 
 
 class NotRead(Exception):
@@ -42,7 +42,7 @@ async def program_text(
     Raises:
         NotRead: there is none, or not in time.
     """
-    started = with_packages(python, *booted("sourcerizer"), json.dumps(wanted))
+    started = with_packages(python, *booted("source"), json.dumps(wanted))
     with confinement.temporary(UNLESS_SET | started.environment) as variables:
         process = await asyncio.create_subprocess_exec(
             *confinement.confined(started.command),

@@ -17,14 +17,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxsight.interpreters.compat.inner import inner_jaxprs
-from jaxsight.interpreters.compat.locations import locations
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.rewriting import rewriter
 from jaxsight.rewriting.rewriter import Rewriter
 from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import chunk_file
+from jaxsight_source.compat.inner import inner_jaxprs
+from jaxsight_source.compat.locations import locations
+from jaxsight_source.compat.staging import open_jaxpr
 
 CHUNK = "0" * 16
 

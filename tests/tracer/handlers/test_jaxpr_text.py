@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsight.interpreters.compat.inner import equation_count
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.tracer.observation import display
 from jaxsight.tracer.programs import jaxpr_text as shown
 from jaxsight.wire.chunks import CHUNK_FILE
 from jaxsight.wire.messages.replies import FOLDED_LINES
 from jaxsight.wire.messages.requests import Show
+from jaxsight_source.compat.inner import equation_count
+from jaxsight_source.compat.staging import open_jaxpr
 from tests.tracer.handlers.lab import lab
 
 HEAD = "import jax, jax.numpy as jnp\n"

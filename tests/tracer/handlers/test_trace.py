@@ -11,10 +11,10 @@ import jax
 import numpy as np
 import pytest
 
-from jaxsight.interpreters.compat.inner import equation_count
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.messages.inputs import Argument, ArraySpec, KeySpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.requests import Show
+from jaxsight_source.compat.inner import equation_count
 from tests.tracer.handlers.lab import lab, spec
 
 HEAD = "import functools, jax, jax.numpy as jnp, numpy as np\n"

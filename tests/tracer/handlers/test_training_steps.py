@@ -16,10 +16,10 @@ import pytest
 
 from jaxsight.compiler.answer import answer
 from jaxsight.compiler.hlo import read
-from jaxsight.interpreters.compat.inner import equation_count
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Lower
+from jaxsight_source.compat.inner import equation_count
 from tests.tracer.handlers.lab import lab
 
 HEAD = "import dataclasses, functools, jax, jax.numpy as jnp, numpy as np\n"

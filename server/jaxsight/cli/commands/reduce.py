@@ -19,13 +19,13 @@ from jaxsight.cli.execution import command as as_command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Text, print_json, styled
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.files.reading import UnreadableError, source
-from jaxsight.repro.boot_commands import Event, facts, progress, reduce_command
-from jaxsight.repro.checks.base import InvalidCheck
-from jaxsight.repro.checks.parsing import FORMS, parse
-from jaxsight.repro.failures import HANG_AFTER, RunFailure
 from jaxsight.text import parsing
 from jaxsight.text.inert import one_line
+from jaxsight_repro.boot_commands import Event, facts, progress, reduce_command
+from jaxsight_repro.checks.base import InvalidCheck
+from jaxsight_repro.checks.parsing import FORMS, parse
+from jaxsight_repro.failures import HANG_AFTER, RunFailure
+from jaxsight_source.files.reading import UnreadableError, source
 
 Repro = Annotated[Path, typer.Argument(metavar="REPRO.py", help="A repro, or a script that fails.")]
 

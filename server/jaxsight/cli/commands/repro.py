@@ -22,15 +22,15 @@ from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.repro.boot_commands import Event, difference, emit_dump_command, of_dump
-from jaxsight.repro.capturing.case import ProgramKind
-from jaxsight.repro.checks.base import InvalidCheck
-from jaxsight.repro.checks.parsing import parse
-from jaxsight.repro.dumps.choosing import NoModule, choose
-from jaxsight.repro.failures import HANG_AFTER, RunFailure
-from jaxsight.repro.folders import new_folder
 from jaxsight.text.inert import one_line
 from jaxsight.wire.frames import encode
+from jaxsight_repro.boot_commands import Event, difference, emit_dump_command, of_dump
+from jaxsight_repro.capturing.case import ProgramKind
+from jaxsight_repro.checks.base import InvalidCheck
+from jaxsight_repro.checks.parsing import parse
+from jaxsight_repro.dumps.choosing import NoModule, choose
+from jaxsight_repro.failures import HANG_AFTER, RunFailure
+from jaxsight_repro.folders import new_folder
 
 
 class _Group(TyperGroup):

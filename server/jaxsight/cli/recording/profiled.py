@@ -9,15 +9,15 @@ from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.recording.starting import program_environment, starting
 from jaxsight.features.profiles.report import report
-from jaxsight.files.reading import UnreadableError
 from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.reading import read
 from jaxsight.profiles.sources import ProfiledSources
 from jaxsight.profiles.space import NotAProfile
 from jaxsight.recording import profiling, running
 from jaxsight.recording.program import root_of
-from jaxsight.text import units
 from jaxsight.text.inert import one_line
+from jaxsight_source import units
+from jaxsight_source.files.reading import UnreadableError
 
 
 def run_profiled(program: list[str], python: str | None, steps: int, function: str) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jaxsight.files.texts import Version, stamp_of
 
-_CODE = Path(__file__).parents[2]
+_CODE = Path(__file__).parents[3]
 
 
 def own_code() -> list[tuple[str, Version]]:

@@ -22,7 +22,7 @@ from jaxsight.examples.problems import (
     quoted,
 )
 from jaxsight.source.text import Range
-from jaxsight.text import units
+from jaxsight_source import units
 
 Comparison = OneOf["<=", "<", "==", ">=", ">"]
 

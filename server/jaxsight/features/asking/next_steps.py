@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jaxsight.features.asking.answer import AnswerPart, AnswerRow
 from jaxsight.features.asking.known import KnownFunction, Topic
-from jaxsight.text import units
 from jaxsight.text.inert import one_line
+from jaxsight_source import units
 
 
 def to_try(known: KnownFunction) -> AnswerPart:

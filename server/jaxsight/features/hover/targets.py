@@ -21,11 +21,11 @@ from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target
-from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
+from jaxsight_source import units
 
 _MODULES = 12
 """Modules or functions that kernels are summed by, a choice: about half of a hover."""

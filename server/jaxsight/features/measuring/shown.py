@@ -19,7 +19,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.achieved import MeasuredKernel
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target
-from jaxsight.text import units
+from jaxsight_source import units
 
 _OLDER = "measured before the last edits"
 _LEAST_SHARE = 0.01

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.example_section import section_edit
 from jaxsight.features.model import Action
-from jaxsight.files import reading
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.engine import Engine
@@ -24,6 +23,7 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.inert import clause
+from jaxsight_source.files import reading
 
 if TYPE_CHECKING:
     from jaxsight.examples.proposals.proposal import Proposal

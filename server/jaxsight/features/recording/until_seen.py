@@ -19,7 +19,7 @@ from jaxsight.features.recording.wanted import Key
 from jaxsight.files.temporary import temporary_folder
 from jaxsight.recording import MISSING, running
 from jaxsight.recording.merging import Merger, Recording
-from jaxsight.repro.watched_process import WatchedProcess, watched
+from jaxsight_repro.watched_process import WatchedProcess, watched
 
 TIME_LIMIT = 120.0
 """Seconds after which a program is ended that has not called all functions, a choice: less ends

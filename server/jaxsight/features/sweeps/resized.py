@@ -11,8 +11,8 @@ from jaxsight.examples.sets import ExampleSet
 from jaxsight.queries.sizes.explorer import inputs_of
 from jaxsight.queries.traces.query import Question
 from jaxsight.sweeps.swept_sizes import Sizes, written
-from jaxsight.text.units import some
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
+from jaxsight_source.units import some
 
 _WHOLE = re.compile(r"\d+")
 _LISTED = 8

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import unquote
 
 from jaxsight.lsp.documents.uris import DRIVE, WINDOWS, quoted
-from jaxsight.wire.messages.requests import STYLES, TRANSFORMS, SourceOptions, Transform
+from jaxsight.wire.messages.requests import TRANSFORMS, SourceOptions, Transform
+from jaxsight_source.options import STYLES
 
 if TYPE_CHECKING:
     # The schemes are known before the engine is imported.

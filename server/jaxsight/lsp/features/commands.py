@@ -34,7 +34,8 @@ from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
 from jaxsight.source.text import Range
 from jaxsight.trust.decisions import COMMAND
-from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
+from jaxsight.wire.messages.requests import TRANSFORMS
+from jaxsight_source.options import STYLES
 
 RESTART = "jaxsight.restart"
 CHOOSE_SET = "jaxsight.chooseSet"

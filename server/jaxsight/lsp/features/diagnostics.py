@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.files import reading
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import SEVERITIES
 from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
@@ -22,6 +21,7 @@ from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.rules.finding import Finding, Place
 from jaxsight.source.text import Position
 from jaxsight.text.inert import one_line, visible
+from jaxsight_source.files import reading
 
 log = logging.getLogger(__name__)
 

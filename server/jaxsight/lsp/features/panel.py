@@ -23,8 +23,8 @@ from jaxsight.figures.drawn_record import Json
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages.requests import STYLES
 from jaxsight.workers.compilation.environments import ready
+from jaxsight_source.options import STYLES
 
 REQUEST = "jaxsight/panel"
 REFRESH = "jaxsight/panelRefresh"

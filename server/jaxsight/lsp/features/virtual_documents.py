@@ -29,7 +29,7 @@ from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.lsp.documents.virtual_uris import REPROS, VirtualDocument
 from jaxsight.lsp.transport.messages import JsonObject
 from jaxsight.text.inert import lines, visible
-from jaxsight.wire.messages.requests import STYLES
+from jaxsight_source.options import STYLES
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 
 import jax
 
-from jaxsight.interpreters.compat.inner import walk
-from jaxsight.interpreters.compat.jaxpr_types import Equation
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.meshes.compat.meshes import AnyMesh, is_mesh
+from jaxsight_source.compat.inner import walk
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.staging import open_jaxpr
 
 _COMMUNICATING = frozenset(
     {"psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant",

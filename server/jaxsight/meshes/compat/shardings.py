@@ -16,8 +16,8 @@ import jax
 from jax._src import tree_util
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from jaxsight.interpreters.compat import avals
 from jaxsight.wire.meshes import AUTO, EXPLICIT, MANUAL, Mesh, Sharding, Spec, over
+from jaxsight_source.compat import avals
 
 _TYPES = {AxisType.Auto: AUTO, AxisType.Explicit: EXPLICIT, AxisType.Manual: MANUAL}
 _SIZES = re.compile(r"\[[^\[\]]*\]")

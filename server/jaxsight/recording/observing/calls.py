@@ -9,13 +9,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
 
-from jaxsight.interpreters.compat.staging import is_tracing
 from jaxsight.recording.arguments import WrittenCall, write_call
 from jaxsight.recording.expressions import Built, Expressions
 from jaxsight.recording.fingerprints import Fingerprints
 from jaxsight.recording.notation import UnwritableError
 from jaxsight.recording.reachable import Reachable
 from jaxsight.text.parsing import alone
+from jaxsight_source.compat.staging import is_tracing
 
 _LIBRARY = "flax.nnx."
 _MOST_MADE = 200

@@ -71,7 +71,7 @@ class Profiler:
         module = str(getattr(function, "__module__", ""))
         if not self._wanted and module.partition(".")[0] == "jax":
             return True  # `jnp.mean` and the like, called directly
-        from jaxsight.interpreters.compat.staging import is_tracing
+        from jaxsight_source.compat.staging import is_tracing
 
         if is_tracing():
             return True

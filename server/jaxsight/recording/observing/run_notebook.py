@@ -14,7 +14,8 @@ import traceback
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from jaxsight.files import notebooks, reading
+from jaxsight.files import notebooks
+from jaxsight_source.files import reading
 
 
 def main(arguments: list[str]) -> int:

@@ -19,13 +19,13 @@ from typing import Any
 
 import jax
 
-from jaxsight.interpreters.compat.locations import definition
-from jaxsight.interpreters.compat.staging import is_tracing
 from jaxsight.profiles.places import library_of
 from jaxsight.recording.compiled_calls import watch
 from jaxsight.recording.programs.compat import compiling
 from jaxsight.recording.programs.log import ProgramLog
 from jaxsight.recording.programs.signatures import Identities, static_arguments
+from jaxsight_source.compat.locations import definition
+from jaxsight_source.compat.staging import is_tracing
 
 _TRACED = "/jax/core/compile/jaxpr_trace_duration"
 _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"

@@ -15,7 +15,7 @@ from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx102_folded_while_compiling.rule import SlowFolding
 from jaxsight.rules.text.expressions import keyword
 from jaxsight.source.text import Edit, Position, Range
-from jaxsight.text.units import MIB
+from jaxsight_source.units import MIB
 
 _PASSES = "xla_disable_hlo_passes"
 _OPTION = f'{{"{_PASSES}": "constant_folding"}}'

@@ -14,7 +14,7 @@ from jaxsight.rules.program.folding import is_slow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import CompileTimes, Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.text import units
+from jaxsight_source import units
 
 RULE = Rule(
     "JX102",

@@ -12,7 +12,7 @@ from jaxsight.rules.program.constants import captured
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.text.units import MIB, size, time
+from jaxsight_source.units import MIB, size, time
 
 RULE = Rule(
     "JX103",

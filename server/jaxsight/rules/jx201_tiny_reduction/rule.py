@@ -10,7 +10,7 @@ from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.text.units import KIB, size
+from jaxsight_source.units import KIB, size
 
 RULE = Rule(
     "JX201",

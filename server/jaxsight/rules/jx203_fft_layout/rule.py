@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.text.units import KIB, size
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.primitives import RESHAPES
+from jaxsight_source.units import KIB, size
 
 RULE = Rule(
     "JX203",

@@ -10,7 +10,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
-from jaxsight.text.units import size
+from jaxsight_source.units import size
 
 RULE = Rule(
     "JX407",

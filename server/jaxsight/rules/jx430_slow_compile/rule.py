@@ -9,7 +9,6 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import CompileTimes, Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
-from jaxsight.text.units import seconds
 from jaxsight.wire.messages.compiling import (
     BARRIER,
     ROLLED,
@@ -19,6 +18,7 @@ from jaxsight.wire.messages.compiling import (
     Compiled,
     Saving,
 )
+from jaxsight_source.units import seconds
 
 RULE = Rule(
     "JX430",

@@ -14,7 +14,7 @@ from jaxsight.runs.page.markup import Markup, element, joined
 from jaxsight.runs.page.program import definitions, place, placed, program_part, signature, why
 from jaxsight.runs.page.texts import KeptTexts
 from jaxsight.runs.reasons import Recompilation
-from jaxsight.text.units import count, size, time
+from jaxsight_source.units import count, size, time
 
 _RECOMPILATIONS = 10
 """Recompilations of a function that are listed, a choice; its programs have all."""

@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import avals, host_memory
 from jaxsight.lru import Recent
 from jaxsight.meshes.compat import meshes
 from jaxsight.meshes.compat.distributed import places_on_several
@@ -49,6 +48,7 @@ from jaxsight.wire.messages.inputs import (
 )
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import Warned
+from jaxsight_source.compat import avals, host_memory
 
 _EXPRESSION = "<example inputs>"
 

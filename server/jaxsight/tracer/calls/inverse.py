@@ -13,12 +13,12 @@ from typing import Any
 
 import jax
 
-from jaxsight.interpreters import NotInvertible, inverse
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import ArraysIn
 from jaxsight.tracer.calls.parameters import parameter
 from jaxsight.tracer.calls.user_function import TraceableCall, UserFunction
 from jaxsight.tracer.failures import refusal
+from jaxsight_source.jaxprs import NotInvertible, inverse
 
 Key = int | str
 """An argument: its position, or its keyword."""

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from jaxsight.interpreters.compat.staging import surroundings
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.observations import Caveat
+from jaxsight_source.compat.staging import surroundings
 
 Answer = TypeVar("Answer")
 

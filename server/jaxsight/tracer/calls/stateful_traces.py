@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 from jax.stages import Traced
 
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.parameters import named, parameter
 from jaxsight.tracer.calls.state_updates import Outcome, Updates
@@ -22,6 +21,7 @@ from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import contexts, refs
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Change, Watch
+from jaxsight_source.compat.staging import open_jaxpr
 
 Returned = TypeVar("Returned")
 

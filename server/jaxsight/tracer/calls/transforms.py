@@ -16,7 +16,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import ArraysIn, is_array
 from jaxsight.tracer.calls.parameters import parameter
@@ -24,6 +23,7 @@ from jaxsight.tracer.calls.stateful_call import StatefulCall
 from jaxsight.tracer.calls.user_function import TraceableCall, UserFunction
 from jaxsight.tracer.failures import refusal
 from jaxsight.wire.messages.requests import MAPPED_SIZE
+from jaxsight_source.compat import avals
 
 
 def transformed(

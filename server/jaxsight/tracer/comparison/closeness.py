@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat.jaxpr_types import DType
+from jaxsight_source.compat.jaxpr_types import DType
 
 TOLERANCE = {8: 1e-11, 4: 1e-5, 2: 1e-2, 1: 2e-1}
 """Relative tolerances by bytes of a floating-point number, for a different order of operations:

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.jaxpr_types import Aval
 
 
 def gradient_of(program: RunnableProgram) -> Callable[..., list[jax.Array]]:

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import dtypes
-from jaxsight.interpreters.compat.jaxpr_types import Aval
-from jaxsight.measuring.arguments import Draw, drawn_array, normal_numbers
 from jaxsight.tracer.comparison.closeness import Incomparable
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
+from jaxsight_source.compat import dtypes
+from jaxsight_source.compat.jaxpr_types import Aval
+from jaxsight_source.jaxprs.arguments import Draw, drawn_array, normal_numbers
 
 
 def drawn(

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import jax
 from jax.stages import Traced
 
-from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.inner import walk
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Jaxpr
-from jaxsight.interpreters.compat.staging import Program, evaluate, open_jaxpr
 from jaxsight.tracer.comparison.closeness import Incomparable
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.inner import walk
+from jaxsight_source.compat.jaxpr_types import Aval, Jaxpr
+from jaxsight_source.compat.staging import Program, evaluate, open_jaxpr
 
 LARGEST = 512 << 20
 """Maximum bytes of the results of an equation, or of all inputs and results, of a program to run.

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.tracer.comparison.closeness import (
     Incomparable,
     agree,
@@ -26,6 +25,7 @@ from jaxsight.tracer.comparison.closeness import (
     tolerance,
     wide,
 )
+from jaxsight_source.compat.jaxpr_types import DType
 
 SECOND: Mapping[str, str | int] = {
     "xla_disable_hlo_passes": "dot-library-rewriter",

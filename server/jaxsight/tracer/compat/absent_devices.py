@@ -25,7 +25,7 @@ from typing import Any
 import jax
 from jax._src.interpreters import mlir
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight_source.compat.jaxpr_types import Equation
 
 _KINDS = {
     "7.0": "Tesla T4",  # JAX knows no GPU with 7.0; XLA rejects Triton's kernels for both

@@ -16,9 +16,9 @@ import jax
 from jax._src import pjit
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 
-from jaxsight.interpreters.compat import avals, locations
-from jaxsight.interpreters.compat.inner import in_parameters, walk
-from jaxsight.interpreters.compat.jaxpr_types import Params, Primitive
+from jaxsight_source.compat import avals, locations
+from jaxsight_source.compat.inner import in_parameters, walk
+from jaxsight_source.compat.jaxpr_types import Params, Primitive
 
 _STAGED = frozenset({"jit", "pjit", "scan", "while", "cond"})
 """Primitives that are programs of their own where nothing around them is compiled."""

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias, cast
 from jax._src import core
 from jax._src import pretty_printer as pp
 
-from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.inner import inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Jaxpr
-from jaxsight.interpreters.compat.staging import is_jaxpr, open_jaxpr
 from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat.traces import StagedFunction, stage_text
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.inner import inner_jaxprs
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Jaxpr
+from jaxsight_source.compat.staging import is_jaxpr, open_jaxpr
 
 Doc: TypeAlias = pp.Doc
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from jax._src import core
 from jax.stages import Traced
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation
-from jaxsight.interpreters.compat.staging import open_jaxpr
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.staging import open_jaxpr
 
 
 def leaked(traced: Traced) -> tuple[Exception, Equation | None] | None:

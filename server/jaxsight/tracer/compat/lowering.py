@@ -33,15 +33,15 @@ from jaxlib import version
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from jaxsight.interpreters.compat.inner import replaced
-from jaxsight.interpreters.compat.jaxpr_types import Equation
-from jaxsight.interpreters.compat.staging import open_jaxpr, with_inner
 from jaxsight.meshes.compat.distributed import meshes, meshes_of
 from jaxsight.meshes.compat.meshes import sizes_of
 from jaxsight.timeline import mark
 from jaxsight.tracer.compat import absent_devices
 from jaxsight.tracer.platforms.compat import seen
 from jaxsight.wire.meshes import Distribution, Mesh
+from jaxsight_source.compat.inner import replaced
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.staging import open_jaxpr, with_inner
 
 JAXLIB: str = version.__version__
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import jax
 from jax._src.state import types
 
-from jaxsight.interpreters.compat.staging import open_jaxpr
+from jaxsight_source.compat.staging import open_jaxpr
 
 _WRITES = (types.WriteEffect, types.AccumEffect)
 

@@ -19,7 +19,7 @@ from jax._src import tree_util
 from jax._src.interpreters import batching, mlir
 from jax.interpreters import ad
 
-from jaxsight.interpreters.compat.jaxpr_types import Primitive
+from jaxsight_source.compat.jaxpr_types import Primitive
 
 
 class _Registry(dict[type, Any]):

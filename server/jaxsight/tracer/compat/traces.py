@@ -29,10 +29,10 @@ from jax._src.interpreters.partial_eval import (
     JaxprStackFrame,
 )
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
 from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.isolation.code_origins import outwards
 from jaxsight.wire.meshes import Sharding
+from jaxsight_source.compat.jaxpr_types import Equation, Var
 
 _PLAIN = {
     "checkpoint / remat": "checkpoint",

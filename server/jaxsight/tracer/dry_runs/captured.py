@@ -12,8 +12,6 @@ from typing import cast
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.contents import cell_contents
 from jaxsight.meshes.compat import shardings
 from jaxsight.recording.expressions import is_bound
 from jaxsight.text import unknown_sizes
@@ -24,6 +22,8 @@ from jaxsight.tracer.dry_runs.values.united import Value
 from jaxsight.tracer.dry_runs.values.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of
 from jaxsight.tracer.states import linen, nnx
+from jaxsight_source.compat import avals
+from jaxsight_source.jaxprs.contents import cell_contents
 
 Conditions = tuple[tuple[str, str, int], ...]
 """Texts of conditions, each with its file and line."""

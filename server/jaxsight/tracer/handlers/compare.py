@@ -14,8 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.stages import Traced
 
-from jaxsight.interpreters.compat.inner import walk
-from jaxsight.measuring.arguments import Draw
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.stateful_call import StatefulCall
@@ -29,6 +27,8 @@ from jaxsight.tracer.compat import in_place_updates
 from jaxsight.tracer.job import Job
 from jaxsight.wire.messages.replies import Compared
 from jaxsight.wire.messages.requests import Compare
+from jaxsight_source.compat.inner import walk
+from jaxsight_source.jaxprs.arguments import Draw
 
 _BELOW = 0.1
 """The tolerance applies to a number's magnitude plus this fraction of the root mean square, as

@@ -18,14 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypedDict, TypeVar
 
-from jaxsight.interpreters.compat import avals, locations
-from jaxsight.interpreters.compat.inner import all_jaxprs, inner_jaxprs, walk
-from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
-from jaxsight.interpreters.compat.locations import definition
-from jaxsight.interpreters.compat.staging import open_jaxpr
-from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.distributed import communicates
-from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal
 from jaxsight.tracer.job import Job
@@ -38,6 +31,13 @@ from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.replies import Call, Equation, Link, Lowered, Shown
 from jaxsight.wire.messages.requests import Lower, Show
 from jaxsight.wire.spans import Span
+from jaxsight_source import units
+from jaxsight_source.compat import avals, locations
+from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
+from jaxsight_source.compat.jaxpr_types import Jaxpr, Var
+from jaxsight_source.compat.locations import definition
+from jaxsight_source.compat.staging import open_jaxpr
+from jaxsight_source.jaxprs.arguments import index_limits
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""

@@ -9,10 +9,6 @@ import jax
 import numpy as np
 from jax.stages import Traced
 
-from jaxsight.interpreters.compat import avals, locations
-from jaxsight.interpreters.compat.inner import Inner, inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var
-from jaxsight.interpreters.compat.staging import is_jaxpr, open_jaxpr
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import scopes
@@ -24,6 +20,10 @@ from jaxsight.wire.messages.replies import Outlined
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
+from jaxsight_source.compat import avals, locations
+from jaxsight_source.compat.inner import Inner, inner_jaxprs
+from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var
+from jaxsight_source.compat.staging import is_jaxpr, open_jaxpr
 
 _LONGEST_PARAMETER = 400
 """Longest parameter in the answer; rules read numbers, axes and names, no longer ones."""
@@ -189,8 +189,8 @@ def _rule(constant: object) -> str:
 
     For example `jnp.arange(1, 10, dtype=jnp.int32)`.
     """
-    from jaxsight.sourcerizer.text import layout
-    from jaxsight.sourcerizer.values import constants
+    from jaxsight_source.text import layout
+    from jaxsight_source.values import constants
 
     if getattr(constant, "nbytes", 0) not in _SEARCHED_SIZES or not _may_be_regular(constant):
         return ""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from jaxsight.interpreters import views
-from jaxsight.interpreters.compat.staging import is_jaxpr, open_jaxpr
-from jaxsight.interpreters.graph import dot
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.handlers.lower import stablehlo, unoptimized
 from jaxsight.tracer.job import Job
@@ -14,6 +11,9 @@ from jaxsight.tracer.programs.fingerprint import fingerprint
 from jaxsight.wire.messages import requests
 from jaxsight.wire.messages.replies import Link, Shown
 from jaxsight.wire.messages.requests import Show
+from jaxsight_source.compat.staging import is_jaxpr, open_jaxpr
+from jaxsight_source.jaxprs import views
+from jaxsight_source.jaxprs.graph import dot
 
 
 def show(job: Job[Show]) -> Shown:

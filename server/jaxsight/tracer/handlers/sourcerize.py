@@ -17,11 +17,6 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat.inner import equation_count, inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
-from jaxsight.interpreters.compat.locations import locations
-from jaxsight.interpreters.compat.staging import open_jaxpr
-from jaxsight.text import units
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.leaves import ArraysIn, is_array
 from jaxsight.tracer.calls.transforms import transformed
@@ -36,9 +31,14 @@ from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.replies import Link, Shown
 from jaxsight.wire.messages.requests import SourceOptions, Sourcerize
+from jaxsight_source import units
+from jaxsight_source.compat.inner import equation_count, inner_jaxprs
+from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr
+from jaxsight_source.compat.locations import locations
+from jaxsight_source.compat.staging import open_jaxpr
 
 if TYPE_CHECKING:
-    from jaxsight.sourcerizer.written import Written
+    from jaxsight_source.written import Written
 
 logger = logging.getLogger(__name__)
 
@@ -80,9 +80,9 @@ def written(id: int, call: TraceableCall, wanted: SourceOptions, naming: Naming)
         Exception: any error of the function's own.
     """
     # Imported on first use, as few sessions need it.
-    from jaxsight.interpreters.depth import room_for_nesting
-    from jaxsight.sourcerizer.errors import NotTheSame
-    from jaxsight.sourcerizer.written import load
+    from jaxsight_source.errors import NotTheSame
+    from jaxsight_source.jaxprs.depth import room_for_nesting
+    from jaxsight_source.written import load
 
     with room_for_nesting():
         original = _program(call.function, call)
@@ -143,9 +143,9 @@ def _companion(written: Written) -> str:
 
 
 def _written(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Written:
-    from jaxsight.sourcerizer.api import write
-    from jaxsight.sourcerizer.errors import TooLarge
-    from jaxsight.sourcerizer.options import Options
+    from jaxsight_source.api import write
+    from jaxsight_source.errors import TooLarge
+    from jaxsight_source.options import Options
 
     name = wanted.name or call.name
 
@@ -211,7 +211,7 @@ def _links(original: object, rewritten: object, file: str) -> Iterator[Link]:
 
 def _pairs(original: Jaxpr, rewritten: Jaxpr) -> Iterator[tuple[str, Equation, Equation]]:
     """Yield pairs of equations of two equal programs, with the path in the first."""
-    from jaxsight.interpreters.same.liveness import live
+    from jaxsight_source.jaxprs.same.liveness import live
 
     visited: set[tuple[int, int]] = set()
     waiting = [("", original, rewritten)]

@@ -15,10 +15,6 @@ from pathlib import Path
 import jax
 from jax import stages
 
-from jaxsight.interpreters import views
-from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.inner import equation_count
-from jaxsight.interpreters.compat.staging import open_jaxpr, opened
 from jaxsight.meshes.compat import shardings
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls import named_axes, stateful_traces
@@ -41,6 +37,10 @@ from jaxsight.wire.chunks import real_file
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import DRY_RUN, Failure, Frame
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.inner import equation_count
+from jaxsight_source.compat.staging import open_jaxpr, opened
+from jaxsight_source.jaxprs import views
 
 _LEAVES = 40
 """Maximum number of leaves shown of a parameter, and of the result."""

@@ -11,11 +11,12 @@ import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import SourceFileLoader
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import Literal
 
 from jaxsight.rewriting.compiling import codes_in
+from jaxsight_source.files.ours import OURS
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 
@@ -23,7 +24,6 @@ _PYTHON = tuple(
     f"{os.path.realpath(path)}{os.sep}"
     for path in {os.path.dirname(os.__file__), sysconfig.get_path("stdlib")}  # noqa: PTH120
 )
-_OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 
 Origin = Literal["user", "library", "python"]
 
@@ -45,7 +45,7 @@ def of_file(path: str) -> Origin:
     if not INSTALLED.isdisjoint(PurePath(path).parts):
         return LIBRARY
     real = os.path.realpath(path)
-    return PYTHON if real.startswith((*_PYTHON, _OURS)) else USER
+    return PYTHON if real.startswith((*_PYTHON, OURS)) else USER
 
 
 def of_module(name: str) -> Origin:

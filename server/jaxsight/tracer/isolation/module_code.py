@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
-from jaxsight.interpreters.contents import cell_contents
 from jaxsight.rewriting.compiling import codes_in
 from jaxsight.text.names import words
 from jaxsight.tracer.isolation.code_origins import WRAPPERS, attribute, wrapped
+from jaxsight_source.jaxprs.contents import cell_contents
 
 _MUTATORS = frozenset(
     words("add append clear discard extend insert pop popitem remove setdefault update")

@@ -12,10 +12,10 @@ import dataclasses
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
 from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.observation import parts
 from jaxsight.tracer.states import modules
+from jaxsight_source.compat import avals
 
 _LEAVES = 12
 """Maximum number of leaves of a tree in a hint or hover of a value, chosen to fit on a line."""

@@ -13,12 +13,12 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
 from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.observation import display, parts, trees
 from jaxsight.wire.meshes import Sharding
 from jaxsight.wire.observations import OBSERVED_VALUES, Seen
+from jaxsight_source.compat import avals
 
 IGNORED, ABSTRACT, NUMBER, ARRAY, TREE = range(5)
 

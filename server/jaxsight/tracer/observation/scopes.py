@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from types import CodeType, FrameType
 
-from jaxsight.interpreters.compat import locations
-from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.states import modules
+from jaxsight_source.compat import locations
+from jaxsight_source.compat.jaxpr_types import Equation
 
 Scope = tuple[str, ...]
 

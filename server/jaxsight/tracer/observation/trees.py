@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.observation import display, parts
 from jaxsight.tracer.states import modules
 from jaxsight.wire.observations import Row, Tree
+from jaxsight_source.compat import avals
 
 _FEW = 4
 """A container with at most this many arrays has no tree: its text shows them."""

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Var
 from jaxsight.rewriting.rewriter import Kind, Site, SourceRange
 from jaxsight.tracer.compat.traces import underlying_variable
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk
+from jaxsight_source.compat.jaxpr_types import Aval, Var
 
 
 @dataclass(slots=True)

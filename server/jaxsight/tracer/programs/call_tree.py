@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation
-from jaxsight.interpreters.compat.locations import Caller, callers
 from jaxsight.tracer.failures import is_library, is_own, span_of
 from jaxsight.wire.messages.replies import Call
 from jaxsight.wire.spans import Span
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.locations import Caller, callers
 
 _DEEPEST = 24
 """Calls around an equation that are kept, the outermost ones."""

@@ -14,22 +14,16 @@ import jax
 import jax.numpy as jnp
 from jax.stages import Traced
 
-from jaxsight.interpreters.base import Environment
-from jaxsight.interpreters.compat.equations import bind, called, made_by
-from jaxsight.interpreters.compat.inner import inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Var
-from jaxsight.interpreters.compat.staging import (
-    Program,
-    is_literal,
-    new_variable,
-    open_jaxpr,
-    opened,
-)
-from jaxsight.sourcerizer.folding.loops import with_loops
-from jaxsight.sourcerizer.folding.steps import LOOP, FoldedLoop, FoldedStep, Place
-from jaxsight.sourcerizer.folding.tokens import EquationNumbers, atom_key
 from jaxsight.wire.messages.requests import BARRIER, BEFORE, ROLLED, WITHOUT
 from jaxsight.wire.primitives import INLINED
+from jaxsight_source.compat.equations import bind, called, made_by
+from jaxsight_source.compat.inner import inner_jaxprs
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
+from jaxsight_source.compat.staging import Program, is_literal, new_variable, open_jaxpr, opened
+from jaxsight_source.folding.loops import with_loops
+from jaxsight_source.folding.steps import LOOP, FoldedLoop, FoldedStep, Place
+from jaxsight_source.folding.tokens import EquationNumbers, atom_key
+from jaxsight_source.jaxprs.base import Environment
 
 _INLINED = INLINED | {"call"}
 """Calls that XLA inlines; `checkpoint` has barriers of its own."""

@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.inner import all_jaxprs
-from jaxsight.interpreters.compat.staging import is_literal, open_jaxpr
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.wire.chunks import CHUNK_FILE
 from jaxsight.wire.messages.requests import CONSTANT
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.inner import all_jaxprs
+from jaxsight_source.compat.staging import is_literal, open_jaxpr
 
 _CHUNK = re.compile(rf"{CHUNK_FILE.pattern}(?::\d+)?")
 _LINE = re.compile(r"(\.py):\d+")

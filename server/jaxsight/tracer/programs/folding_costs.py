@@ -24,10 +24,6 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from jax.stages import Traced
 
-from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.inner import inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.tracer.compat import lowering
 from jaxsight.wire.messages.replies import Fold
 from jaxsight.wire.primitives import (
@@ -38,6 +34,10 @@ from jaxsight.wire.primitives import (
     RESHAPES,
     SCATTERS,
 )
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.inner import inner_jaxprs
+from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr, Var
+from jaxsight_source.compat.staging import open_jaxpr
 
 LARGEST = 45_000_000
 """Maximum number of elements of a result that XLA folds, and of all operands together

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 
 from jax.sharding import NamedSharding
 
-from jaxsight.interpreters.compat.inner import Inner, equation_count, inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
-from jaxsight.interpreters.compat.locations import places
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.compat.jaxprs import Doc
 from jaxsight.tracer.failures import ADDRESS, clean, span_of
 from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Shown
 from jaxsight.wire.spans import Span
+from jaxsight_source.compat.inner import Inner, equation_count, inner_jaxprs
+from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr
+from jaxsight_source.compat.locations import places
+from jaxsight_source.compat.staging import open_jaxpr
 
 MOST_EQUATIONS = 50_000
 """Equations in an answer, about 1 KiB for each in a frame (`wire.FRAME_LIMIT`): those beyond have

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 
-from jaxsight.interpreters.compat import pallas
-from jaxsight.interpreters.compat.inner import inner_jaxprs
-from jaxsight.interpreters.compat.jaxpr_types import Aval, DType, Equation, Jaxpr
 from jaxsight.tracer.programs.pallas_kernels import parameter_names
 from jaxsight.wire.pallas import ELSEWHERE, SHARED, KernelArray, PallasKernel
+from jaxsight_source.compat import pallas
+from jaxsight_source.compat.inner import inner_jaxprs
+from jaxsight_source.compat.jaxpr_types import Aval, DType, Equation, Jaxpr
 
 _ALIGNMENT, _BARRIER, _ADDRESS = 1024, 8, 4
 """Bytes: `SMEM_ALIGNMENT` of `mosaic_gpu/core.py`; `MBARRIER_BYTES` and `_smem_tree_size` of

@@ -21,10 +21,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import pallas
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Jaxpr
-from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal
 from jaxsight.wire.pallas import ELSEWHERE, SMEM, VMEM, KernelArray, Outside, PallasKernel
+from jaxsight_source.compat import pallas
+from jaxsight_source.compat.jaxpr_types import Aval, Equation, Jaxpr
+from jaxsight_source.compat.staging import Program, evaluate, is_literal
 
 _LANES, _SUBLANES = 128, 8
 """The sizes of a vector register of a TPU, in numbers of 32 bits."""

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
 
-from jaxsight.interpreters.compat.inner import inner_jaxprs
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.text.inert import one_line
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.scopes import Scope
 from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Shown
+from jaxsight_source.compat.inner import inner_jaxprs
+from jaxsight_source.compat.staging import open_jaxpr
 
 _PARAMETER = re.compile(r"\w+=|\{ lambda|\(")
 """How a line begins that is not the first one of an equation."""

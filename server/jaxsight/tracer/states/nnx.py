@@ -15,8 +15,8 @@ from typing import Any
 import jax
 from jax.stages import Traced
 
-from jaxsight.interpreters.compat.staging import open_jaxpr
 from jaxsight.tracer.isolation.code_origins import equal
+from jaxsight_source.compat.staging import open_jaxpr
 
 JITTED = frozenset({"JitWrapped", "SimpleJitWrapped", "SimpleJitPartialWrapped"})
 """Classes of the objects that `nnx.jit` and `nnx.jit_partial` return."""

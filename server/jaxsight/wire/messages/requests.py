@@ -35,6 +35,7 @@ from jaxsight.wire.messages.replies import (
     Traced,
 )
 from jaxsight.wire.seen_device import SeenDevice, SeenProcess
+from jaxsight_source.options import Constants, Derivatives, Style
 
 Reply_co = TypeVar("Reply_co", covariant=True)
 
@@ -82,16 +83,8 @@ class AboutTrace(Request[Reply_co]):
     """The `id` of a `Traced`."""
 
 
-Style = Literal["lax", "pretty"]
-STYLES: tuple[Style, ...] = get_args(Style)
-
 Transform = Literal["grad", "value_and_grad", "vmap", "jvp", "jit", "inverse"]
 TRANSFORMS: tuple[Transform, ...] = get_args(Transform)
-
-Constants = Literal["inline", "npz", "argument"]
-
-Derivatives = Literal["exact", "first", "primal"]
-DERIVATIVES: tuple[Derivatives, ...] = get_args(Derivatives)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,13 +29,16 @@ OPTIONS = (
     "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15",  # seconds; TCP: 127, tcp(7)
 )  # fmt: skip
 
-_PACKAGE = Path(__file__).resolve().parents[2]
+_PACKAGES = Path(__file__).resolve().parents[3]
 _SENT = (
-    "__init__.py", "timeline.py", "compiler/**/*.py", "targets/**/*.py", "wire/**/*.py",
-    "files/__init__.py", "files/protobuf.py",
+    "jaxsight/__init__.py", "jaxsight/timeline.py", "jaxsight/compiler/**/*.py",
+    "jaxsight/targets/**/*.py", "jaxsight/wire/**/*.py", "jaxsight/files/__init__.py",
+    "jaxsight_source/__init__.py", "jaxsight_source/options.py", "jaxsight_source/units.py",
+    "jaxsight_source/files/*.py",
     # To run programs:
-    "measuring/*.py", "profiles/*.py", "interpreters/__init__.py", "interpreters/compat/*.py",
-    "files/locks.py", "files/reading.py", "text/*.py",
+    "jaxsight/measuring/*.py", "jaxsight/profiles/*.py", "jaxsight/files/locks.py",
+    "jaxsight/text/*.py", "jaxsight_source/compat/*.py", "jaxsight_source/jaxprs/__init__.py",
+    "jaxsight_source/jaxprs/arguments.py",
 )  # fmt: skip
 
 # Runs there before any module of ours: it reads the modules from the pipe, and not a byte more.
@@ -97,9 +100,9 @@ def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> li
 def modules() -> bytes:
     """Return all modules of a compiler, preceded by their length."""
     sources = {}
-    for path in (path for pattern in _SENT for path in sorted(_PACKAGE.glob(pattern))):
+    for path in (path for pattern in _SENT for path in sorted(_PACKAGES.glob(pattern))):
         is_package = path.name == "__init__.py"
-        parts = path.relative_to(_PACKAGE.parent).with_suffix("").parts
+        parts = path.relative_to(_PACKAGES).with_suffix("").parts
         name = ".".join(parts[:-1] if is_package else parts)
         sources[name] = is_package, path.read_text("utf-8")
     data = zlib.compress(json.dumps(sources).encode())

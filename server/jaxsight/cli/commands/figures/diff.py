@@ -24,7 +24,7 @@ from jaxsight.cli.revisions.sides import ProgramSide, compiled_side, python_text
 from jaxsight.cli.revisions.tree import revision_tree
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.cli.user_python import process_variable
-from jaxsight.files import reading
+from jaxsight_source.files import reading
 
 Base = Annotated[
     str,

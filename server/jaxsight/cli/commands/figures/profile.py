@@ -16,13 +16,13 @@ from jaxsight.cli.output.printing import Printer, Text, print_json, print_rows, 
 from jaxsight.features.profiles.page import page
 from jaxsight.features.profiles.record import record
 from jaxsight.features.profiles.report import ProfileReport, report
-from jaxsight.files import reading
 from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.reading import read
 from jaxsight.profiles.sources import ProfiledSources
 from jaxsight.profiles.space import NotAProfile
-from jaxsight.text import units
 from jaxsight.text.inert import one_line
+from jaxsight_source import units
+from jaxsight_source.files import reading
 
 Where = Annotated[
     Path,

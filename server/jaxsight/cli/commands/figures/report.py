@@ -21,7 +21,7 @@ from jaxsight.cli.trusted_paths import hosts
 from jaxsight.page import NoPage, embedded, template
 from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse
 from jaxsight.text.inert import one_line
-from jaxsight.text.units import count, size
+from jaxsight_source.units import count, size
 
 Functions = Annotated[
     list[str],

@@ -11,7 +11,7 @@ from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.notifications.progress import cancellable
-from jaxsight.text import units
+from jaxsight_source import units
 
 if TYPE_CHECKING:
     from jaxsight.features.recording.actions import RunPlan

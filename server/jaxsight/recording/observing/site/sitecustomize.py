@@ -14,14 +14,15 @@ from pathlib import Path
 
 
 def _start() -> None:
-    package = Path(__file__).resolve().parents[3]
-    spec = importlib.util.spec_from_file_location(
-        "jaxsight", package / "__init__.py", submodule_search_locations=[str(package)]
-    )
-    if spec is None or spec.loader is None:
-        return
-    sys.modules["jaxsight"] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    jaxsight = Path(__file__).resolve().parents[3]
+    for package in (jaxsight, jaxsight.with_name("jaxsight_source")):
+        spec = importlib.util.spec_from_file_location(
+            package.name, package / "__init__.py", submodule_search_locations=[str(package)]
+        )
+        if spec is None or spec.loader is None:
+            return
+        sys.modules[package.name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     from jaxsight.recording.observing.start import start
 
     start()

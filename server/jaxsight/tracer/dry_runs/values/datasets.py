@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.dry_runs.values.united import Value
 from jaxsight.tracer.dry_runs.values.unknown import Unknown, UnknownValueError
 from jaxsight.tracer.importing import placeholders
+from jaxsight_source.compat import avals
 
 Tree = Value
 """Arrays or their types in tuples and dictionaries."""

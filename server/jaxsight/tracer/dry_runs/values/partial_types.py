@@ -15,8 +15,8 @@ from typing import TypeVar
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.jaxpr_types import DType
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.jaxpr_types import DType
 
 _RANKS = (0, 1, 3)
 """Ranks that are tried for data of any rank, a choice: what these agree on, others do as well."""

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.dry_runs.values.unknown import Unknown, is_unknown
+from jaxsight_source.compat import avals
 
 Value = Any
 """Any object: what may be done with it is asked first."""

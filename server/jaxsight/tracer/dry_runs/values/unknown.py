@@ -14,12 +14,12 @@ from typing import NoReturn
 import jax
 import jax.numpy as jnp
 
-from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array
 from jaxsight.tracer.dry_runs.values.partial_types import ANY, PartialType, agreed
 from jaxsight.tracer.importing.placeholders import MissingObject
 from jaxsight.tracer.isolation import code_origins
+from jaxsight_source.compat.jaxpr_types import DType
 
 
 class UnknownValueError(TypeError):

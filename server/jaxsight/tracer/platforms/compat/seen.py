@@ -33,10 +33,10 @@ from jaxlib import _jax
 from jaxsight.tracer.compat import config
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.wire.seen_device import SeenDevice
+from jaxsight_source.files.ours import OURS
 
 _JAX = f"{Path(jax.__file__).parent}{os.sep}"
 _JAXLIB = f"{Path(jaxlib.__file__).parent}{os.sep}"
-_OURS = f"{Path(__file__).resolve().parents[3]}{os.sep}"
 
 _HAND_ON = f"compat{os.sep}processes.py"
 """Our own functions that a program calls in place of JAX's."""
@@ -171,7 +171,7 @@ def _role(path: str) -> Literal["asks", "runs", "passes"]:
             "passes" if inside.startswith(_PASSES) else
             "asks" if inside.startswith(_CHOOSES) else "runs"
         )  # fmt: skip
-    if path.startswith(_OURS):
+    if path.startswith(OURS):
         return (
             "passes" if path.endswith(_HAND_ON) or f"{os.sep}dry_runs{os.sep}" in path else "runs"
         )

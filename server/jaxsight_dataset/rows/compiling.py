@@ -1,0 +1,202 @@
+"""Compiles a direction of a program for targets, and describes its kernels."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxsight.compiler.hlo import read
+from jaxsight.targets.roofline import estimate, total
+from jaxsight.targets.target import Target
+from jaxsight.tracer.compat import lowering
+from jaxsight.tracer.handlers import lower
+from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.messages.compiling import Memory
+from jaxsight_dataset.program import Record
+from jaxsight_dataset.rows.directions import Direction
+from jaxsight_source.compat.inner import inner_jaxprs
+from jaxsight_source.compat.locations import places
+from jaxsight_source.compat.staging import open_jaxpr
+
+_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = .*op_name=\"([^\"]*)\"", re.MULTILINE)
+_DEVICES = re.compile(r"\b(?:num_partitions|replica_count)=(\d+)")
+_EQUATION = re.compile(r"eq\[([\w.]+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Executable:
+    """A direction compiled for this machine's CPU."""
+
+    compiled: Any
+    stablehlo: str
+    unoptimized_hlo: str
+    hlo: str
+    graph: Graph
+    memory: Memory
+    flops: float
+    devices: int
+    """The number of devices that it runs on; its figures are those of one of them."""
+
+    def __call__(self, arrays: tuple[jax.Array, ...]) -> list[jax.Array]:
+        """Run it."""
+        leaves: list[jax.Array] = self.compiled.call_flat(arrays)
+        return leaves
+
+
+@dataclass(frozen=True, slots=True)
+class _Flat:
+    """Calls a compiled function with flat arrays."""
+
+    compiled: Any
+    tree: Any
+
+    def call_flat(self, arrays: tuple[jax.Array, ...]) -> list[jax.Array]:
+        args, kwargs = jax.tree.unflatten(self.tree, arrays)
+        leaves: list[jax.Array] = jax.tree.leaves(self.compiled(*args, **kwargs))
+        return leaves
+
+
+def compile(direction: Direction) -> Executable:
+    """Compile a direction for this machine's CPU, without LLVM's optimizations.
+
+    These come after XLA's: the HLO, its kernels and the memory are the same.
+
+    Raise whatever lowering and compiling raise.
+    """
+    lowered = lowering.located(direction.traced).lower()
+    compiled = lowered.compile(compiler_options={"xla_backend_optimization_level": 0})
+    hlo = str(compiled.as_text())
+    devices = devices_of(hlo)
+    sizes: Any = compiled.memory_analysis()
+    costs: Any = compiled.cost_analysis()
+    memory = Memory(
+        temporaries=sizes.temp_size_in_bytes,
+        arguments=sizes.argument_size_in_bytes,
+        outputs=sizes.output_size_in_bytes,
+        aliased=sizes.alias_size_in_bytes,
+        code=sizes.generated_code_size_in_bytes,
+    )
+    facts = lower.facts(direction.traced.jaxpr)
+    constants, barriers = facts["constants"], facts["barriers"]
+    return Executable(
+        _Flat(compiled, compiled.in_tree),
+        str(lowered.as_text()),
+        str(lowered.as_text("hlo")),
+        hlo,
+        read(
+            hlo,
+            constants=constants,
+            barriers=barriers,
+            trips=dict(facts["trips"]),
+            communicates=lower.communicating(direction.traced.jaxpr) if devices > 1 else (),
+        ),
+        memory,
+        float(costs.get("flops", -1.0)) if isinstance(costs, dict) else -1.0,
+        devices,
+    )
+
+
+def devices_of(hlo: str) -> int:
+    """Return the number of devices that a compiled program runs on."""
+    return math.prod(map(int, _DEVICES.findall(hlo.partition("\n")[0])))
+
+
+def label(
+    graph: Graph, memory: Memory, target: Target, hlo: str, flops: float, how: str, devices: int
+) -> Record:
+    """Return the figures of a compiled program as JSON; sizes in bytes, times in seconds.
+
+    `estimate_seconds` is a roofline estimate, None where it is not known.
+    """
+    estimated = total(graph, target)
+    return {
+        "target": target.name,
+        "compiled": how,
+        "devices": devices,
+        "hlo": hlo,
+        "kernel_count": graph.kernel_count,
+        "launch_count": graph.launch_count,
+        "launches_known": graph.launches_known,
+        "temp_bytes": memory.temporaries if memory.temporaries >= 0 else None,
+        "argument_bytes": memory.arguments if memory.arguments >= 0 else None,
+        "output_bytes": memory.outputs if memory.outputs >= 0 else None,
+        "flops": flops if flops >= 0 else None,
+        "estimate_seconds": estimated.seconds if estimated else None,
+        "estimate_is_lower_bound": estimated.is_lower_bound if estimated else None,
+        "kernels": [_kernel(kernel, target) for kernel in graph.kernels],
+    }
+
+
+def _kernel(kernel: Kernel, target: Target) -> Record:
+    return {
+        "name": kernel.name,
+        "kind": kernel.kind,
+        "what": kernel.title,
+        "ends_because": kernel.ends_because,
+        "equations": list(kernel.equations),
+        "launches": kernel.launches,
+        "bytes_in": kernel.bytes_in,
+        "bytes_out": kernel.bytes_out,
+        "flops": kernel.flops,
+        "estimate_seconds": estimate(kernel, target),
+    }
+
+
+def alignment(direction: Direction, file: str, text: str, hlo: str) -> list[Record]:
+    """Return where each equation comes from, and what XLA made of it on the CPU.
+
+    Lines are 1-based, columns are in code points from 0. `expression` is the Python expression in
+    the program's own module that bound the equation, empty if none did. `instructions` are the
+    names of the HLO instructions. The kernels of an equation are those of a label that name its
+    `equation`.
+    """
+    instructions: dict[str, list[str]] = {}
+    for name, path in _INSTRUCTION.findall(hlo):
+        if scopes := _EQUATION.findall(path):
+            instructions.setdefault("/".join(scopes).replace(".", "/"), []).append(name)
+    lines = text.split("\n")
+    rows: list[Record] = []
+    waiting = [(open_jaxpr(direction.traced.jaxpr), "")]
+    while waiting:
+        opened, prefix = waiting.pop(0)
+        for index, equation in enumerate(opened.eqns):
+            path = f"{prefix}{index}"
+            place = next((place for name, place in places(equation) if name == file), None)
+            row: Record = {
+                "equation": path,
+                "primitive": equation.primitive.name,
+                "line": None,
+                "column": None,
+                "end_line": None,
+                "end_column": None,
+                "expression": "",
+                "instructions": instructions.get(path, []),
+            }
+            if place is not None:
+                row |= _span(lines, place)
+            rows.append(row)
+            if equation.params:
+                inner = inner_jaxprs(equation)
+                waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in inner]
+    return rows
+
+
+def _span(lines: list[str], place: tuple[int, int, int, int]) -> Record:
+    """Return a place as columns in code points, with its text."""
+    first, start, last, end = place
+    start = len(lines[first - 1].encode()[:start].decode(errors="ignore"))
+    end = len(lines[last - 1].encode()[:end].decode(errors="ignore"))
+    rows = lines[first - 1 : last]
+    rows[-1] = rows[-1][:end]
+    rows[0] = rows[0][start:]
+    return {
+        "line": first,
+        "column": start,
+        "end_line": last,
+        "end_column": end,
+        "expression": "\n".join(rows),
+    }

@@ -1,0 +1,173 @@
+"""The commands of `start`: how a process is started with each, and what its events say.
+
+This module starts nothing: the command line waits for its processes, an editor follows them from an
+event loop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxsight.files.private import cache_folder
+from jaxsight.workers.own_python import booted
+from jaxsight_repro.capturing.case import ProgramKind
+from jaxsight_repro.failures import FINISHED, HANG_AFTER, RunFailure
+from jaxsight_source.units import count, time
+
+Event = dict[str, Any]
+
+
+class NoResult(Exception):
+    """A process reported an error, or ended without a result; the message says why."""
+
+
+def run_command(
+    python: str, kind: ProgramKind, case: Path, arguments: Sequence[str], check: str = ""
+) -> list[str]:
+    """Return the command that runs the user's program under capture."""
+    flags = ["--nan"] if check == "nan" else []
+    return [python, *booted("repro"), "run", kind, str(case), *flags, "--", *arguments]
+
+
+def emit_command(
+    python: str,
+    case: Path,
+    out: Path,
+    died: RunFailure | None,
+    *,
+    anonymous: bool = False,
+    check: str = "",
+) -> list[str]:
+    """Return the command that writes the repro of a case to a file."""
+    options = {"died": died.record() if died else None, "anonymous": anonymous, "check": check}
+    return [python, *booted("repro"), "emit", str(case), str(out.absolute()), json.dumps(options)]
+
+
+def emit_dump_command(
+    python: str, dump: Path, out: Path, *, check: str = "", timeout: float = HANG_AFTER
+) -> list[str]:
+    """Return the command that writes the repro of a dumped program to a file."""
+    options = json.dumps({"check": check, "timeout": timeout})
+    paths = str(dump.absolute()), str(out.absolute())
+    return [python, *booted("repro"), "emit-dump", *paths, options]
+
+
+def reduce_command(
+    python: str,
+    file: Path,
+    out: Path,
+    text: str,
+    *,
+    check: str = "",
+    jobs: int = 2,
+    timeout: float = HANG_AFTER,
+) -> list[str]:
+    """Return the command that reduces a repro.
+
+    It continues an earlier reduction of the same `text` with the same options.
+    """
+    options = ["--check", check, "--jobs", str(jobs), "--timeout", str(timeout)]
+    digest = hashlib.blake2b("\0".join([text, *options]).encode(), digest_size=12).hexdigest()
+    state = cache_folder("reduce", digest)
+    kept = ["--state", str(state)] if state else []
+    return [
+        python,
+        *booted("repro"),
+        "reduce",
+        str(file),
+        "-o",
+        str(out.absolute()),
+        *options,
+        *kept,
+    ]
+
+
+class Events:
+    """The events of a process: it prints one JSON object per line."""
+
+    def __init__(self, command: str, on_event: Callable[[Event], None]) -> None:
+        """Follow a command.
+
+        Args:
+            command: its name, such as `emit`.
+            on_event: called with each event but the last.
+        """
+        self._command = command
+        self._on_event = on_event
+        self._last: Event | None = None
+
+    def take(self, line: str) -> None:
+        """Handle a line."""
+        try:
+            event = json.loads(line)
+        except ValueError:
+            return
+        if not isinstance(event, dict):
+            return
+        if event.get("event") in ("done", "error"):
+            self._last = event
+        else:
+            self._on_event(event)
+
+    def result(self, errors: str) -> Event:
+        """Return the event `done`.
+
+        Args:
+            errors: what the process wrote to standard error.
+
+        Raises:
+            NoResult: there is none.
+        """
+        last = self._last or {}
+        if last.get("event") == "done":
+            return last
+        if last:
+            message, help = last.get("message", ""), last.get("help", "")
+            raise NoResult(f"{message}; {help}" if help else str(message))
+        last_lines = " ".join(errors.strip().splitlines()[-3:])
+        raise NoResult(f"`repro {self._command}` ended without a result: {last_lines}")
+
+
+def progress(event: Event) -> str:
+    """Return an event of a reduction as text: `12 equations left, 30 candidates tried`."""
+    left = event.get("equations", event.get("statements"))
+    if left is None:
+        return "running the file"
+    unit = "equation" if "equations" in event else "statement"
+    tried = count(int(event.get("tried", 0)), "candidate")
+    return f"{count(int(left), unit)} left, {tried} tried"
+
+
+def facts(event: Event) -> str:
+    """Return the figures of a reduction: `120 → 3 equations, 200 candidates in 12 s`."""
+    tried = count(event["tried"], "candidate")
+    parts = [
+        f"{event['before']:,} → {event['after']:,} {event['unit']}",
+        f"{tried} in {time(event['seconds'])}",
+    ]
+    if event["minimal"]:
+        parts.append("no single one can be deleted")
+    if event["confidence"] < 1:
+        parts.append(f"fails in {event['confidence']:.0%} of runs")
+    return ", ".join(parts)
+
+
+def of_dump(event: Event) -> str:
+    """Return how the dumped program itself fails; empty if it was not run."""
+    if "dump" not in event:
+        return ""
+    itself, observed = (RunFailure.of_record(event[key]) for key in ("dump", "observed"))
+    alike = "in the same way" if itself.same(observed) else "in another way"
+    if itself.kind == FINISHED:
+        return f"the dump itself, run by XLA: {itself.headline}"
+    return f"the dump itself, run by XLA, fails {alike}: {itself.headline}"
+
+
+def difference(event: Event) -> str:
+    """Return how the repro that an `emit` wrote fails, and how it should."""
+    expected, observed = (RunFailure.of_record(event[key]) for key in ("expected", "observed"))
+    return f"does not fail in the same way: {observed.headline}, expected {expected.headline}"

@@ -1,0 +1,119 @@
+"""Call a function of a file with its example inputs, as a program to capture.
+
+The file runs as it does on import. The function is called as it is, and then under
+`jax.jit`. Arrays that are given by their type alone are random.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.meshes.compat import meshes
+from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.calls.user_function import find
+from jaxsight.wire.messages.requests import Trace
+from jaxsight_repro.capturing import case
+from jaxsight_repro.values import value_of
+from jaxsight_source.compat import avals, dtypes
+from jaxsight_source.jaxprs.arguments import drawn_array
+
+
+def call_function(request: Trace, namespace: dict[str, Any], folder: Path) -> None:
+    """Call the function of a request.
+
+    Args:
+        request: its slice is not used: the whole file was run.
+        namespace: the globals of the file.
+        folder: the case, to which the call is written.
+
+    Raises:
+        Exception: whatever the function raises.
+    """
+    user_function = find(namespace, request.function)
+    evaluator = Evaluator(concrete=True)
+    mesh = evaluator.mesh(request, namespace)
+    with meshes.entered(mesh):
+        inputs = evaluator.inputs(request, user_function, namespace, mesh)
+        args, kwargs = with_numbers((inputs.args, inputs.kwargs))
+        first, *attributes = request.function.split(".")
+        function: Callable[..., object] = functools.reduce(getattr, attributes, namespace[first])
+        with contextlib.suppress(TypeError, RuntimeError):  # arguments that no file can have
+            call = (request.function, user_function.jitted, _kept(args), _kept(kwargs))
+            case.write(folder, case.CALL, pickle.dumps(call, pickle.HIGHEST_PROTOCOL))
+        _wait(function(*args, **kwargs))
+        if not user_function.jitted:  # what was computed so far is op by op
+            _wait(_jitted(function, args, kwargs)())
+
+
+def _jitted(
+    function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
+) -> Callable[[], object]:
+    """Return a call of a function under `jax.jit`, whose arguments that are no arrays are fixed."""
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    is_traced = [isinstance(leaf, jax.Array) for leaf in leaves]
+    if all(is_traced):
+        return functools.partial(jax.jit(function), *args, **kwargs)
+
+    @functools.wraps(function)
+    def with_fixed(*arrays: object) -> object:
+        remaining = iter(arrays)
+        again = [
+            next(remaining) if traced else leaf
+            for leaf, traced in zip(leaves, is_traced, strict=True)
+        ]
+        same_args, same_kwargs = jax.tree.unflatten(tree, again)
+        return function(*same_args, **same_kwargs)
+
+    del with_fixed.__wrapped__
+    arrays = [leaf for leaf, traced in zip(leaves, is_traced, strict=True) if traced]
+    return functools.partial(jax.jit(with_fixed), *arrays)
+
+
+def _kept(argument: Any) -> Any:
+    """Return a pytree of containers that Python has, with values for its arrays.
+
+    Raises:
+        TypeError: it has other nodes.
+    """
+    if argument is None:
+        return None
+    if type(argument) is dict:
+        return {key: _kept(value) for key, value in argument.items()}
+    if type(argument) in (list, tuple):
+        return type(argument)(map(_kept, argument))
+    return value_of(argument)
+
+
+def _wait(results: object) -> None:
+    for leaf in jax.tree.leaves(results):
+        if isinstance(leaf, jax.Array):
+            leaf.block_until_ready()
+
+
+def with_numbers(arguments: Any) -> Any:
+    """Return arguments with random numbers in place of abstract arrays."""
+    generator = np.random.default_rng(0)
+    drawn = 0
+
+    def concrete(leaf: object) -> object:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        value = random(leaf)
+        return value if leaf.sharding is None else jax.device_put(value, leaf.sharding)
+
+    def random(leaf: jax.ShapeDtypeStruct) -> jax.Array:
+        nonlocal drawn
+        if dtypes.is_subtype(leaf.dtype, np.floating):
+            drawn += 1
+            return jax.random.normal(jax.random.key(drawn % 3), leaf.shape, leaf.dtype)
+        return drawn_array(avals.of(leaf), generator)
+
+    return jax.tree.map(concrete, arguments)

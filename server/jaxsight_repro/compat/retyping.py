@@ -1,0 +1,48 @@
+"""Abstract values with other shapes, dtypes and meshes. Applies to JAX 0.8 to 0.12.
+
+Private API used: `core.ShapedArray`, which has no public constructor, and `core.ManualAxisType` of
+what it varies over, which was `vma` before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import jax
+from jax._src import core
+
+from jaxsight_repro.compat.mesh_equations import kept_spec, varying
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.jaxpr_types import Aval, DType
+from jaxsight_source.compat.pallas import is_reference
+from jaxsight_source.compat.parameters.shard_maps import has_mesh
+
+
+def retyped(
+    aval: Aval, shape: tuple[int, ...], dtype: DType, axes: Mapping[str, int] | None = None
+) -> Aval:
+    """Return the type of an array, or of a reference to one, with another shape and dtype.
+
+    It stays weak or strong.
+
+    If the type has a mesh and `axes` are given, it gets the current mesh, without axes of size 0.
+
+    Raises:
+        TypeError: it is the type of something else, such as a token.
+    """
+    if is_reference(aval):
+        of: Any = aval
+        return cast(Aval, of.update(inner_aval=retyped(of.inner_aval, shape, dtype, axes)))
+    if not isinstance(aval, core.ShapedArray):
+        raise TypeError(f"{aval} is no type of arrays")
+    mesh = jax.sharding.get_abstract_mesh()
+    over: dict[str, Any] = {}
+    if axes is not None and has_mesh(aval) and not mesh.empty:
+        spec = kept_spec(cast(Any, aval).sharding.spec, axes)
+        over["sharding"] = jax.sharding.NamedSharding(mesh, spec)
+        left = frozenset(name for name in varying(aval) if axes.get(name, 1))
+        manual: Any = getattr(core, "ManualAxisType", None)
+        over |= {"vma": left} if manual is None else {"manual_axis_type": manual(varying=left)}
+    make: Any = core.ShapedArray
+    return cast(Aval, make(shape, dtype, weak_type=avals.weak(aval), **over))

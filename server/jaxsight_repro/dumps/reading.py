@@ -1,0 +1,99 @@
+"""Read a dumped program of any format: HLO, StableHLO, or a serialized `jax.export.Exported`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import jax
+import numpy as np
+from jax.extend.core import jaxpr_as_fun
+
+from jaxsight_repro.values import ConcreteValue
+from jaxsight_source.compat import dtypes
+from jaxsight_source.files import reading
+from jaxsight_source.hlo import formats
+from jaxsight_source.hlo import read as read_hlo
+from jaxsight_source.hlo.reading import flattened, stablehlo_of
+from jaxsight_source.programs import contents
+from jaxsight_source.programs.contents import Content
+from jaxsight_source.stablehlo import StablehloProgram, UnreadableProgram
+from jaxsight_source.stablehlo import read as read_stablehlo
+from jaxsight_source.stablehlo.proof import difference
+
+_SEEDS = (0, 1, 2, 42, 1234)
+"""Of the keys of arguments: those that a repro writes as calls of `jax.random`, not as numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class DumpedProgram:
+    """A program that was read from a file.
+
+    Attributes:
+        artifact: its StableHLO.
+        notes: what is assumed about it, a sentence each.
+    """
+
+    program: StablehloProgram
+    artifact: str | bytes
+    notes: tuple[str, ...] = ()
+
+    def with_library_calls(self) -> StablehloProgram:
+        """Return the program with calls of library functions, if these are the same StableHLO."""
+        try:
+            found = read_stablehlo(self.artifact, readable=True)
+            different = difference(self.artifact, found, jaxpr_as_fun(found.jaxpr))
+        except UnreadableProgram:
+            return self.program
+        return self.program if different else replace(found, names=self.program.names)
+
+
+def read(path: Path) -> DumpedProgram:
+    """Return the program of a file.
+
+    Raises:
+        UnreadableProgram: it has no known format, or no JAX.
+        OSError: it cannot be read.
+    """
+    content = reading.data(path)
+    artifact: str | bytes
+    match contents.content_of(content):
+        case Content.HLO:
+            text = content.decode("utf-8", "replace")
+            missing = formats.elided(text)
+            notes = [f"The dump leaves out the numbers of constants ({missing}): ones here."]
+            stablehlo = stablehlo_of(text, ones=True)
+            assumed = tuple(notes) if missing else ()
+            return DumpedProgram(read_hlo(text, ones=True), stablehlo, assumed)
+        case Content.PROTO:
+            return DumpedProgram(read_hlo(content), stablehlo_of(content))
+        case Content.STABLEHLO:
+            artifact = flattened(content.decode("utf-8", "replace"))
+        case Content.BYTECODE:
+            artifact = content
+        case Content.EXPORTED:
+            artifact = contents.deserialized(content).mlir_module_serialized
+        case _:
+            raise UnreadableProgram("expected HLO, StableHLO or a serialized export")
+    return DumpedProgram(read_stablehlo(artifact), artifact)
+
+
+def arguments(program: StablehloProgram) -> list[ConcreteValue]:
+    """Return arguments for a program: drawn from the normal distribution, or counted from zero."""
+    return [
+        ConcreteValue(_numbers(var.aval.shape, var.aval.dtype, position))
+        for position, var in enumerate(program.jaxpr.jaxpr.invars)
+    ]
+
+
+def _numbers(shape: Sequence[int], dtype: np.dtype, seed: int) -> np.ndarray:
+    size = math.prod(shape)
+    if dtypes.is_subtype(dtype, np.inexact):
+        drawn = jax.random.normal(jax.random.key(_SEEDS[seed % len(_SEEDS)]), shape)
+        return np.asarray(drawn.astype(dtype))
+    if dtype == np.bool_:
+        return np.ones(shape, dtype)
+    # Small numbers, which are within bounds if they are positions.
+    return np.asarray(np.arange(size).reshape(shape) % 4, dtype)

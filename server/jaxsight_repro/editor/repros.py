@@ -1,0 +1,174 @@
+"""The repros of a session: extracts them, reduces them, and shows them as virtual documents.
+
+A repro is a file in the user's cache folder, so that it can be run and sent. The functions are
+called in processes of their own; a repro that is cancelled leaves neither a process nor a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.features.model import Linked, ReproKind, ShownRepro, VirtualText
+from jaxsight.features.named_function import question_of
+from jaxsight.files import private
+from jaxsight.lru import Recent
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.long_work import RunningTasks
+from jaxsight.wire.frames import encode
+from jaxsight.wire.messages.requests import Trace
+from jaxsight_repro.boot_commands import Event, NoResult, difference, facts, progress
+from jaxsight_repro.editor.links import links_of
+from jaxsight_repro.editor.processes import Processes
+from jaxsight_repro.failures import RunFailure
+from jaxsight_repro.folders import KEPT, new_folder
+from jaxsight_source.files import reading
+
+EXTRACTED: ReproKind = "repro"
+REDUCED: ReproKind = "reduced"
+KINDS = (EXTRACTED, REDUCED)
+"""The virtual documents of repros."""
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A repro that was written."""
+
+    file: Path
+    text: str
+    links: tuple[Linked, ...]
+    check: str
+    """What it does wrong, if it does not fail by itself."""
+
+
+class Repros:
+    """The repros of a session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._written: Recent[tuple[str, str, ReproKind], _Written] = Recent(KEPT)
+        self._running = RunningTasks()
+
+    def has(self, path: str, function: str) -> bool:
+        """Return whether a repro of a function was extracted."""
+        return self._written.get((path, function, EXTRACTED)) is not None
+
+    async def extract(self, path: str, function: str, check: str, report: Report) -> ShownRepro:
+        """Call a function with its example inputs, and write a repro of its failure.
+
+        Args:
+            path: an open document.
+            function: the function's qualified name.
+            check: what the function does wrong, if it does not fail by itself.
+            report: called with each step.
+
+        Raises:
+            LookupError: there is no repro; the message says why.
+        """
+        with self._running.current():
+            question = await question_of(self._engine, path, function)
+            processes = Processes.of(self._engine.projects.of(path))
+            module = self._engine.documents.find(path, function)[0].module
+            folder = await asyncio.to_thread(new_folder, "repros")
+            file = folder / f"{re.sub(r'[^A-Za-z0-9_]+', '_', function)}.py"
+            is_written = False
+            try:
+                event, check = await _extracted(
+                    processes, question.trace, module.text, file, check, report
+                )
+                text = await asyncio.to_thread(reading.text, file)
+                is_written = True
+            except (NoResult, OSError) as error:
+                raise LookupError(f"no repro of {function}: {error}") from error
+            finally:
+                if not is_written:
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            links = links_of(text, processes.folder, path, module, function)
+            self._written.put((path, function, EXTRACTED), _Written(file, text, links, check))
+            self._written.pop((path, function, REDUCED))
+            summary = RunFailure.of_record(event["expected"]).headline
+            return ShownRepro(EXTRACTED, function, str(file), summary)
+
+    async def reduce(
+        self, path: str, function: str, report: Report, interrupted: asyncio.Event
+    ) -> ShownRepro:
+        """Make the repro of a function smaller while it fails in the same way.
+
+        Args:
+            path: the file of the function.
+            function: its qualified name.
+            report: called with each step.
+            interrupted: ends the reduction when it is set; the smallest program so far is kept.
+
+        Raises:
+            LookupError: it was not extracted, or cannot be reduced; the message says which.
+        """
+        with self._running.current():
+            known = self._of(path, function, EXTRACTED)
+            processes = Processes.of(self._engine.projects.of(path))
+            out = known.file.with_name(f"{known.file.stem}_min.py")
+            on_event: Callable[[Event], None] = lambda event: report(progress(event))
+            try:
+                event = await processes.reduce(
+                    known.file, out, known.text, known.check, on_event, interrupted
+                )
+                text = await asyncio.to_thread(reading.text, out)
+            except (NoResult, OSError) as error:
+                reason = "interrupted before anything was reduced"
+                if not interrupted.is_set():
+                    reason = str(error)
+                raise LookupError(f"the repro of {function} is not reduced: {reason}") from error
+            document = self._engine.documents.get(path)
+            links: tuple[Linked, ...] = ()
+            if document is not None:
+                links = links_of(text, processes.folder, path, document.module, function)
+            self._written.put((path, function, REDUCED), _Written(out, text, links, known.check))
+            return ShownRepro(REDUCED, function, str(out), facts(event))
+
+    def shown(self, path: str, function: str, kind: ReproKind) -> VirtualText:
+        """Return the virtual document of a repro.
+
+        Raises:
+            LookupError: there is none.
+        """
+        written = self._of(path, function, kind)
+        return VirtualText(written.file.name, written.text, written.links)
+
+    async def aclose(self) -> None:
+        """Cancel what is running, and end its processes."""
+        await self._running.aclose()
+
+    def _of(self, path: str, function: str, kind: ReproKind) -> _Written:
+        written = self._written.get((path, function, kind))
+        if written is None:
+            raise LookupError(f"there is no {kind} of {function}: extract a repro first")
+        return written
+
+
+async def _extracted(
+    processes: Processes, trace: Trace, module: str, file: Path, check: str, report: Report
+) -> tuple[Event, str]:
+    """Call a function, and write the repro; return what came of it, and the check that holds.
+
+    Raises:
+        NoResult: it does not fail, or not in the same way again; the message says which.
+    """
+    with tempfile.TemporaryDirectory(prefix="jaxsight-") as name:
+        case, request, text = (Path(name, part) for part in ("case", "request", "text"))
+        await asyncio.to_thread(private.write, request, encode(trace))
+        await asyncio.to_thread(private.write, text, module.encode("utf-8", "replace"))
+        report(f"calling {trace.function} with its example inputs")
+        died = await processes.call(case, request, text, check)
+        check = "" if died is not None else check
+        report("writing the repro, and running it")
+        event = await processes.emit(case, file, died, check)
+    if not event["reproduces"]:
+        raise NoResult(f"the file {difference(event)}")
+    return event, check

@@ -1,0 +1,468 @@
+"""Writes the user's functions, and the calls of JAX that they are passed to."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax
+
+from jaxsight_repro.capturing.call_tree import public_functions
+from jaxsight_repro.capturing.call_tree.apis import CUSTOM, PASS_ANYTHING, RULES
+from jaxsight_repro.capturing.call_tree.records import (
+    Arguments,
+    Bind,
+    FailedStep,
+    FunctionRef,
+    JaxCall,
+    Operand,
+    Pytree,
+    Ref,
+    Structure,
+    TrackedTree,
+    UserCall,
+)
+from jaxsight_repro.compat import primitive_binds
+from jaxsight_repro.emit.call_tree import steps
+from jaxsight_repro.emit.call_tree.equations import CALL, CallEquation, Equations
+from jaxsight_repro.emit.call_tree.structures import StandIns, base_of, part, path_of
+from jaxsight_source.compat.staging import surroundings
+from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.errors import Unsourceable, Unwritable
+from jaxsight_source.proof.prover import Proved
+from jaxsight_source.rules.functions.checkpoint import policy_expr
+from jaxsight_source.text.exprs import (
+    NONE,
+    Atom,
+    Attribute,
+    Expr,
+    Index,
+    Item,
+    Lambda,
+    Sequence_,
+    call,
+    is_identifier,
+    keywords,
+    tuple_,
+)
+from jaxsight_source.text.names import identifier
+from jaxsight_source.text.statements import Assign, Effect, Function, Raw, Return
+from jaxsight_source.values.spelling import struct, value
+from jaxsight_source.writing.scope import WRITTEN, Scope
+from jaxsight_source.writing.writer import Writer
+
+Key: TypeAlias = tuple[Any, ...]
+"""What a function is written once for: its number, and the types of its arguments."""
+
+_RESULTS = {
+    "scan": "scanned",
+    "while_loop": "looped",
+    "fori_loop": "looped",
+    "cond": "branch",
+    "switch": "branch",
+    "map": "mapped",
+    "grad": "gradient",
+    "value_and_grad": "value",
+    "pullback": "cotangent",
+}
+"""Base names for the results of calls."""
+
+_NEVER = 'raise NotImplementedError("JAX did not call this function")'
+
+
+class Functions:
+    """Writes the functions and calls of a tree."""
+
+    def __init__(self, tree: TrackedTree, writer: Writer) -> None:
+        self.tree = tree
+        self.writer = writer
+        derivatives = writer.options.derivatives != "primal"
+        self.equations = Equations(tree, self, derivatives=derivatives)
+        self.stand_ins = StandIns(writer.names)
+        self.parameters: defaultdict[Scope, set[str]] = defaultdict(set)
+        """The names of the parameters of functions."""
+        self._leaks = ""
+        """The name of the list of leaked tracers."""
+        self._leaked_count = 0
+        self._active: dict[int, str] = {}
+        """The functions with custom rules whose rules are being written: these may call them."""
+        self._defined: defaultdict[Scope, dict[Key, str]] = defaultdict(dict)
+        """The names of the functions that a scope has."""
+
+    def body_of(self, number: int, caller: JaxCall | None) -> UserCall | None:
+        """Return the call of a function that is written: the failing one, or else the last.
+
+        The calls that JAX made during `caller` are preferred.
+        """
+        during = [user for user in caller.users if user.function == number] if caller else []
+        users = during or self.tree.functions[number].calls
+        return next((user for user in users if user.failed), users[-1] if users else None)
+
+    # Functions.
+
+    def function(self, scope: Scope, number: int, caller: JaxCall | None) -> Expr:
+        """Write a function, if it is not written yet; return an expression for it."""
+        user = self.body_of(number, caller)
+        function = self.tree.functions[number]
+        if function.made_by is not None:
+            composed = self._composed(scope, number, user)
+            if composed is not None:
+                return composed
+        key: Key = (number,)
+        if user is not None:
+            key = (number, *self._kinds(user.arguments), user.failed, len(user.body))
+        written = self._visible(scope, key)
+        return Atom(written if written is not None else self._defined_as(scope, key, user))
+
+    def _visible(self, scope: Scope, key: Key) -> str | None:
+        """Return the name of a function that an enclosing scope has; note that it is read."""
+        inside: list[Scope] = []
+        around: Scope | None = scope
+        while around is not None:
+            if (name := self._defined[around].get(key)) is not None:
+                if name not in self.writer.names.module:
+                    for each in inside:
+                        each.captured[name] = None
+                return name
+            inside.append(around)
+            around = around.around
+        return None
+
+    def _defined_as(
+        self,
+        scope: Scope,
+        key: Key,
+        user: UserCall | None,
+        decorators: Sequence[Expr] = (),
+    ) -> str:
+        """Write a function; return its name."""
+        function = self.tree.functions[key[0]]
+        name = scope.names.fresh(identifier(function.name, "function"))
+        self._defined[scope][key] = name
+        inner = scope.inner()
+        if user is None:
+            names = [parameter.rstrip("=") for parameter in function.parameters] or ["*args"]
+            statement = Function(name, tuple(names), [Raw([_NEVER])], list(decorators))
+        else:
+            parameters = self._parameters(inner, function.parameters, user)
+            self.body(inner, user)
+            statement = Function(name, parameters, inner.body, list(decorators))
+        body = scope.body
+        if scope.around is None and not inner.captured and not decorators:
+            self.writer.names.keep(name)
+            body = self.writer.functions.statements
+        body.append(statement)
+        if name != function.name and function.name in self.tree.message:
+            body.append(Effect(Atom(f"{name}.__name__ = {function.name!r}")))
+        return name
+
+    def _kinds(self, arguments: Arguments) -> Key:
+        """Return the types of arguments."""
+        kinds = [
+            str(self.tree.avals.get(operand)) if isinstance(operand, Ref) else repr(operand)
+            for operand in arguments.operands()
+        ]
+        return (tuple(kinds), tuple(packed.node for packed in arguments.args))
+
+    def _composed(self, scope: Scope, number: int, user: UserCall | None) -> Expr | None:
+        """Return `jax.vmap(f)` for a function that only calls what `jax.vmap` returned."""
+        made_by = self.tree.functions[number].made_by
+        assert made_by is not None
+        inner: JaxCall | None = None
+        if user is not None:
+            if len(user.body) != 1 or not isinstance(user.body[0], JaxCall):
+                return None
+            inner = user.body[0]
+            same = inner.inner == user.arguments and (
+                inner.failed or (user.result is not None and inner.result == user.result)
+            )
+            if inner.api != made_by[0] or inner.method or not same:
+                return None
+        api, outer = made_by
+        return call(path_of(api), *self.arguments(scope, outer, inner))
+
+    def _parameters(self, scope: Scope, names: tuple[str, ...], user: UserCall) -> tuple[str, ...]:
+        """Name the parameters of a function; write the assignments of their parts."""
+        positional = [name for name in names if not name.endswith("=")]
+        parameters: list[str] = []
+        used = set(self.equations.read_in(user))
+        for index, packed in enumerate(user.arguments.args):
+            if index < len(positional) and positional[index].startswith("*"):
+                rest = user.arguments.args[index:]
+                name = scope.names.fresh(positional[index].lstrip("*"))
+                parameters.append(f"*{name}")
+                node = Structure("tuple", tuple(packed.node for packed in rest))
+                leaves = tuple(leaf for packed in rest for leaf in packed.leaves)
+                self._take(scope, Atom(name), Pytree(node, leaves), used, name)
+                break
+            base = positional[index] if index < len(positional) else f"x_{index}"
+            name = self._parameter(scope, base, used)
+            parameters.append(name)
+            self._take(scope, Atom(name), packed, used, name)
+        for name, packed in user.arguments.kwargs.items():
+            scope.names.keep(name)
+            parameters.append(name)
+            self._take(scope, Atom(name), packed, used, name)
+        absent = [name.rstrip("=") for name in names[len(user.arguments.args) :]]
+        if any(parameter.startswith("*") for parameter in parameters):
+            return tuple(parameters)
+        for name in absent:  # options of `jax.jit` may name them
+            if not name.startswith("*") and name not in user.arguments.kwargs:
+                scope.names.keep(name)
+                parameters.append(f"{name}=None")
+        return tuple(parameters)
+
+    def _parameter(self, scope: Scope, base: str, used: set[int]) -> str:
+        """Return a name for a parameter: the user's, which JAX's messages contain.
+
+        It may hide a parameter of an enclosing function that this one does not read.
+        """
+        around = scope.around
+        while around is not None and not around.names.owns(base):
+            around = around.around
+        captured: set[str] = set()
+        hides = around is not None and base in self.parameters[around]
+        if around is not None and hides:
+            for number in used:
+                with contextlib.suppress(KeyError):
+                    expr = around.read(self.equations.variable(number))
+                    captured.add(expr.text if isinstance(expr, Atom) else "")
+        if not hides or base in captured:
+            base = scope.names.fresh(base)
+        else:
+            scope.names.keep(base)
+        self.parameters[scope].add(base)
+        return base
+
+    def _take(self, scope: Scope, expr: Expr, packed: Pytree, used: set[int], base: str) -> None:
+        """Write the assignments of the parts of a value that are used."""
+        node = packed.node
+        if node.kind != "leaf":
+            for index, child in enumerate(packed.children):
+                inner = part(expr, node, index)
+                self._take(scope, inner, child, used, base_of(node, index, base))
+            return
+        (leaf,) = packed.leaves
+        if isinstance(leaf, Ref):
+            if not isinstance(expr, Atom):
+                if leaf not in used:
+                    return
+                name = scope.names.fresh(base)
+                scope.body.append(Assign(name, expr))
+                expr = Atom(name)
+            scope.write(self.equations.variable(leaf), expr)
+
+    def body(self, scope: Scope, user: UserCall) -> None:
+        """Write the body of a function."""
+        prover = self.writer.proofs.prover
+        around, prover.axes = prover.axes, list(user.axes)
+        mesh = getattr(user.context, "cur_abstract_mesh", None)
+        settings = None if mesh is None or mesh.empty else user.context  # they are the usual ones
+        try:
+            with (
+                primitive_binds.with_variance(user.checks_variance),
+                surroundings(settings, user.axes),
+            ):
+                self._write_body(scope, user)
+        finally:
+            prover.axes = around
+
+    def _write_body(self, scope: Scope, user: UserCall) -> None:
+        equations = self.equations.of_body(user)
+        outputs = [self.equations.atom(number) for number in user.results]
+        self._write_constants(scope)
+        self._leaked(scope, user)
+        if user.failed and not (equations and equations[-1].effects):
+            raise Unwritable(user.function, "the step that raised the error is not known")
+        scope.equations(equations, outputs)
+        if user.result is not None:
+            scope.body.append(Return(self.packed(scope, user.result, None)))
+        elif user.failed:
+            steps.return_last(scope.body)
+        elif not scope.body:
+            scope.body.append(Return(NONE))
+
+    def _write_constants(self, scope: Scope) -> None:
+        for var, array in self.equations.constants:
+            scope.write(var, self.writer.constants.constant(array))
+        self.equations.constants.clear()
+
+    def _leaked(self, scope: Scope, user: UserCall) -> None:
+        """Write values that belong to traces that have ended as such: they raise an error."""
+        defined = set(self.equations.defined_in(user))
+        for number in self.equations.read_directly(user):
+            variable = self.equations.variable(number)
+            try:
+                scope.read(variable)
+            except KeyError:
+                if number not in defined:
+                    aval = self.tree.avals.get(number)
+                    if aval is None or "unexpected tracer" not in self.tree.message:
+                        raise Unwritable(number, "the value is of a call that has ended") from None
+                    scope.write(variable, self._leak(aval))
+
+    def _leak(self, aval: object) -> Expr:
+        """Write statements that leak a tracer; return an expression for it."""
+        top = self.writer.constants
+        if not self._leaks:
+            self._leaks = self.writer.names.fresh("leaked")
+            top.statements.append(Assign(self._leaks, Atom("[]")))
+        leak = Lambda(("value",), call(Atom(self._leaks).dot("append"), Atom("value")))
+        top.statements.append(Effect(call("jax.eval_shape", leak, struct(aval))))
+        self._leaked_count += 1
+        return Index(Atom(self._leaks), (Atom(str(self._leaked_count - 1)),))
+
+    # Calls.
+
+    def write(self, scope: Scope, equation: CallEquation) -> None:
+        """Write a call as a statement."""
+        item = equation.item
+        if isinstance(item, FailedStep):
+            scope.body.append(steps.step(self, scope, item))
+            return
+        if isinstance(item, Bind):
+            scope.body.append(Effect(steps.bind(self, scope, item)))
+            return
+        assert isinstance(item, JaxCall)
+        start = len(scope.body)
+        try:
+            expr = self.call(scope, item)
+        except (KeyError, Unsourceable, Unwritable):
+            if item.failed or not item.binds:
+                raise
+            del scope.body[start:]
+            del self._defined[scope]
+            self._write_binds(scope, item)
+            return
+        if item.result is None:
+            scope.body.append(Effect(expr))
+            return
+        self._assign(scope, item.result, expr, identifier(item.api.rpartition(".")[2]))
+
+    def _write_binds(self, scope: Scope, item: JaxCall) -> None:
+        """Write the primitives that a call bound, in its place."""
+        assert item.bound is not None
+        assert item.result is not None
+        equations = self.equations.of_binds(item.binds)
+        atoms = [
+            self.equations.atom(leaf) if isinstance(leaf, Ref) else None
+            for leaf in item.bound.leaves
+        ]
+        self._write_constants(scope)
+        scope.equations(equations, [atom for atom in atoms if atom is not None])
+        for leaf, atom in zip(item.result.leaves, atoms, strict=True):
+            if isinstance(leaf, Ref) and atom is not None:
+                with contextlib.suppress(KeyError):  # a value that nothing reads
+                    scope.write(self.equations.variable(leaf), scope.operand(atom))
+
+    def _assign(self, scope: Scope, result: Pytree, expr: Expr, api: str) -> None:
+        used = {n for n in result.numbers if scope.uses.get(id(self.equations.variable(n)))}
+        if not used:
+            scope.body.append(Effect(expr))
+            return
+        after: list[tuple[Atom, Pytree]] = []
+
+        def target(packed: Pytree, base: str) -> Expr:
+            if used.isdisjoint(packed.numbers):
+                return Atom("_")
+            node = packed.node
+            if node.kind in ("tuple", "list"):
+                children = enumerate(packed.children)
+                return tuple_([target(each, base_of(node, i, base)) for i, each in children])
+            name = Atom(scope.names.fresh(base))
+            after.append((name, packed))
+            return name
+
+        targets = target(result, _RESULTS.get(api, "out"))
+        assert isinstance(targets, (Atom, Sequence_))
+        scope.body.append(Assign(targets.text if isinstance(targets, Atom) else targets, expr))
+        for name, packed in after:
+            self._take(scope, name, packed, used, name.text)
+
+    def call(self, scope: Scope, item: JaxCall) -> Expr:
+        """Return the expression of a call; write the functions in it."""
+        if item.api == "pullback":
+            function, *args = item.inner.args
+            pullback = self.packed(scope, function, item)
+            return call(pullback, *self.arguments(scope, Arguments(tuple(args)), item))
+        inner = self.arguments(scope, item.traced, item)
+        if item.api in CUSTOM:
+            return call(self._custom(scope, item), *inner)
+        if item.outer is None:
+            return call(path_of(item.api), *inner)
+        made: Expr = call(path_of(item.api), *self.arguments(scope, item.outer, item))
+        if item.method:
+            made = Attribute(made, item.method)
+        return call(made, *inner)
+
+    def _custom(self, scope: Scope, item: JaxCall) -> Expr:
+        """Write a function with custom derivative rules; return its name."""
+        assert item.outer is not None
+        fun, *rules = [packed.leaves[0] for packed in item.outer.args]
+        if not isinstance(fun, FunctionRef):
+            raise Unwritable(item.api, "it has no function")
+        user = self.body_of(fun.number, item)
+        key = (fun.number, item.api, *self._kinds(item.inner))
+        written = self._visible(scope, key) or self._active.get(fun.number)
+        if written is not None:
+            return Atom(written)
+        options = dict(item.outer.kwargs)
+        if not options["nondiff_argnums"].leaves:
+            del options["nondiff_argnums"]
+        decorator: Expr = Atom(item.api)
+        if options:
+            named = self.arguments(scope, Arguments((), options), item)
+            decorator = call(Atom("functools.partial", "functools"), decorator, *named)
+        name = self._defined_as(scope, key, user, [decorator])
+        self._active[fun.number] = name
+        listed = [rule.number for rule in rules if isinstance(rule, FunctionRef)]
+        defined = [self.function(scope, number, None) for number in listed]
+        del self._active[fun.number]
+        if defined:
+            scope.body.append(Effect(call(Atom(name).dot(RULES[item.api]), *defined)))
+        return Atom(name)
+
+    def arguments(self, scope: Scope, arguments: Arguments, caller: JaxCall | None) -> list[Item]:
+        positional = [self.packed(scope, packed, caller) for packed in arguments.args]
+        named = {
+            name: self.packed(scope, packed, caller) for name, packed in arguments.kwargs.items()
+        }
+        if not all(map(is_identifier, named)):
+            raise Unwritable(named, "its names are not Python identifiers")
+        return [*positional, *keywords(named)]
+
+    def packed(self, scope: Scope, packed: Pytree, caller: JaxCall | None) -> Expr:
+        leaves = [self.leaf(scope, leaf, caller) for leaf in packed.leaves]
+        return self.stand_ins.expr(packed.node, iter(leaves))
+
+    def leaf(self, scope: Scope, leaf: Operand, caller: JaxCall | None) -> Expr:
+        if isinstance(leaf, FunctionRef):
+            return self.function(scope, leaf.number, caller)
+        if isinstance(leaf, Ref):
+            try:
+                return scope.operand(self.equations.atom(leaf))
+            except KeyError:
+                raise Unwritable(leaf, "the value is of a call that has ended") from None
+        constant = leaf.value
+        if isinstance(constant, jax.ShapeDtypeStruct):
+            return struct(constant)
+        path = public_functions.path_of(constant) if callable(constant) else None
+        if path is not None:
+            return path_of(path)
+        if callable(constant):
+            with contextlib.suppress(Unwritable):
+                return policy_expr(constant)
+        try:
+            return value(constant)
+        except Unwritable:
+            if caller is None or caller.api not in PASS_ANYTHING or isinstance(constant, type):
+                raise
+            return NONE  # an argument that is not traced, whose value the functions have
+
+
+@STRUCTURES(CALL)
+def _write_call(scope: Scope, equation: CallEquation) -> Proved:
+    equation.owner.write(scope, equation)
+    return WRITTEN

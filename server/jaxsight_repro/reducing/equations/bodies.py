@@ -1,0 +1,284 @@
+"""Reduces inside loops and branches: fewer iterations or one, equations of their bodies."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jax import lax
+
+from jaxsight_repro.compat.mesh_equations import mesh_axes
+from jaxsight_repro.compat.pruning import needed
+from jaxsight_repro.reducing.checker import Checker
+from jaxsight_repro.reducing.equations import trips
+from jaxsight_repro.reducing.equations.candidates import (
+    Candidate,
+    Keys,
+    Value,
+    cheaper,
+    reads,
+    weight,
+    zeros,
+)
+from jaxsight_repro.reducing.equations.inlining import Copy
+from jaxsight_repro.reducing.equations.recording import Recorded
+from jaxsight_repro.reducing.equations.retyping import Retyping
+from jaxsight_source.compat import avals, control_flow
+from jaxsight_source.compat.dtypes import is_key
+from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Jaxpr, Var
+from jaxsight_source.compat.staging import (
+    is_dropped,
+    new_literal,
+    new_variable,
+    open_jaxpr,
+    opened,
+    stage,
+    substituted,
+    with_inner,
+)
+
+
+def unwrap(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+    """Replace branches and loops by a single branch or iteration, where that suffices."""
+
+    def tries(candidate: Candidate) -> Iterator[Candidate | None]:
+        for index, equation in enumerate(candidate.equations):
+            for body, operands in _bodies(equation):
+                yield _once(candidate, index, body, operands, recorded.values)
+
+    return checker.exhausted(candidate, tries)
+
+
+def shorten(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+    """Make loops run fewer times."""
+
+    def tries(candidate: Candidate) -> Iterator[Candidate | None]:
+        shorter = (
+            _once(candidate, index, body, operands, recorded.values)
+            for index, equation in enumerate(candidate.equations)
+            for body, operands in trips.counted(equation)
+        )
+        yield from cheaper(candidate, shorter)
+        bounded = (
+            replace(candidate, equations=tuple(equations), eager={})
+            for equations in trips.bounded(candidate.equations)
+        )
+        yield from cheaper(candidate, bounded)
+
+    return checker.exhausted(candidate, tries)
+
+
+def _bodies(equation: Equation) -> Iterator[tuple[object, Sequence[Atom]]]:
+    """Yield the bodies of a loop or a branch, each with the operands of its first run."""
+    match equation.primitive.name:
+        case "cond":
+            for branch in equation.params["branches"]:
+                yield branch, equation.invars[1:]
+        case "scan":
+            yield control_flow.scan(equation.params).body, equation.invars
+        case "while":
+            params = equation.params
+            tested, run = params["cond_nconsts"], params["body_nconsts"]
+            carry = equation.invars[tested + run :]
+            yield params["body_jaxpr"], [*equation.invars[tested : tested + run], *carry]
+            yield params["cond_jaxpr"], [*equation.invars[:tested], *carry]
+
+
+def _once(
+    candidate: Candidate,
+    index: int,
+    body: object,
+    operands: Sequence[Atom],
+    values: Mapping[int, Value],
+) -> Candidate | None:
+    """Return a candidate in which a body takes the place of an equation.
+
+    Operands that have an additional axis, or a longer one, are replaced by their first slices.
+    """
+    program = opened(body)
+    known = dict(zip(map(id, candidate.inputs), candidate.arguments, strict=True))
+    copy = Copy(candidate)
+    for position, equation in enumerate(candidate.equations):
+        if position != index:
+            copy.add(equation)
+            continue
+        atoms: list[Atom] = []
+        for operand, var in zip(operands, program.jaxpr.invars, strict=True):
+            atom = copy.read(operand)
+            if avals.text(operand.aval) != avals.text(var.aval):
+                value = _slice(known.get(id(operand), values.get(id(operand))), var)
+                if value is None:
+                    return None
+                atom = new_variable(var.aval)
+                copy.feed(atom, value)
+            atoms.append(atom)
+        results = copy.run(program, atoms)
+        for var, result in zip(equation.outvars, results, strict=False):
+            if avals.text(var.aval) == avals.text(result.aval):
+                copy.replace(var, result)
+        # What is read of its results and the body does not have becomes an input.
+        read = reads(candidate.equations[index + 1 :])
+        for var in equation.outvars:
+            if id(var) in read and copy.read(var) is var:
+                value = values.get(id(var), zeros(var.aval))
+                if value is not None:
+                    copy.feed(var, value)
+        copy.outputs += results
+    return copy.finish()
+
+
+def _slice(value: Value | None, var: Var) -> Value | None:
+    if value is None:
+        return zeros(var.aval)
+    data = value.data if isinstance(value, Keys) else value
+    if not data.ndim or not len(data):
+        return None
+    shape = var.aval.shape
+    is_shorter = data.ndim - isinstance(value, Keys) == len(shape)
+    part = data[: shape[0]] if is_shorter else data[0]
+    return Keys(part, value.impl) if isinstance(value, Keys) else part
+
+
+def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+    """Delete equations inside the inner programs of a candidate, at every level."""
+    inside = itertools.chain.from_iterable(map(inner_jaxprs, candidate.equations))
+    levels = itertools.chain.from_iterable(all_jaxprs(part.value) for part in inside)
+    size = max((len(open_jaxpr(jaxpr).eqns) for jaxpr in levels), default=0)
+    while size:
+        rewritten = (
+            Candidate(candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs)
+            for equations in _rewritten(candidate.equations, size)
+        )
+        tries: Iterator[Candidate | None] = rewritten
+        if mesh_axes(candidate.equations):  # types say over which axes values in shards vary
+            tries = map(Retyping().candidate, rewritten)
+        smaller = checker.first(cheaper(candidate, tries))
+        if smaller is not None:
+            candidate = smaller
+        else:
+            size //= 2
+    return candidate
+
+
+def prune(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+    """Remove what no output needs, such as unused carries of loops and operands of kernels."""
+    if any(equation.primitive.name == "pallas_call" for equation in candidate.equations):
+        traced_again = [Retyping().candidate(candidate)]
+        candidate = checker.first(cheaper(candidate, traced_again)) or candidate
+    try:
+        equations, used = needed(candidate.inputs, candidate.equations, candidate.outputs)
+    except Exception:  # noqa: BLE001 - a rule of JAX that does not know a primitive
+        return candidate
+    smaller = Candidate(
+        tuple(var for var, read in zip(candidate.inputs, used, strict=True) if read),
+        tuple(value for value, read in zip(candidate.arguments, used, strict=True) if read),
+        tuple(equations),
+        candidate.outputs,
+    )
+    if not equations:
+        return candidate
+    return checker.first(cheaper(candidate, [smaller])) or candidate
+
+
+def _rewritten(equations: Sequence[Equation], size: int) -> Iterator[list[Equation]]:
+    """Yield equations with one of their inner programs made smaller."""
+    for position, equation in enumerate(equations):
+        for part in inner_jaxprs(equation):
+            for smaller in _smaller(part.jaxpr, size):
+                if part.parameter == "cond_jaxpr" and not _uses_inputs(smaller):
+                    continue  # a loop that runs forever, or never
+                params = part.exchanged(equation.params, with_inner(part.value, smaller))
+                renewed = equation.replace(params=params)
+                yield [*equations[:position], renewed, *equations[position + 1 :]]
+
+
+def _uses_inputs(jaxpr: Jaxpr) -> bool:
+    """Return whether the outputs of a program depend on its inputs."""
+    read = reads(_live(jaxpr.eqns, jaxpr.outvars)) | set(map(id, jaxpr.outvars))
+    return any(id(var) in read for var in jaxpr.invars)
+
+
+def _smaller(jaxpr: Jaxpr, size: int) -> Iterator[Jaxpr]:
+    """Yield a program without each run of `size` equations, and with smaller inner programs."""
+    for end in range(len(jaxpr.eqns), 0, -size):
+        start = max(end - size, 0)
+        if size > len(jaxpr.eqns) and start == 0 and end < len(jaxpr.eqns):
+            continue
+        for filling in ("operand", "input", "ones", "zeros"):
+            smaller = _without(jaxpr, start, end, filling)
+            if smaller is not None:
+                yield smaller
+    for equations in _rewritten(jaxpr.eqns, size):
+        yield jaxpr.replace(eqns=equations)
+
+
+def _without(jaxpr: Jaxpr, start: int, end: int, filling: str) -> Jaxpr | None:
+    """Return a program without some equations, whose results are replaced.
+
+    Return None if a result cannot be replaced in this way.
+    """
+    rest = jaxpr.eqns[end:]
+    read = reads(rest) | set(map(id, jaxpr.outvars))
+    added: list[Equation] = []
+    replacements: dict[int, Atom] = {}
+    for equation in jaxpr.eqns[start:end]:
+        if not _only_reads(equation):
+            return None
+        for var in equation.outvars:
+            if is_dropped(var) or id(var) not in read:
+                continue
+            given: Sequence[Atom] = (*jaxpr.invars, *jaxpr.constvars)
+            if filling == "operand":
+                given = substituted(equation.invars, replacements)
+            made = _filling(var, filling, given)
+            if made is None:
+                return None
+            replacements[id(var)], equations = made
+            added += equations
+    later = [each.replace(invars=substituted(each.invars, replacements)) for each in rest]
+    outputs = substituted(jaxpr.outvars, replacements)
+    kept = _live([*jaxpr.eqns[:start], *added, *later], outputs)
+    return jaxpr.replace(eqns=kept, outvars=outputs) if weight(kept) < weight(jaxpr.eqns) else None
+
+
+def _only_reads(equation: Equation) -> bool:
+    """Return whether an equation has no effects but reads of references.
+
+    Writes stay: what no kernel writes has any value, so a NaN there is another failure.
+    """
+    return all(type(effect).__name__ == "ReadEffect" for effect in equation.effects)
+
+
+def _live(equations: Sequence[Equation], outputs: Sequence[Atom]) -> list[Equation]:
+    """Return the equations that outputs need, or that have effects."""
+    read = {id(atom) for atom in outputs}
+    kept: list[Equation] = []
+    for equation in reversed(equations):
+        if not _only_reads(equation) or any(id(var) in read for var in equation.outvars):
+            kept.append(equation)
+            read.update(map(id, equation.invars))
+    return kept[::-1]
+
+
+def _text(atom: Atom) -> str:
+    """Return the type of an atom, without the mesh axes over which it varies."""
+    return re.sub(r"\{V:.*\}$", "", avals.text(atom.aval))
+
+
+def _filling(var: Var, filling: str, given: Sequence[Atom]) -> tuple[Atom, list[Equation]] | None:
+    """Return what replaces a variable, with the equations that make it: one of `given`, or ones."""
+    if filling in ("operand", "input"):
+        same = [each for each in given if _text(each) == _text(var)]
+        return (same[0], []) if same else None
+    if is_key(var.aval) or not hasattr(var.aval, "dtype"):
+        return None
+    number = np.asarray(filling == "ones").astype(var.aval.dtype)[()]
+    if not var.aval.shape:
+        return new_literal(number, var.aval), []
+    staged = stage(lambda: lax.full(var.aval.shape, number, var.aval.dtype), [])
+    jaxpr = staged.program.jaxpr
+    return (jaxpr.outvars[0], list(jaxpr.eqns)) if not staged.program.consts else None

@@ -1,0 +1,140 @@
+"""Reduces the equations of a program that can be traced."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from jaxsight_repro.emit.repro_file import About
+from jaxsight_repro.failures import RunFailure
+from jaxsight_repro.reducing import loading
+from jaxsight_repro.reducing.checker import CandidateKind, Checker
+from jaxsight_repro.reducing.devices import environment_of
+from jaxsight_repro.reducing.equations import emission
+from jaxsight_repro.reducing.equations.arguments import simplify
+from jaxsight_repro.reducing.equations.bodies import prune, shorten, thin, unwrap
+from jaxsight_repro.reducing.equations.candidates import Candidate, Digests, cost, is_finite
+from jaxsight_repro.reducing.equations.deletion import bypass, delete, drop_outputs, trim
+from jaxsight_repro.reducing.equations.dive import dive
+from jaxsight_repro.reducing.equations.evaluation import observed
+from jaxsight_repro.reducing.equations.inlining import flatten, inlined
+from jaxsight_repro.reducing.equations.ranks import flatter
+from jaxsight_repro.reducing.equations.recording import Recorded, record
+from jaxsight_repro.reducing.equations.sizes import narrow, shrink
+from jaxsight_repro.reducing.meshes import fewer_devices
+from jaxsight_repro.reducing.result import Pass, reduced, write_last
+from jaxsight_repro.reducing.task import NotReproduced, Reduced, Task, fails
+
+_EAGER_RUN = 5
+"""Times as long as a candidate that the original may run without `jit`: it does so once."""
+
+
+def reduce(task: Task) -> Reduced:
+    """Reduce the program of a repro.
+
+    Raises:
+        Unloadable: it cannot be traced.
+        CannotEmit: it has parts that cannot be written.
+        NotReproduced: it does not fail as expected.
+    """
+    inputs = loading.inputs_of(task.loaded, task.limits)
+    candidate = loading.traced(task.loaded, inputs, task.limits)
+    finite = task.check.finite and is_finite(candidate)
+    problem: NotReproduced | None = None
+    for start, jitted in _starts(task, candidate):
+        checker = _checker(task, start, jitted=jitted, finite=finite)
+        try:
+            checker.calibrate()
+        except NotReproduced as error:
+            problem = problem or error
+        else:
+            return replace(reduced(checker, _to_fixed_point), before=candidate.count)
+    assert problem is not None
+    raise problem
+
+
+def _starts(task: Task, candidate: Candidate) -> Iterator[tuple[Candidate, bool]]:
+    """Yield the programs to reduce, of which the first that fails counts; and whether with jit.
+
+    Without `jit`, a large program is run only once, with its calls inlined, if that suffices.
+    """
+    if task.check.eager:
+        inside = inlined(candidate, lambda equation: True)
+        limits = replace(task.limits, seconds=_EAGER_RUN * task.limits.seconds)
+        recorded = record(inside, limits, split=True)
+        if recorded.finished:
+            yield replace(inside, eager=recorded.values), True
+    yield candidate, True
+    if task.check.lines(jitted=False) != task.check.lines(jitted=True):
+        yield candidate, False
+
+
+def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Checker[Candidate]:
+    digests = Digests()
+
+    def observe(candidate: Candidate) -> RunFailure:
+        if not task.check.as_file:
+            return observed(candidate, checker.check, jitted)
+        with tempfile.TemporaryDirectory(prefix="jaxsight-candidate-") as folder:
+            path = Path(folder, "candidate.py")
+            emission.write(candidate, about(candidate, checker.expected), path)
+            return fails(path, task.limits)
+
+    def about(candidate: Candidate, failure: RunFailure) -> About:
+        environment = environment_of(candidate, task.environment)
+        return About(failure, environment, checker.check.lines(jitted))
+
+    unit = CandidateKind(
+        "equations",
+        "program",
+        observe,
+        digest=lambda candidate: f"{digests.of(candidate)}{'j' * jitted}",
+        count=lambda candidate: candidate.count,
+        save=lambda candidate, failure, path: emission.write_in_child(
+            candidate, about(candidate, failure), path, task.limits
+        ),
+        admits=is_finite if finite else lambda candidate: True,
+    )
+    checker = Checker(task, unit, [start])
+    return checker
+
+
+def _to_fixed_point(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+    """Apply all passes until none makes the candidate smaller.
+
+    Raises:
+        CannotEmit: it has parts that cannot be written, which stay when equations are deleted.
+    """
+    candidate = dive(candidate, checker)
+    while True:
+        before = cost(candidate)
+        candidate = flatten(candidate, checker)
+        candidate, recorded = _recorded(candidate, checker)
+        candidate = delete(candidate, checker, recorded)
+        if candidate.count < before[0]:
+            write_last(checker)
+        unwrap_recorded: Pass[Candidate] = partial(unwrap, recorded=recorded)
+        shorten_recorded: Pass[Candidate] = partial(shorten, recorded=recorded)
+        loops = (unwrap_recorded, shorten_recorded)
+        others = (bypass, *loops, thin, prune, fewer_devices, shrink, flatter, narrow, simplify)
+        for each in (drop_outputs, *others):
+            candidate = each(candidate, checker)
+        if cost(candidate) >= before:
+            return candidate
+
+
+def _recorded(candidate: Candidate, checker: Checker[Candidate]) -> tuple[Candidate, Recorded]:
+    """Return a candidate with the values of its variables.
+
+    Where values do not matter for the check, fewer equations are left, as running them takes time.
+    """
+    check = checker.check
+    if candidate.eager:
+        return candidate, Recorded(dict(candidate.eager))
+    if not check.eager and not check.finite:
+        candidate = trim(candidate, checker)
+    recorded = record(candidate, checker.task.limits, split=check.eager)
+    return (replace(candidate, eager=recorded.values) if check.eager else candidate), recorded

@@ -1,0 +1,139 @@
+"""A process below the watchdog, followed from an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from jaxsight.workers.own_python import guarded
+from jaxsight_repro.failures import RunFailure
+from jaxsight_repro.running import Ending
+
+_MOST_ERRORS = 1 << 16
+"""Bytes of standard error that are kept, a choice: the last ones, with the error."""
+
+_LONGEST_LINE = 1 << 24
+"""Bytes; longer lines are no events, of which those with a whole repro are the longest."""
+
+
+class WatchedProcess:
+    """A running process: `ended` returns when it and all that it started are gone."""
+
+    def __init__(self, process: asyncio.subprocess.Process, control: asyncio.StreamReader) -> None:
+        self._process = process
+        self._control = control
+        self._ending = Ending()
+        self._errors = b""
+        self._problem: OSError | None = None
+        self._is_interrupted = False
+
+    @property
+    def errors(self) -> str:
+        """The end of what it wrote to standard error."""
+        return self._errors.decode(errors="replace")
+
+    def interrupt(self) -> None:
+        """Interrupt the process as Ctrl-C does, once it has started; it may go on."""
+        self._is_interrupted = True
+        if self._ending.pid and self._ending.exit is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._ending.pid, signal.SIGINT)
+
+    async def ended(
+        self, on_line: Callable[[str], None] = lambda line: None
+    ) -> tuple[RunFailure, int]:
+        """Return how the process ended, and its exit status.
+
+        Args:
+            on_line: called with each line of its standard output.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        reading = (self._read_output(on_line), self._read_errors(), self._read_watchdog())
+        await asyncio.gather(*reading)
+        await self._process.wait()
+        if self._problem is not None:
+            raise self._problem
+        return self._ending.result
+
+    async def _read_watchdog(self) -> None:
+        async for line in self._control:
+            had_started = self._ending.pid != 0
+            try:
+                self._ending.take(line)
+            except OSError as error:
+                self._problem = error
+            if self._is_interrupted and not had_started:
+                self.interrupt()
+
+    async def _read_output(self, on_line: Callable[[str], object]) -> None:
+        stdout = self._process.stdout
+        while stdout is not None:
+            try:
+                line = await stdout.readline()
+            except ValueError:  # too long; the stream has dropped it
+                continue
+            if not line:
+                return
+            on_line(line.decode(errors="replace"))
+
+    async def _read_errors(self) -> None:
+        stderr = self._process.stderr
+        if stderr is None:
+            return
+        while data := await stderr.read(_MOST_ERRORS):
+            self._errors = (self._errors + data)[-_MOST_ERRORS:]
+
+
+@asynccontextmanager
+async def watched(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    folder: str,
+    limits: tuple[int, int] | None = None,
+    output: tuple[int | None, int | None] = (asyncio.subprocess.PIPE, asyncio.subprocess.PIPE),
+) -> AsyncIterator[WatchedProcess]:
+    """Start a process; it and all that it started are killed at the end of the context.
+
+    Args:
+        output: where its standard output and its standard error go, as `subprocess` has it: to the
+            `WatchedProcess`, to a descriptor, or to those of this process.
+        limits: bytes that it may use, and how many processes it may start, together with all that
+            it started.
+
+    Raises:
+        OSError: no process can be started, or not on this system.
+    """
+    if os.name != "posix":
+        raise OSError("needs Linux or macOS")
+    own_end, its_end = socket.socketpair()
+    with contextlib.ExitStack() as stack:
+        stack.callback(own_end.close)
+        with its_end:
+            process = await asyncio.create_subprocess_exec(
+                *guarded(its_end.fileno(), command),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output[0],
+                stderr=output[1],
+                env=environment,
+                cwd=folder,
+                pass_fds=[its_end.fileno()],
+                start_new_session=True,
+                limit=_LONGEST_LINE,
+            )
+        control, writer = await asyncio.open_connection(sock=own_end)
+        stack.pop_all()
+    try:
+        if limits is not None:
+            writer.write(b"busy %d %d\n" % limits)
+        yield WatchedProcess(process, control)
+    finally:
+        writer.close()  # the watchdog kills everything and exits
+        await asyncio.shield(process.communicate())

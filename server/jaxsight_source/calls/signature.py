@@ -1,0 +1,293 @@
+"""How a function is called: its traced arguments, and how they are read from the parameters.
+
+The written function has the parameters of the original. Values that the original used unchanged (a
+static argument, a default that was not passed) are built into the program, so the written function
+checks that they are the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.tree_util import DictKey, GetAttrKey, SequenceKey
+
+from jaxsight_source.compat.parameters import functions
+from jaxsight_source.compat.staging import abstract, is_ref, stage
+from jaxsight_source.errors import Unwritable
+from jaxsight_source.proof.running import is_number_type
+from jaxsight_source.text.exprs import Atom, Attribute, Expr, Index, call, is_identifier
+from jaxsight_source.text.layout import flat
+from jaxsight_source.text.names import identifier, of_path
+from jaxsight_source.values import spelling
+
+_ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, bool, int, float, complex)
+
+
+@dataclass(frozen=True, slots=True)
+class TracedArgument:
+    """A traced leaf: the expression that reads it, a name for it, and its value."""
+
+    expr: Expr
+    name: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A leaf or parameter whose value is built into the program."""
+
+    expr: Expr
+    value: object
+    parameter: str
+    """The parameter that it is, or is part of."""
+    defaulted: bool = False
+    """Whether it is an omitted argument whose default has no expression; `...` replaces it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The value of a parameter, as a pytree of traced and other leaves."""
+
+    leaves: Sequence[object]
+    tree: object
+    places: Sequence[int]
+    """For each leaf, its position among all traced leaves, or -1."""
+
+    def rebuilt(self, traced: Sequence[object]) -> object:
+        pairs = zip(self.leaves, self.places, strict=True)
+        return jax.tree.unflatten(
+            self.tree, [leaf if position < 0 else traced[position] for leaf, position in pairs]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCall:
+    """A call of the original function."""
+
+    function: Callable[..., Any]
+    parameters: tuple[str, ...]
+    """The parameters as in a `def`, with defaults, `*` and `/`."""
+    arguments: tuple[TracedArgument, ...]
+    fixed: tuple[Fixed, ...]
+    bound: inspect.BoundArguments
+    parts: Mapping[str, _Part]
+    """The parts of the parameters that are not static."""
+
+    def rebuild(self, leaves: Sequence[object]) -> tuple[tuple[object, ...], dict[str, object]]:
+        """Return arguments and keyword arguments for values of the traced leaves."""
+        arguments = self.bound.arguments | {
+            name: part.rebuilt(leaves) for name, part in self.parts.items()
+        }
+        again = inspect.BoundArguments(self.bound.signature, arguments)
+        return again.args, again.kwargs
+
+    def flat(self, *leaves: object) -> object:
+        args, kwargs = self.rebuild(leaves)
+        results = functions.traceable(self.function)(*args, **kwargs)
+        for leaf in jax.tree.leaves(results):
+            try:
+                jax.typeof(leaf)
+            except TypeError:
+                words = (
+                    f"{name_of(self.function)} returns a {type(leaf).__name__}, "
+                    "not an array or a pytree of arrays"
+                )
+                raise TypeError(words) from None
+        return results
+
+
+def is_traced(value: object) -> bool:
+    """Return whether JAX traces a leaf, instead of using it unchanged."""
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "OSUMm":
+        return False
+    return isinstance(value, _ARRAYS) or hasattr(value, "__jax_array__")
+
+
+_KINDS = {
+    inspect.CO_COROUTINE: "an async function",
+    inspect.CO_ASYNC_GENERATOR: "an async generator",
+    inspect.CO_GENERATOR: "a generator",
+}
+"""Functions that JAX does not trace, by the flag of their code object."""
+
+
+def _refuse_other_kinds(function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"{type(function).__name__} object cannot be written: not a function")
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    inner = inspect.unwrap(inner)
+    flags = getattr(getattr(inner, "__code__", None), "co_flags", 0)
+    for flag, kind in _KINDS.items():
+        if flags & flag:
+            raise TypeError(
+                f"{name_of(function)} cannot be written: it is {kind}, which JAX does not trace"
+            )
+
+
+def bind(
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    traced: Callable[[object], bool] = is_traced,
+) -> BoundCall:
+    """Read a call whose `traced` leaves may vary.
+
+    Raises:
+        TypeError: if the arguments do not match, or if JAX cannot trace the function.
+    """
+    _refuse_other_kinds(function)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        signature = inspect.Signature(
+            [
+                inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+                inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
+            ]
+        )
+    bound = signature.bind(*args, **kwargs)
+    static = functions.told(function)
+    arguments: list[TracedArgument] = []
+    fixed: list[Fixed] = []
+    parameters = list(signature.parameters.values())
+    parts: dict[str, _Part] = {}
+    for position, parameter in enumerate(parameters):
+        name = parameter.name
+        if name not in bound.arguments:
+            if parameter.default is not inspect.Parameter.empty:
+                unheld = _default(parameter.default) == "..."
+                fixed.append(Fixed(Atom(name), parameter.default, name, unheld))
+            continue
+        value = bound.arguments[name]
+        if position in static.positions or name in static.names:
+            fixed.append(Fixed(Atom(name), value, name))
+            continue
+        paths, tree = jax.tree_util.tree_flatten_with_path(value)
+        if type(value) in (list, tuple) and not any(traced(leaf) for _, leaf in paths):
+            numbers = [type(part) in (bool, int, float, complex) for part in value]
+            if numbers and all(numbers) and parameter.kind is not parameter.VAR_POSITIONAL:
+                fixed.append(Fixed(Atom(name), value, name))  # one check of them all
+                parts[name] = _Part([leaf for _, leaf in paths], tree, [-1] * len(paths))
+                continue
+        places = []
+        for path, leaf in paths:
+            expr, called = _reader(name, value, path)
+            if traced(leaf):
+                places.append(len(arguments))
+                arguments.append(TracedArgument(expr, called, leaf))
+            else:
+                places.append(-1)
+                fixed.append(Fixed(expr, leaf, name))
+        parts[name] = _Part([leaf for _, leaf in paths], tree, places)
+    return BoundCall(function, _shown(parameters), tuple(arguments), tuple(fixed), bound, parts)
+
+
+def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
+    """Return parameters as text.
+
+    A default without an expression becomes `...`, which the check distinguishes from a value.
+    """
+    shown: list[str] = []
+    kinds = [parameter.kind for parameter in parameters]
+    for index, parameter in enumerate(parameters):
+        if (
+            parameter.kind is inspect.Parameter.KEYWORD_ONLY
+            and "*" not in shown
+            and inspect.Parameter.VAR_POSITIONAL not in kinds
+        ):
+            shown.append("*")
+        prefix = ""
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            prefix = "*"
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            prefix = "**"
+        default = ""
+        if parameter.default is not inspect.Parameter.empty:
+            default = f"={_default(parameter.default)}"
+        shown.append(f"{prefix}{parameter.name}{default}")
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and (
+            index + 1 == len(kinds) or kinds[index + 1] is not inspect.Parameter.POSITIONAL_ONLY
+        ):
+            shown.append("/")
+    return tuple(shown)
+
+
+def _default(default: object) -> str:
+    if isinstance(default, (bool, int, float, str, type(None))):
+        from jaxsight_source.text.layout import flat
+
+        return flat(spelling.value(default))
+    return "..."
+
+
+def _reader(parameter: str, value: object, path: tuple[object, ...]) -> tuple[Expr, str]:
+    """Return the expression that reads a leaf from its parameter, and a name for it."""
+    expr: Expr = Atom(parameter)
+    name = parameter
+    for key in path:
+        match key:
+            case DictKey(key=inner) if (key_said := _said(inner)) is not None:
+                expr = Index(expr, (key_said,))
+                name = f"{name}_{inner}"
+            case SequenceKey(idx=index):
+                expr = Index(expr, (Atom(str(index)),))
+                name = f"{name}_{index}"
+            case GetAttrKey(name=attribute) if is_identifier(attribute):
+                expr = Attribute(expr, attribute)
+                name = attribute if name == "self" else f"{name}_{attribute}"
+            case _:
+                leaves = jax.tree_util.tree_flatten_with_path(value)[0]
+                position = [leaf_path for leaf_path, _ in leaves].index(path)
+                flat = call("jax.tree.leaves", Atom(parameter))
+                return Index(flat, (Atom(str(position)),)), f"{parameter}_{position}"
+    return expr, of_path(name, parameter)
+
+
+def _said(key: object) -> Expr | None:
+    """Return a dictionary key as an expression, or None if it has none.
+
+    An `enum` that is defined in a function has none.
+    """
+    try:
+        return spelling.value(key)
+    except Unwritable:
+        return None
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """Return a name for the written function."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", None) or type(function).__name__
+    if is_identifier(str(name)) and str(name).strip("_"):
+        return str(name)
+    return identifier(str(name), "function") if name != "<lambda>" else "function"
+
+
+@dataclass(frozen=True, slots=True)
+class TracedCall:
+    """The program of a call, the tree of its results, and which of them are Python numbers.
+
+    `structure` is a `PyTreeDef`.
+    """
+
+    jaxpr: object
+    structure: object
+    numbers: tuple[bool, ...]
+
+
+def trace(call: BoundCall) -> TracedCall:
+    values = [argument.value for argument in call.arguments]
+    if any(map(is_ref, values)):
+        jax.make_jaxpr(call.flat)(*values)  # raises if a ref is passed twice
+    names = [flat(argument.expr) for argument in call.arguments]
+    staged = stage(call.flat, list(map(abstract, values)), call.function, names)
+    return TracedCall(staged.program, staged.tree, tuple(map(is_number_type, staged.types)))

@@ -1,0 +1,172 @@
+"""Source locations of equations and functions. Applies to JAX 0.8 to 0.12.
+
+Private API used: `source_info_util.user_frames`, `JaxprEqn.source_info` (`traceback`,
+`name_stack.stack`, whose transformations are `source_info_util.Transform`), a jaxpr's `debug_info`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jax._src import source_info_util
+
+from jaxsight_source.compat.jaxpr_types import Equation
+
+_MOST_CACHED = 256
+"""The maximum number of cached tracebacks; others are read again. The equations that an expression
+creates in each iteration of a loop have equal tracebacks.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a user's file that created an equation: Python's line numbers, UTF-8 columns."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+def locations(equation: Equation) -> Iterator[Location]:
+    """Yield the locations of the user's frames that created an equation, innermost first."""
+    for frame in source_info_util.user_frames(equation.source_info.traceback):
+        yield Location(frame.file_name, *_place(frame))
+
+
+Place = tuple[int, int, int, int]
+"""Line, column, last line and its column."""
+
+
+def places(equation: Equation, most: int | None = None) -> tuple[tuple[str, Place], ...]:
+    """Return the file and place of the innermost user frames that created an equation.
+
+    With `most`, at most so many.
+
+    Cheaper than `locations`, for callers that read all equations of a large program. Equations with
+    equal tracebacks usually have the same tuple.
+    """
+    return _places(equation.source_info.traceback, most)
+
+
+@functools.lru_cache(_MOST_CACHED)
+def _places(traceback: Any, most: int | None) -> tuple[tuple[str, Place], ...]:
+    frames = itertools.islice(source_info_util.user_frames(traceback), most)
+    return tuple((frame.file_name, _place(frame)) for frame in frames)
+
+
+def _place(frame: Any) -> Place:
+    return (frame.start_line, frame.start_column, frame.end_line, frame.end_column)
+
+
+Caller = tuple[str, str, Place]
+"""The qualified name of a function, its file, and the place in it that was running."""
+
+
+def callers(equation: Equation) -> tuple[Caller, ...]:
+    """Return the user's functions that created an equation, outermost first.
+
+    Equations with equal tracebacks usually have the same tuple.
+    """
+    return _callers(equation.source_info.traceback)
+
+
+@functools.lru_cache(_MOST_CACHED)
+def _callers(traceback: Any) -> tuple[Caller, ...]:
+    frames = source_info_util.user_frames(traceback)
+    innermost_first = [(frame.function_name, frame.file_name, _place(frame)) for frame in frames]
+    return tuple(reversed(innermost_first))
+
+
+def maker(equation: Equation) -> str:
+    """Return the qualified name of the function that created an equation.
+
+    It is one of the user's, or one of JAX's solvers; empty if there is neither.
+    """
+    traceback = equation.source_info.traceback
+    for frame in traceback.frames if traceback is not None else ():
+        if not _CORE.search(frame.file_name):
+            return str(frame.function_name)
+    return ""
+
+
+_CORE = re.compile(r"[/\\]jax[/\\](?!experimental[/\\]|_src[/\\]scipy[/\\])")
+"""JAX's own files, except those that call JAX as a user's code does."""
+
+
+def scope(equation: Equation) -> str:
+    """Return the named scopes and transformations around an equation: `transpose(jvp(norm))`."""
+    return str(equation.source_info.name_stack)
+
+
+def is_backward(equation: Equation) -> bool:
+    """Return whether an equation was transposed, relative to the jaxpr that it is in."""
+    return "transpose(" in scope(equation)
+
+
+def named_scopes(equation: Equation) -> tuple[str, ...]:
+    """Return the names of `jax.named_scope` around an equation, outermost first."""
+    names: list[str] = []
+    for element in equation.source_info.name_stack.stack:
+        if isinstance(element, source_info_util.Scope):
+            for name in str(element.name).split("/"):
+                # Linen opens the scope of a method that calls that of its base class twice.
+                if not _INTERNAL.fullmatch(name) and names[-1:] != [name]:
+                    names.append(name)
+    return tuple(names)
+
+
+_INTERNAL = re.compile(r"|checkpoint|rematted_computation|.*->.*|eqx\.nn\..*")
+"""Scopes that JAX opens itself (`jax/_src/ad_checkpoint.py`, `einsum`), and those of `equinox.nn`,
+which are named after classes instead of modules.
+"""
+
+
+_DEFINED = re.compile(r"(?P<name>.*?) at (?P<file>.*):(?P<line>\d+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Where the function of a jaxpr is defined, and what it takes and returns."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+    arguments: tuple[tuple[str, str], ...] = ()
+    """Names and types of its arguments."""
+    results: tuple[str, ...] = ()
+
+
+def definition(jaxpr: Any) -> Definition:
+    """Return what a jaxpr says of its function."""
+    opened = getattr(jaxpr, "jaxpr", jaxpr)
+    info = opened.debug_info
+    match = _DEFINED.fullmatch(info.func_src_info or "")
+    arguments = [variable.aval for variable in opened.invars]
+    names = info.arg_names or ()
+    if len(names) != len(arguments):
+        names = [""] * len(arguments)
+    results = tuple(_type(getattr(each, "aval", None)) for each in opened.outvars)
+    types = map(_type, arguments)
+    return Definition(
+        match["name"] if match else str(info.func_src_info or ""),
+        match["file"] if match else "",
+        int(match["line"]) if match else 0,
+        tuple((str(name or ""), type_) for name, type_ in zip(names, types, strict=True)),
+        results,
+    )
+
+
+def _type(aval: Any) -> str:
+    """Return a type as JAX writes it, `f32[8]`, with a mark if it is weak: `f32[]*`."""
+    try:
+        text = str(aval.str_short(short_dtypes=True))
+    except (AttributeError, TypeError):
+        return str(aval)
+    return f"{text}*" if getattr(aval, "weak_type", False) else text

@@ -1,0 +1,1 @@
+"""Lowered programs, read from private JAX API: MLIR, HLO modules, stages."""

@@ -1,0 +1,1 @@
+"""What parameters of equations hold, read from private JAX API."""

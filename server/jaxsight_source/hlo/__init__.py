@@ -1,0 +1,12 @@
+"""Reads programs of HLO, as XLA dumps them, before and after optimizations.
+
+XLA itself reads the text or proto and converts it to StableHLO (`formats`, `compat.hlo_modules`).
+`library_calls` and `flattening` replace what optimized HLO has and StableHLO has not; `reading`
+puts them together.
+"""
+
+from __future__ import annotations
+
+from jaxsight_source.hlo.reading import read
+
+__all__ = ["read"]

@@ -1,0 +1,89 @@
+"""Read a program of HLO as a jaxpr."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jaxsight_source.compat.lowered.hlo_modules import (
+    InvalidModule,
+    proto_of_text,
+    stablehlo_module,
+    stablehlo_of_proto,
+    text_of_proto,
+)
+from jaxsight_source.hlo import formats, library_calls
+from jaxsight_source.hlo.flattening import Unflattened, flatten
+from jaxsight_source.stablehlo import StablehloProgram, UnreadableProgram
+from jaxsight_source.stablehlo import read as read_stablehlo
+from jaxsight_source.stablehlo.program import with_plain_names
+from jaxsight_source.units import count
+
+
+def read(program: str | bytes, *, ones: bool = False) -> StablehloProgram:
+    """Return the program of an HLO text, or of a proto of a module, before or after optimizations.
+
+    Fusions are inlined, and library calls that stand for an operation become that operation.
+
+    Args:
+        program: an HLO text; or bytes of one, of an `HloModuleProto` or `HloProto`.
+        ones: read ones for constants whose numbers a text leaves out, instead of raising.
+
+    Raises:
+        UnreadableProgram: it is none of these, or has no JAX.
+    """
+    found = read_stablehlo(stablehlo_of(program, ones=ones))
+    names = parameter_names(program, ones=ones)
+    return replace(found, names=names) if len(names) == len(found.names) else found
+
+
+def parameter_names(program: str | bytes, *, ones: bool = False) -> tuple[str, ...]:
+    """Return names for the parameters of a program, as `read` takes it; none for a tuple's."""
+    text = text_of_proto(_module_proto(program, ones=ones), metadata=True)
+    return with_plain_names(formats.parameter_names(text) or [])
+
+
+def stablehlo_of(program: str | bytes, *, ones: bool = False) -> str:
+    """Return the StableHLO text of a program, as `read` takes it."""
+    return _stablehlo(_module_proto(program, ones=ones))
+
+
+def _module_proto(program: str | bytes, *, ones: bool) -> bytes:
+    if isinstance(program, bytes) and formats.is_text(program):
+        program = program.decode("utf-8", "replace")
+    if isinstance(program, str):
+        missing = formats.elided(program)
+        if missing and not ones:
+            raise UnreadableProgram(
+                f"the text leaves out the numbers of {count(missing, 'constant')}; "
+                "help: dump protos, with --xla_dump_hlo_as_proto"
+            )
+        program = formats.with_ones(program)
+    try:
+        return formats.module_proto(program)
+    except (InvalidModule, ValueError) as error:
+        raise UnreadableProgram(str(error)) from error
+
+
+def _stablehlo(proto: bytes) -> str:
+    try:
+        text = text_of_proto(proto)
+        plain = library_calls.replaced(text)
+        module = stablehlo_of_proto(proto if plain == text else proto_of_text(plain))
+        flatten(module)
+    except (InvalidModule, Unflattened) as error:
+        raise UnreadableProgram(str(error)) from error
+    return str(module)
+
+
+def flattened(program: str | bytes) -> str:
+    """Return a StableHLO module, text or bytecode, without what `flatten` replaces.
+
+    Raises:
+        UnreadableProgram: it cannot be parsed, or flattened.
+    """
+    try:
+        module = stablehlo_module(program)
+        flatten(module)
+    except (InvalidModule, Unflattened) as error:
+        raise UnreadableProgram(str(error)) from error
+    return str(module)

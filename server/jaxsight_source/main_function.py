@@ -1,0 +1,199 @@
+"""Writes the program of a call as a module with one function that callers use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+
+from jaxsight_source.calls import static_guards
+from jaxsight_source.calls.jitted_function import jitted
+from jaxsight_source.calls.signature import BoundCall, TracedCall
+from jaxsight_source.compat.jaxpr_types import Var
+from jaxsight_source.compat.staging import Program, opened
+from jaxsight_source.jaxprs.same.liveness import read_by_live
+from jaxsight_source.module_text import module_lines
+from jaxsight_source.passes import parameters
+from jaxsight_source.passes.comprehensions import gathered
+from jaxsight_source.passes.inlining import handled
+from jaxsight_source.text.exprs import Atom, Call, Expr, call, is_number
+from jaxsight_source.text.paths import path_of
+from jaxsight_source.text.statements import Assign, Function, Return, Statement
+from jaxsight_source.values import constants as arrays
+from jaxsight_source.values.pytrees import pytree
+from jaxsight_source.writing.scope import Scope
+from jaxsight_source.writing.writer import Writer
+from jaxsight_source.written import Written
+
+
+def write_once(
+    called: BoundCall,
+    traced_call: TracedCall,
+    new_writer: Callable[[], Writer],
+    name: str,
+    *,
+    apart: bool = False,
+) -> tuple[Written, Writer]:
+    """Write a program; return the text and its writer.
+
+    A jitted function keeps its decorator, unless it is to be written `apart`, as a shared function.
+    """
+    writer = new_writer()
+    options = writer.options
+    writer.names.keep(name)
+    inner, new_names = parameters.renamed(called)
+    program = opened(traced_call.jaxpr)
+    decorated = None if apart or options.inline else jitted(called, program)
+    if decorated is not None:
+        program = decorated.program
+    scope = Scope.top(writer)
+    for parameter in parameters.bare(inner.parameters):
+        scope.names.keep(parameter)
+    _write_arguments(scope, inner, program)
+    results = scope.program(program)
+    if decorated is None:
+        pairs = zip(results, traced_call.numbers, strict=True)
+        results = [_returned(expr, number) for expr, number in pairs]
+        if options.style == "pretty":
+            scope.body = [*_converted(inner, scope.body), *scope.body]
+    arguments = inner.bound.arguments.items()
+    trees = [(Atom(new_names.get(name, name)), value) for name, value in arguments]
+    value = pytree(traced_call.structure, results, trees, writer.passed.structure)
+    if options.folds:
+        value = gathered(value, writer.folds.sizes)
+    stored = list(writer.constants.stored) if options.constants == "argument" else []
+    if decorated is not None and (writer.passed.placeholders or stored):
+        return write_once(called, traced_call, new_writer, name, apart=True)
+    scope.body.append(Return(value))
+    main = _main(writer, name, called, inner, scope.body, stored)
+    if new_names:
+        body_name = writer.names.fresh(f"{name}_body")
+        body = parameters.apart(main, body_name, new_names)
+        writer.functions.statements.append(body)
+    statements: list[Statement] = [main] if decorated is None else decorated.decorated(main)
+    lines = tuple(module_lines(writer, statements, name))
+    written = Written(
+        "\n".join(line.text for line in lines) + "\n",
+        name,
+        lines,
+        tuple(writer.passed.placeholders),
+        dict(writer.constants.stored),
+        tuple(writer.bound),
+        writer.equations,
+        options.inline,
+        options.constants,
+        options.style,
+        options.derivatives,
+    )
+    return written, writer
+
+
+def _write_arguments(scope: Scope, called: BoundCall, program: Program) -> None:
+    """Write the assignments of traced arguments that are parts of parameters."""
+    used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
+    for argument, var in zip(called.arguments, program.jaxpr.invars, strict=True):
+        if isinstance(argument.expr, Atom):
+            scope.write(var, argument.expr)
+        elif id(var) in used:
+            fresh = scope.names.fresh(argument.name)
+            scope.write(var, Atom(fresh))
+            if isinstance(argument.value, (jax.Array, jax.ShapeDtypeStruct)):
+                _record_path(scope, var, argument.expr)
+            scope.body.append(Assign(fresh, argument.expr))
+
+
+def _record_path(scope: Scope, var: Var, expr: Expr) -> None:
+    """Record the path that reads a part of an argument, and minimum lengths of the lists on it."""
+    path = path_of(expr)
+    if path is None:
+        return
+    folds = scope.writer.folds
+    folds.paths[id(var)] = scope.paths[id(var)] = path
+    for position, (kind, text) in enumerate(path.steps):
+        if kind == "[" and text.isdecimal():
+            collection = (path.root, *path.steps[:position])
+            folds.sizes[collection] = max(folds.sizes.get(collection, 0), int(text) + 1)
+
+
+def _main(
+    writer: Writer,
+    name: str,
+    called: BoundCall,
+    inner: BoundCall,
+    body: list[Statement],
+    stored: Sequence[str],
+) -> Function:
+    """Return the function that callers use, with parameters for passed and `stored` values."""
+    passed = writer.passed.placeholders
+    guards = static_guards.checks(inner.fixed)
+    names = [placeholder.name for placeholder in passed]
+    nested: list[Statement] = []
+    if names or stored:
+        functions = writer.functions
+        functions.statements, nested = parameters.split(functions.statements, [*names, *stored])
+    named = _with_keywords(called.parameters, [*names, *stored])
+    main = Function(name, named, [*nested, *guards.statements, *body])
+    main.docstring = parameters.explained(
+        [
+            *((placeholder.name, placeholder.why) for placeholder in passed),
+            *((constant, arrays.about(writer.constants.stored[constant])) for constant in stored),
+        ],
+        guards.explained,
+    )
+    return main
+
+
+def _with_keywords(parameters: tuple[str, ...], added: Sequence[str]) -> tuple[str, ...]:
+    """Return parameters with additional ones that are passed by keyword."""
+    if not added:
+        return parameters
+    star = () if any(parameter.startswith("*") for parameter in parameters) else ("*",)
+    double = [parameter for parameter in parameters if parameter.startswith("**")]
+    plain = [parameter for parameter in parameters if not parameter.startswith("**")]
+    return (*plain, *star, *added, *double)
+
+
+def _converted(called: BoundCall, body: list[Statement]) -> list[Statement]:
+    """Return assignments that convert arguments to JAX arrays, for parameters.
+
+    Python and NumPy would compute with numbers and NumPy arrays in their own way. Parts of
+    arguments that are assigned in the body are converted there.
+    """
+    used = handled(body)
+    conversions: list[Statement] = []
+    for argument in called.arguments:
+        if isinstance(argument.value, (jax.Array, jax.ShapeDtypeStruct)):
+            continue
+        if isinstance(argument.expr, Atom):
+            if argument.expr.text in used:
+                conversions.append(Assign(argument.expr.text, _array(argument.expr)))
+            continue
+        for statement in body:
+            if (
+                isinstance(statement, Assign)
+                and statement.value is argument.expr
+                and statement.targets in used
+            ):
+                statement.value = _array(argument.expr)
+    return conversions
+
+
+def _returned(expr: Expr, was_number: bool) -> Expr:
+    """Return the expression of a result that the original returns as a Python number or an array.
+
+    Numbers of NumPy and Python are not arrays. `True` has no weak type.
+    """
+    match expr:
+        case Call(Atom("np.bool_"), (Atom() as number,)) if was_number:
+            return number
+        case _ if was_number or not is_number(expr):
+            return expr
+        case Call(Atom(text), items) if text.startswith("np.") and hasattr(jnp, text[3:]):
+            return Call(Atom(f"jnp.{text[3:]}"), items)
+        case _:
+            return _array(expr)
+
+
+def _array(expr: Expr) -> Expr:
+    return call("jnp.asarray", expr)

@@ -1,0 +1,116 @@
+"""Files of programs, told apart by what they contain, not by their names."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from jax import export
+
+from jaxsight_source.hlo import reading as hlo
+from jaxsight_source.programs.given import GivenProgram
+from jaxsight_source.programs.lowered import of_exported, of_stablehlo
+from jaxsight_source.stablehlo import UnreadableProgram, mesh_devices
+
+_BYTECODE = b"ML\xefR"
+"""How MLIR bytecode begins (https://mlir.llvm.org/docs/BytecodeFormat)."""
+
+_MLIR_WORD = re.compile(r'(?:module|func\.func|"?builtin\.module"?)\b|[#!][\w.]+ *=')
+"""The first word of an MLIR text, after comments."""
+
+
+class Content(Enum):
+    """What a file contains."""
+
+    STABLEHLO = "StableHLO text"
+    BYTECODE = "StableHLO bytecode"
+    HLO = "HLO text"
+    PROTO = "HLO proto"
+    EXPORTED = "serialized jax.export.Exported"
+
+
+def content_of(content: bytes) -> Content | None:
+    """Return the format of a file's content, or None if it is none of them."""
+    if content.startswith(_BYTECODE):
+        return Content.BYTECODE
+    head = content[:4096]
+    if b"\0" in head or not _is_text(head):
+        if _BYTECODE in content:
+            return Content.EXPORTED
+        # Field 1 of an `HloModuleProto` or `HloProto`, a string or message.
+        return Content.PROTO if content.startswith(b"\n") else None
+    text = re.sub(r"^(?:\s|//[^\n]*\n?)*", "", content.decode("utf-8", "replace"))
+    if _MLIR_WORD.match(text):
+        return Content.STABLEHLO
+    if "HloModule" in text[:65536]:
+        return Content.HLO
+    return None
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > len(head) - 4 and len(head) == 4096  # a character is cut
+    return True
+
+
+def of_content(content: bytes, *, linked: bool = False) -> GivenProgram:
+    """Return the program that a file contains; with `linked`, with lines of StableHLO's text.
+
+    Raises:
+        UnreadableProgram: it contains none, or one that this version of JAX cannot read.
+    """
+    match content_of(content):
+        case None:
+            raise UnreadableProgram(
+                "expected StableHLO, HLO or a serialized Exported, "
+                + (f"found `{_first_line(content)}`" if content.strip() else "found nothing")
+            )
+        case Content.EXPORTED:
+            return of_exported(deserialized(content))
+        case Content.HLO | Content.PROTO:
+            names = hlo.parameter_names(content)
+            return of_stablehlo(hlo.stablehlo_of(content), is_exact=False, names=names)
+        case Content.BYTECODE:
+            return of_stablehlo(content)
+        case Content.STABLEHLO:
+            return of_stablehlo(content.decode("utf-8", "replace"), linked=linked)
+
+
+def devices_of(content: bytes) -> int:
+    """Return how many devices a file's program is for, by its meshes; 1 where it has none.
+
+    Raises:
+        UnreadableProgram: the file is damaged.
+    """
+    match content_of(content):
+        case Content.EXPORTED:
+            return mesh_devices(deserialized(content).mlir_module_serialized)
+        case Content.BYTECODE:
+            return mesh_devices(content)
+        case Content.STABLEHLO:
+            return mesh_devices(content.decode("utf-8", "replace"))
+        case _:
+            return 1
+
+
+def deserialized(content: bytes) -> export.Exported:
+    """Return a serialized `Exported`.
+
+    Raises:
+        UnreadableProgram: it is damaged, or needs a package that is missing.
+    """
+    try:
+        return export.deserialize(bytearray(content))
+    except ImportError:
+        raise UnreadableProgram(
+            "a serialized Exported needs the package flatbuffers; help: pip install flatbuffers"
+        ) from None
+    except Exception as error:  # of a truncated file, flatbuffers raises anything
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise UnreadableProgram(f"the serialized Exported is damaged or too old: {why}") from error
+
+
+def _first_line(content: bytes) -> str:
+    return content.strip().splitlines()[0][:40].decode("utf-8", "backslashreplace")

@@ -1,0 +1,53 @@
+"""Which objects are programs, and the call of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+
+import jax
+from jax import export
+from jax.extend.core import ClosedJaxpr
+
+from jaxsight_source.compat.staging import is_jaxpr
+from jaxsight_source.files import reading
+from jaxsight_source.programs.contents import of_content
+from jaxsight_source.programs.given import GivenProgram, of_jaxpr
+from jaxsight_source.programs.lowered import of_exported, of_lowered
+from jaxsight_source.programs.stages import of_traced
+
+ProgramObject: TypeAlias = (
+    ClosedJaxpr | jax.stages.Traced | jax.stages.Lowered | export.Exported | Path | bytes
+)
+"""A program that has the types of its arguments.
+
+Those of `jax.stages` and `Exported` also know parameters and pytrees. A path, or the content of a
+file, is of StableHLO, HLO or a serialized `Exported`.
+"""
+
+
+def given_program(value: object) -> GivenProgram | None:
+    """Return a program as one to write, or None for anything else.
+
+    Raises:
+        TypeError: if it is incomplete, such as a jaxpr without its constants.
+        UnreadableProgram: if a file or StableHLO cannot be read.
+        OSError: if there is no such file.
+    """
+    if is_jaxpr(value):
+        return of_jaxpr(value)
+    match value:
+        case jax.stages.Traced():
+            return of_traced(value)
+        case jax.stages.Lowered():
+            return of_lowered(value)
+        case export.Exported():
+            return of_exported(value)
+        case Path():
+            return of_content(reading.data(value))
+        case bytes() | bytearray():
+            return of_content(bytes(value))
+        case jax.stages.Compiled():
+            raise TypeError("a compiled function has no StableHLO; pass what it was compiled from")
+        case _:
+            return None

@@ -1,0 +1,257 @@
+"""Functions with custom derivative rules, and these rules."""
+
+from __future__ import annotations
+
+import contextlib
+import textwrap
+from collections.abc import Callable, Sequence
+
+from jaxsight_source.compat import derivative_rules, rule_identity
+from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight_source.compat.jaxpr_types import Aval, Equation, Params
+from jaxsight_source.compat.staging import Program, is_literal, opened
+from jaxsight_source.equations.claims import equation_key
+from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.errors import Unsourceable
+from jaxsight_source.proof.prover import Proved
+from jaxsight_source.rules.functions.calls import closed_function, function_name
+from jaxsight_source.rules.functions.symbolic_zeros import with_symbolic_zeros
+from jaxsight_source.rules.lax.external import call_exported
+from jaxsight_source.text.exprs import NONE, Atom, Expr, call, tuple_
+from jaxsight_source.text.layout import flat
+from jaxsight_source.text.statements import Assign, Effect, Function, Return, Statement
+from jaxsight_source.values import scalars
+from jaxsight_source.values.spelling import value
+from jaxsight_source.writing.results import argument_bases, nested_results, passed_as, sequence
+from jaxsight_source.writing.scope import Scope
+
+
+@STRUCTURES("custom_jvp_call")
+def custom_jvp(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    program = opened(params["call_jaxpr"])
+    captured = params["num_consts"]
+    base = function_name(program, "function")
+    if (
+        params["symbolic_zeros"]
+        and (count := derivative_rules.jvp_inputs(params)) > derivative_rules.MOST_PATTERNS
+    ):
+        why = (
+            f"its rule asks for symbolic zeros of {count} tangents, and at most "
+            f"{derivative_rules.MOST_PATTERNS} are supported"
+        )
+        return _with_rules_passed_in(scope, equation, why)
+
+    def build(home: Scope, name: str) -> list[Statement]:
+        function = _function(home, name, program, equation.invars[:captured])
+        function.decorators.append(Atom("jax.custom_jvp"))
+        try:
+            with scope.writer.functions.rule():
+                if params["symbolic_zeros"]:
+                    bases = argument_bases(program)[captured:]
+                    return [function, *with_symbolic_zeros(home, name, params, bases, base)]
+                derivative = _jvp_function(home, name, program, params)
+        except derivative_rules.Refused as error:
+            if isinstance(error, derivative_rules.Outlived) and home is not scope:
+                raise
+            derivative = Function(f"{name}_jvp", ("primals", "tangents"), [_refusal(base, error)])
+        if params["symbolic_zeros"]:
+            zeros = Atom("True")
+            registered = call(f"{name}.defjvp", Atom(derivative.name), symbolic_zeros=zeros)
+            return [function, derivative, Effect(registered)]
+        derivative.decorators.append(Atom(f"{name}.defjvp"))
+        return [function, derivative]
+
+    return _custom(scope, equation, program, captured, base, build)
+
+
+def _jvp_function(home: Scope, name: str, program: Program, params: Params) -> Function:
+    """Write the rule of a `custom_jvp` function `name`."""
+    rule = derivative_rules.jvp_rule(params)
+    jvp = home.inner()
+    primals = [jvp.names.fresh(base) for base in argument_bases(program)[params["num_consts"] :]]
+    tangents = [jvp.names.fresh(f"{primal}_dot") for primal in primals]
+    jvp.names.keep("primals")
+    jvp.names.keep("tangents")
+    for var, parameter in zip(rule.program.jaxpr.invars, [*primals, *tangents], strict=True):
+        jvp.write(var, Atom(parameter))
+    jvp.body.append(Assign(tuple_(map(Atom, primals)), Atom("primals")))
+    jvp.body.append(Assign(tuple_(map(Atom, tangents)), Atom("tangents")))
+    results = iter(jvp.program(rule.program))
+    outputs = [next(results) for _ in rule.zeros]
+    dots = [
+        _zero_tangent(var.aval) if zero else next(results)
+        for var, zero in zip(program.jaxpr.outvars, rule.zeros, strict=True)
+    ]
+    jvp.body.append(Return(tuple_([sequence(outputs), sequence(dots)])))
+    return Function(f"{name}_jvp", ("primals", "tangents"), jvp.body)
+
+
+def _with_rules_passed_in(scope: Scope, equation: Equation, why: str) -> Proved:
+    """Return a call of a function that is written, with rules that the caller passes."""
+    params = equation.params
+    program = opened(params["call_jaxpr"])
+    base = function_name(program, "function")
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+
+    def build(name: str) -> list[Statement]:
+        function = closed_function(scope, name, program, passed_as(operands))
+        function.decorators.append(scope.writer.passed.rules_of(equation, base, why))
+        return [function]
+
+    key = ("ruled", equation_key(equation))
+    function = scope.writer.functions.shared(key, equation, base, build)
+    return Proved(call(function, *operands), nested_results(len(equation.outvars)))
+
+
+def _refusal(name: str, why: derivative_rules.Refused) -> Statement:
+    """Return the body of a rule for a function that cannot be differentiated."""
+    message = scalars.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
+    return Effect(call("raise NotImplementedError", message))
+
+
+def _zero_tangent(aval: Aval) -> Expr:
+    tangent = aval.to_tangent_aval()
+    if (
+        str(tangent.dtype) == "float0"
+        or tangent.dtype.names is not None
+        or tangent.dtype.kind == "V"
+    ):
+        return call("np.zeros", value(tangent.shape), Atom("jax.dtypes.float0"))
+    return call("jnp.zeros", value(tangent.shape), scalars.dtype(tangent.dtype))
+
+
+def _function(scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]) -> Function:
+    inner = scope.inner()
+    inner.capture(program, captured)
+    count = len(captured)
+    parameters = inner.parameters(program.jaxpr.invars[count:], argument_bases(program)[count:])
+    results = inner.program(program)
+    return Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])
+
+
+def _custom(
+    scope: Scope,
+    equation: Equation,
+    program: Program,
+    captured: int,
+    base: str,
+    build: Callable[[Scope, str], list[Statement]],
+) -> Proved:
+    """Return a call of a function with custom rules; it is shared if it captures nothing."""
+    count = len(equation.outvars)
+    operands = scope.operands(equation.invars[captured:], program.jaxpr.invars[captured:])
+
+    def shared(name: str) -> list[Statement]:
+        return build(Scope.top(scope.writer), name)
+
+    if not captured or all(map(is_literal, equation.invars[:captured])):
+        identity = rule_identity.rule_identity(equation.params)
+        with contextlib.suppress(
+            derivative_rules.Outlived
+        ):  # a rule that captures values stays here
+            name = scope.writer.functions.custom(identity, program, base, shared)
+            return Proved(call(name, *operands), nested_results(count))
+    captures = [_known(scope, atom) for atom in equation.invars[:captured]]
+    types = [var.aval for var in program.jaxpr.invars]
+    key = (rule_identity.rule_identity(equation.params), captures, types)
+    for own_key, around in scope.writer.functions.inside:
+        if own_key == key:  # its own rule calls it
+            return Proved(call(around, *operands), nested_results(count))
+    own = scope.names.fresh(base)
+    scope.writer.functions.inside.append((key, own))
+    try:
+        scope.body.extend(build(scope, own))
+    finally:
+        scope.writer.functions.inside.pop()
+    return Proved(call(own, *operands), nested_results(count))
+
+
+@STRUCTURES("custom_vjp_call")
+def custom_vjp(scope: Scope, equation: Equation) -> Proved | None:
+    params = equation.params
+    program = opened(params["call_jaxpr"])
+    match program.jaxpr.eqns:
+        # `Exported.call` adds the derivative (`call_exported`, jax/_src/export/_export.py).
+        case [inner] if inner.primitive.name == "call_exported":
+            if [*inner.invars] == [*program.jaxpr.invars]:
+                return call_exported(scope, equation.replace(params=inner.params))
+    captured = params["num_consts"]
+    if params["symbolic_zeros"]:
+        why = "its rules ask for symbolic zeros, which are supported for custom_jvp only"
+        return _with_rules_passed_in(scope, equation, why)
+    base = function_name(program, "function")
+
+    def build(home: Scope, name: str) -> list[Statement]:
+        function = _function(home, name, program, equation.invars[:captured])
+        function.decorators.append(Atom("jax.custom_vjp"))
+        pair = f"{name}_fwd", f"{name}_bwd"
+        try:
+            with scope.writer.functions.rule():
+                rules = _vjp_functions(home, pair, program, params)
+        except derivative_rules.Refused as error:
+            if isinstance(error, derivative_rules.Outlived) and home is not scope:
+                raise
+            pair = f"{name}_refused", f"{name}_refused"
+            rules = [Function(pair[0], ("*_",), [_refusal(base, error)])]
+        except derivative_rules.Unreadable as error:
+            raise Unsourceable("custom_vjp_call", str(error)) from error
+        return [function, *rules, Effect(call(f"{name}.defvjp", *map(Atom, pair)))]
+
+    return _custom(scope, equation, program, captured, base, build)
+
+
+def _vjp_functions(
+    home: Scope, names: tuple[str, str], program: Program, params: Params
+) -> list[Function]:
+    """Write the forward and the backward rule of a `custom_vjp` function, under these names."""
+    rules = derivative_rules.vjp_rules(params)
+    bases = argument_bases(program)[params["num_consts"] :]
+    forward = home.inner()
+    parameters = forward.parameters(rules.forward.jaxpr.invars, bases)
+    results = iter(forward.program(rules.forward))
+    residuals = [
+        next(results) if source is None else Atom(parameters[source]) for source in rules.forwarded
+    ]
+    forward.body.append(Return(tuple_([sequence(list(results)), tuple_(residuals)])))
+    backward = home.inner()
+    parameter = _backward_parameter(backward, rules, parameters, len(program.jaxpr.outvars))
+    cotangents = iter(backward.program(rules.backward))
+    answers = [NONE if zero else next(cotangents) for zero in rules.zeros]
+    backward.body.append(Return(tuple_(answers)))
+    return [
+        Function(names[0], tuple(parameters), forward.body),
+        Function(names[1], ("residuals", parameter), backward.body),
+    ]
+
+
+def _backward_parameter(
+    backward: Scope, rules: derivative_rules.VjpRules, named: Sequence[str], count: int
+) -> str:
+    """Unpack the parameters of a backward rule; return the name of the second one.
+
+    `named` are the parameters of the forward rule, and `count` is the number of results.
+    """
+    backward.names.keep("residuals")
+    inputs = rules.backward.jaxpr.invars
+    bases = ["residual" if source is None else named[source] for source in rules.forwarded]
+    residuals = backward.parameters(inputs[: rules.residuals], bases)
+    cotangents = backward.parameters(
+        inputs[rules.residuals :], ["ct"] * (len(inputs) - rules.residuals)
+    )
+    parameter = cotangents[0]
+    if count != 1:
+        parameter = backward.names.fresh("cts")
+    if residuals:
+        backward.take_apart(residuals, "residuals")
+    if count > 1:
+        backward.take_apart(cotangents, parameter)
+    return parameter
+
+
+def _known(scope: Scope, atom: JaxprAtom) -> str:
+    """Return the expression of a captured value; empty if only dead code reads it."""
+    try:
+        return flat(scope.operand(atom))
+    except KeyError:
+        return ""

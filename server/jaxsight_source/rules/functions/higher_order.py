@@ -1,0 +1,241 @@
+"""Primitives that take functions: reductions by any function, linear solves."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.staging import Program, evaluate, is_literal, opened, stage
+from jaxsight_source.equations.fallback import flags
+from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
+from jaxsight_source.jaxprs.same.comparison import Comparison
+from jaxsight_source.proof.prover import Proved
+from jaxsight_source.rules.functions.calls import closed_function
+from jaxsight_source.text.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
+from jaxsight_source.text.statements import Statement
+from jaxsight_source.values import public_names, spelling
+from jaxsight_source.values.spelling import value
+from jaxsight_source.writing.results import argument_bases, nested_results, sequence
+from jaxsight_source.writing.scope import Scope
+
+
+def _reducer(scope: Scope, program: Program, count: int) -> Expr:
+    """Write a function of two groups of `count` values."""
+    variables = program.jaxpr.invars
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        xs = inner.grouped(variables[:count], ["x"] * count, "xs")
+        return xs, inner.grouped(variables[count:], ["y"] * count, "ys")
+
+    return scope.function("reducer", program, [], parameters, sequence)
+
+
+@STRUCTURES("reduce")
+def reduce(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    count = len(equation.invars) // 2
+    reducer = _reducer(scope, opened(params["jaxpr"]), count)
+    operands = [scope.operand(atom) for atom in equation.invars]
+    expr = call(
+        "lax.reduce",
+        sequence(operands[:count]),
+        sequence(operands[count:]),
+        reducer,
+        value(tuple(params["dimensions"])),
+    )
+    return Proved(expr, nested_results(count))
+
+
+@STRUCTURES("reduce_window")
+def reduce_window(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    count = len(equation.invars) // 2
+    reducer = _reducer(scope, opened(params["jaxpr"]), count)
+    operands = [scope.operand(atom) for atom in equation.invars]
+    named: dict[str, Expr] = {
+        name: value(params[name]) for name in ("window_dimensions", "window_strides", "padding")
+    }
+    for name in ("base_dilation", "window_dilation"):
+        if any(step != 1 for step in params[name]):
+            named[name] = value(params[name])
+    expr = call(
+        "lax.reduce_window",
+        sequence(operands[:count]),
+        sequence(operands[count:]),
+        reducer,
+        **named,
+    )
+    return Proved(expr, nested_results(count))
+
+
+@ABSORBS("broadcast_in_dim")
+def applied(equations: Sequence[Equation], position: int, uses: Callable[[object], int]) -> int:
+    """Group a scatter with the unread updates that `lax.scatter_apply` creates before it."""
+    first = equations[position]
+    if position + 1 >= len(equations) or not is_literal(first.invars[0]):
+        return 1
+    following = equations[position + 1]
+    (updates,) = first.outvars
+    if (
+        following.primitive.name != "scatter"
+        or uses(updates) != 1
+        or following.invars[2] is not updates
+    ):
+        return 1
+    if following.params["update_jaxpr"] is None or following.params["update_consts"]:
+        return 1
+    jaxpr = opened(following.params["update_jaxpr"]).jaxpr
+    update = jaxpr.invars[1]
+    read = [*jaxpr.outvars, *(atom for inner in jaxpr.eqns for atom in inner.invars)]
+    return 2 if all(atom is not update for atom in read) else 1
+
+
+@STRUCTURES("scatter")
+def scatter_apply(scope: Scope, group: object) -> Proved | None:
+    if not isinstance(group, list):
+        return None
+    equation = group[-1]
+    params = equation.params
+    program = opened(params["update_jaxpr"])
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        return tuple(inner.parameters(program.jaxpr.invars, ["x", "_"])[:1])
+
+    applied_function = scope.function("applied", program, [], parameters, sequence)
+    operand, indices, update = equation.invars
+    named = flags(params, "indices_are_sorted", "unique_indices")
+    expr = call(
+        "lax.scatter_apply",
+        scope.operand(operand),
+        scope.operand(indices),
+        applied_function,
+        value(params["dimension_numbers"]),
+        update_shape=value(tuple(update.aval.shape)),
+        **named,
+        mode=value(params["mode"]),
+    )
+    return Proved(expr, 0)
+
+
+_PARTS = ("matvec", "vecmat", "solve", "transpose_solve")
+
+
+@STRUCTURES("custom_linear_solve")
+def custom_linear_solve(scope: Scope, equation: Equation) -> Proved:
+    """Write a linear solve.
+
+    The public function derives `vecmat` from `matvec`; if that is another function than the
+    equation's (under vmap), the solve is written with `bind`.
+    """
+    lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
+    captured: dict[str, Sequence[JaxprAtom]] = {}
+    start = 0
+    for name in _PARTS:
+        captured[name] = equation.invars[start : start + getattr(lengths, name)]
+        start += getattr(lengths, name)
+    b = equation.invars[start:]
+    count = len(b)
+    aux = len(equation.outvars) != count
+    symmetric = programs.vecmat is programs.matvec
+    if programs.vecmat is not None and not symmetric and not _derived(programs, lengths):
+        return _bound_solve(scope, equation)
+    parts = {
+        name: _of_vector(scope, name, opened(getattr(programs, name)), captured[name])
+        for name in ("matvec", "solve", "transpose_solve")
+        if getattr(programs, name) is not None and not (symmetric and name == "transpose_solve")
+    }
+    options: dict[str, Expr] = {}
+    if symmetric:
+        options["symmetric"] = Atom("True")
+    elif "transpose_solve" in parts:
+        options["transpose_solve"] = parts["transpose_solve"]
+    if aux:
+        options["has_aux"] = Atom("True")
+    operands = [scope.operand(atom) for atom in b]
+    solve = call(
+        "lax.custom_linear_solve", parts["matvec"], sequence(operands), parts["solve"], **options
+    )
+    results: object = nested_results(count)
+    if aux:
+        results = (results, tuple(range(count, len(equation.outvars))))
+    return Proved(solve, results)
+
+
+def _derived(programs: Any, lengths: Any) -> bool:
+    """Return whether `vecmat` is the result of `jax.linear_transpose` for `matvec`."""
+    matvec, vecmat = opened(programs.matvec), opened(programs.vecmat)
+    consts = [var.aval for var in matvec.jaxpr.invars[: lengths.matvec]]
+    vectors = [var.aval for var in matvec.jaxpr.invars[lengths.matvec :]]
+
+    def transposed(*args: object) -> object:
+        constants, cotangents = args[: len(consts)], args[len(consts) :]
+        return jax.linear_transpose(lambda *xs: evaluate(matvec, *constants, *xs), *vectors)(
+            list(cotangents)
+        )
+
+    staged = stage(transposed, [*consts, *vectors])
+    return Comparison().programs(staged.program, vecmat) is None
+
+
+_EXAMPLE = "jax.make_jaxpr(lambda b: lax.custom_linear_solve(abs, b, lambda _, x: x))(0.0)"
+"""A linear solve from which to read the types of its parameters, which are not public."""
+
+
+def _bound_solve(scope: Scope, equation: Equation) -> Proved:
+    lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
+    jaxprs: dict[str, Expr] = {}
+    counts: dict[str, Expr] = {}
+    for name in _PARTS:
+        program = getattr(programs, name)
+        counts[name] = value(getattr(lengths, name))
+        if program is None:
+            jaxprs[name] = NONE
+            continue
+        opened_ = opened(program)
+        function = scope.writer.functions.shared(
+            ("linear_solve", id(program)),
+            program,
+            name,
+            functools.partial(_alone, scope, opened_),
+        )
+        structs = [spelling.struct(var.aval) for var in opened_.jaxpr.invars]
+        jaxprs[name] = call(call("jax.make_jaxpr", function), *structs)
+    scope.writer.constants.helper("_SOLVE", _EXAMPLE)
+    example = scope.writer.constants.helper("_LINEAR_SOLVE", "_SOLVE.eqns[0].params")
+    operands = [scope.operand(atom) for atom in equation.invars]
+    scope.writer.bound.append(equation.primitive.name)
+    bound = call(
+        public_names.primitive(equation.primitive).dot("bind"),
+        *operands,
+        const_lengths=call(
+            Attribute(Index(example, (Atom('"const_lengths"'),)), "_replace"), **counts
+        ),
+        jaxprs=call(Attribute(Index(example, (Atom('"jaxprs"'),)), "_replace"), **jaxprs),
+    )
+    return Proved(bound, tuple(range(len(equation.outvars))))
+
+
+def _alone(scope: Scope, program: Program, name: str) -> list[Statement]:
+    return [closed_function(scope, name, program)]
+
+
+def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]) -> Expr:
+    variables = program.jaxpr.invars[len(captured) :]
+    outputs = len(variables)
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        unused = () if name == "matvec" else (inner.names.fresh("_"),)  # solvers take `matvec`
+        bases = argument_bases(program)[len(captured) :]
+        return *unused, inner.grouped(variables, bases, "xs")
+
+    def results(values: list[Expr]) -> Expr:
+        if len(values) == outputs:
+            return sequence(values)
+        return tuple_([sequence(values[:outputs]), tuple_(values[outputs:])])
+
+    return scope.function(name, program, captured, parameters, results)

@@ -1,0 +1,200 @@
+"""What only kernels contain: positions in the grid, masked reads, scratch memory, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxsight_source.compat import pallas
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.parameters import refs
+from jaxsight_source.compat.staging import is_dropped, opened
+from jaxsight_source.equations.fallback import flags, given
+from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.errors import Unsourceable
+from jaxsight_source.proof.prover import Proved
+from jaxsight_source.rules.kernels.pallas_call import PALLAS, TPU, TRITON, scratch
+from jaxsight_source.rules.lax.refs import known, spelled, view
+from jaxsight_source.text.exprs import Atom, Attribute, Expr, call, dict_, tuple_
+from jaxsight_source.values.public_names import at_hand
+from jaxsight_source.values.spelling import value
+from jaxsight_source.writing.results import argument_bases, nested_results, sequence
+from jaxsight_source.writing.scope import Scope
+
+
+@STRUCTURES("program_id", "num_programs")
+def position(scope: Scope, equation: Equation) -> Proved:
+    path = at_hand(PALLAS, equation.primitive.name)
+    return Proved(call(path, value(equation.params["axis"])), 0)
+
+
+@STRUCTURES("multiple_of")
+def multiple_of(scope: Scope, equation: Equation) -> Proved:
+    values = equation.params["values"]
+    hint = values[0] if len(values) == 1 else values
+    operand = scope.operand(equation.invars[0])
+    return Proved(call(at_hand(PALLAS, "multiple_of"), operand, value(hint)), 0)
+
+
+@STRUCTURES("masked_load")
+def masked_load(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    ref, views, mask, other = _unflattened(scope, equation)
+    options = given(params, "cache_modifier", "eviction_policy")
+    if params.get("is_volatile"):
+        options["volatile"] = Atom("True")
+    if other is not None:
+        options = {"other": other} | options
+    module = TRITON if options else _module_of(equation)
+    if mask is not None:
+        options = {"mask": mask} | options
+    return Proved(call(at_hand(module, "load"), view(ref, views), **options), 0)
+
+
+@STRUCTURES("masked_swap")
+def masked_swap(scope: Scope, equation: Equation) -> Proved:
+    if not is_dropped(equation.outvars[0]) and scope.uses.get(id(equation.outvars[0])):
+        raise Unsourceable("masked_swap", "the old value is used")
+    ref, views, stored, mask = _unflattened(scope, equation)
+    options = given(equation.params, "eviction_policy")
+    module = TRITON if options else _module_of(equation)
+    if mask is not None:
+        options = {"mask": mask} | options
+    return Proved(call(at_hand(module, "store"), view(ref, views), stored, **options), ())
+
+
+def _unflattened(scope: Scope, equation: Equation) -> tuple[Expr, list[refs.RefView], Any, Any]:
+    ref, transforms, first, second = refs.unflattened(
+        equation.params["args_tree"], _operands(scope, equation)
+    )
+    return ref, known(equation, refs.views(transforms)), first, second
+
+
+def _operands(scope: Scope, equation: Equation) -> list[Expr]:
+    """Return the operands: Python's integers for indices, numbers with a dtype for values."""
+    return spelled(scope, equation.invars)
+
+
+def _module_of(equation: Equation) -> str:
+    """Return the module with `load` and `store`: that for TPUs if the reference is in its memory.
+
+    Both make the same equation.
+    """
+    space = pallas.memory_space(equation.invars[0].aval)
+    return TPU if ".mosaic." in type(space).__module__ else TRITON
+
+
+@STRUCTURES("atomic_rmw")
+def atomic(scope: Scope, equation: Equation) -> Proved:
+    ref, views, changed, mask = _unflattened(scope, equation)
+    name = f"atomic_{equation.params['atomic_type'].value}"
+    options = {} if mask is None else {"mask": mask}
+    # `atomic_add(ref, indices, value)`: the view has the indices.
+    return Proved(call(at_hand(TRITON, name), view(ref, views), Atom("()"), changed, **options), 0)
+
+
+@STRUCTURES("run_scoped")
+def run_scoped(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    if any(params.get("ref_transforms") or ()):
+        raise Unsourceable("run_scoped", "its memory has a layout of its own")
+    program = opened(params["jaxpr"])
+    inner = scope.inner()
+    for var, atom in zip(program.jaxpr.constvars, equation.invars, strict=True):
+        inner.alias(var, atom)
+    names = inner.parameters(program.jaxpr.invars, argument_bases(program, "ref"))
+    inner.equations(program.jaxpr.eqns, program.jaxpr.outvars)
+    outputs = [inner.operand(atom) for atom in program.jaxpr.outvars]
+    function = scope.defined("scoped", tuple(names), inner, sequence(outputs) if outputs else None)
+    types = [scratch(var.aval) for var in program.jaxpr.invars]
+    options = {}
+    if params.get("collective_axes"):
+        options["collective_axes"] = value(params["collective_axes"])
+    path = at_hand(PALLAS, "run_scoped")
+    return Proved(call(path, function, *types, **options), nested_results(len(outputs)))
+
+
+@STRUCTURES("dma_start", "dma_wait")
+def copy(scope: Scope, equation: Equation) -> Proved:
+    """Write a copy between memories, or the wait for one."""
+    params = equation.params
+    parts = refs.unflattened(params["tree"], spelled(scope, equation.invars))
+    source, target, semaphore, sent, device = _copied(equation, parts)
+    method, options = "start", dict[str, Expr]()
+    if equation.primitive.name == "dma_wait":
+        method = "wait"
+        if params.get("is_wait_send"):
+            method, source, target, semaphore, sent = "wait_send", target, source, sent, semaphore
+        elif sent is not None:
+            method = "wait_recv"
+    else:
+        if params.get("priority"):
+            options["priority"] = value(params["priority"])
+        options |= flags(params, "add")
+    if device is None:
+        if sent is not None:
+            raise Unsourceable(equation.primitive.name, "a local copy has two semaphores")
+        made = call(at_hand(TPU, "make_async_copy"), source, target, semaphore)
+    else:
+        made = call(at_hand(TPU, "make_async_remote_copy"), source, target, sent, semaphore, device)
+    return Proved(call(Attribute(made, method), **options), ())
+
+
+def _copied(equation: Equation, parts: Sequence[Any]) -> list[Any]:
+    """Return source, target, their semaphores and the device, as expressions or None."""
+    if len(parts) == 5:  # references with their transformations
+        pairs, device = [refs.parted(part) for part in parts[:4]], parts[4]
+    else:  # before JAX 0.10, each followed by its transformations
+        pairs, device = [(parts[i], parts[i + 1] or ()) for i in range(0, 8, 2)], parts[8]
+    viewed: list[Any] = [
+        None if ref is None else view(ref, known(equation, refs.views(transforms or ())))
+        for ref, transforms in pairs
+    ]
+    return [*viewed, _device(device)]
+
+
+def _device(device: Any) -> Expr | None:
+    match device:
+        case None:
+            return None
+        case dict():
+            return dict_((value(axis), part) for axis, part in device.items())
+        case tuple() | list():
+            return tuple_(device)
+        case _:
+            return device  # type: ignore[no-any-return]
+
+
+@STRUCTURES("semaphore_signal", "semaphore_wait", "semaphore_read")
+def semaphore(scope: Scope, equation: Equation) -> Proved:
+    name = equation.primitive.name
+    parts = refs.unflattened(equation.params["args_tree"], spelled(scope, equation.invars))
+    ref = view(parts[0], known(equation, refs.views(parts[1] or ())))
+    arguments: list[Expr] = [ref]
+    options: dict[str, Expr] = {}
+    if name == "semaphore_signal":
+        arguments.append(parts[2])
+        if (device := _device(parts[3])) is not None:
+            options["device_id"] = device
+        if parts[4] is not None:
+            options["core_index"] = parts[4]
+    elif name == "semaphore_wait":
+        arguments.append(parts[2])
+    return Proved(
+        call(at_hand(PALLAS, name), *arguments, **options), 0 if name == "semaphore_read" else ()
+    )
+
+
+@STRUCTURES("get_barrier_semaphore")
+def get_barrier_semaphore(scope: Scope, equation: Equation) -> Proved:
+    return Proved(call(at_hand(TPU, "get_barrier_semaphore")), 0)
+
+
+@STRUCTURES("prng_seed")
+def prng_seed(scope: Scope, equation: Equation) -> Proved:
+    return Proved(call(at_hand(TPU, "prng_seed"), *spelled(scope, equation.invars)), ())
+
+
+@STRUCTURES("delay")
+def delay(scope: Scope, equation: Equation) -> Proved:
+    return Proved(call(at_hand(PALLAS, "delay"), *spelled(scope, equation.invars)), ())

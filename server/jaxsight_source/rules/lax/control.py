@@ -1,0 +1,382 @@
+"""Control flow: scan, while, cond and switch.
+
+Derivatives leave loops and branches behind that pass values through unchanged. JAX's public
+functions would remove these values, which is another program, so they are written with `bind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from jaxsight_source.choices import is_plain_choice
+from jaxsight_source.compat import control_flow
+from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.pallas import references
+from jaxsight_source.compat.staging import Program, is_literal, opened
+from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
+from jaxsight_source.jaxprs.same.liveness import live
+from jaxsight_source.proof.prover import Proved
+from jaxsight_source.text.exprs import NONE, Atom, Expr, Star, call, list_, tuple_
+from jaxsight_source.text.statements import Effect, Function, Raw, Return, Statement
+from jaxsight_source.values.public_names import at_hand
+from jaxsight_source.values.spelling import value
+from jaxsight_source.writing.results import argument_bases, nested_results, sequence, slices_of
+from jaxsight_source.writing.scope import WRITTEN, Scope
+
+_SCAN = "scan_as_is"
+
+
+def forwarded(program: Program) -> list[int | None]:
+    """Return, for each result of a program, the position of the input that it is, or None."""
+    positions = {id(var): index for index, var in enumerate(program.jaxpr.invars)}
+    return [None if is_literal(atom) else positions.get(id(atom)) for atom in program.jaxpr.outvars]
+
+
+def scan_hands_on(loop: control_flow.Scan) -> bool:
+    """Return whether a scan carries an unchanged value, or returns slices of its inputs."""
+    sources = forwarded(loop.body)
+    unchanged = [index == loop.consts + i for i, index in enumerate(sources[: loop.carry])]
+    slices = loop.consts + loop.carry
+    return any(unchanged) or any(
+        index is not None and index >= slices for index in sources[loop.carry :]
+    )
+
+
+def while_hands_on(cond: Program, conds: int, body: Program, consts: int) -> bool:
+    """Return whether a loop carries an unchanged value that its condition does not read."""
+    inside = cond.jaxpr
+    used = {
+        id(atom)
+        for atoms in (inside.outvars, *(e.invars for e in live(inside.outvars, inside.eqns)))
+        for atom in atoms
+        if not is_literal(atom)
+    }
+    return any(
+        index == consts + i and id(var) not in used
+        for i, (index, var) in enumerate(zip(forwarded(body), inside.invars[conds:], strict=True))
+    )
+
+
+def branches_hand_on(branches: Sequence[Program]) -> bool:
+    """Return whether all branches return the same operand as the same result."""
+    return any(
+        results[0] is not None and len(set(results)) == 1
+        for results in zip(*map(forwarded, branches), strict=True)
+    )
+
+
+def scan_options(loop: control_flow.Scan) -> dict[str, Expr]:
+    """Return the options of `lax.scan`, except its length."""
+    options: dict[str, Expr] = {}
+    if loop.reverse:
+        options["reverse"] = Atom("True")
+    if loop.unroll != 1:
+        options["unroll"] = value(loop.unroll)
+    if loop.split_transpose:
+        options["_split_transpose"] = Atom("True")
+    return options
+
+
+def bound_scan(scope: Scope, equation: Equation, loop: control_flow.Scan) -> Proved:
+    carried = loop.consts + loop.carry
+    # The body's inputs are slices of the arrays that the loop scans over.
+    binders = [*loop.body.jaxpr.invars[:carried], *equation.invars[carried:]]
+    operands = scope.operands(equation.invars, binders)
+    body = scope.whole_function("body", loop.body, list_)
+    options = {"length": value(loop.length)} | scan_options(loop)
+    parts = (operands[: loop.consts], operands[loop.consts : carried], operands[carried:])
+    helper = scope.writer.functions.helper(_SCAN, _scan_as_is)
+    expr = call(helper, body, *map(list_, parts), **options)
+    scope.writer.bound.append(equation.primitive.name)
+    return Proved(expr, tuple(range(len(equation.outvars))))
+
+
+def bound_while(scope: Scope, equation: Equation, cond: Program, body: Program) -> Proved:
+    params = equation.params
+    conds = params["cond_nconsts"]
+    consts = conds + params["body_nconsts"]
+    state = scope.operands(equation.invars[consts:], body.jaxpr.invars[params["body_nconsts"] :])
+    for_cond = scope.operands(equation.invars[:conds], cond.jaxpr.invars[:conds])
+    for_body = scope.operands(equation.invars[conds:consts], body.jaxpr.invars[: consts - conds])
+    written = [
+        scope.whole_function(name, program, list_)
+        for name, program in (("cond", cond), ("body", body))
+    ]
+    carried = scope.several(state, "state")
+    jaxprs = [
+        call(call("jax.make_jaxpr", function), *captured, *carried)
+        for function, captured in zip(written, (for_cond, for_body), strict=True)
+    ]
+    scope.writer.bound.append("while")
+    expr = call(
+        "primitives.while_p.bind",
+        *for_cond,
+        *for_body,
+        *carried,
+        cond_jaxpr=jaxprs[0],
+        body_jaxpr=jaxprs[1],
+        cond_nconsts=value(conds),
+        body_nconsts=value(consts - conds),
+    )
+    return Proved(expr, tuple(range(len(equation.outvars))))
+
+
+def _scan_as_is() -> Function:
+    """Return the module's function for such scans.
+
+    It takes the parameters from a scan that passes nothing through.
+    """
+    lines = [
+        "made = []",
+        "",
+        "def whole(consts, init, xs):",
+        "    def step(carry, x):",
+        "        made.append(jax.make_jaxpr(body)(*consts, *carry, *x))",
+        "        carry, _ = lax.optimization_barrier((carry, consts))",
+        "        return carry, [jnp.zeros(()) for _ in made[-1].out_avals[len(carry) :]]",
+        "",
+        "    return lax.scan(step, init, xs, **options)",
+        "",
+        "equations = jax.make_jaxpr(whole)(consts, init, xs).eqns",
+        "scans = [each for each in equations if each.primitive is primitives.scan_p]",
+        'params = scans[-1].params | {"jaxpr": made[-1]}',
+    ]
+    arguments = (Star(Atom(name)) for name in ("consts", "init", "xs", "*params"))
+    body: list[Statement] = [Raw(lines), Return(call("primitives.scan_p.bind", *arguments))]
+    function = Function(_SCAN, ("body", "consts", "init", "xs", "**options"), body)
+    function.docstring = "`lax.scan` that also carries values which `body` does not change."
+    return function
+
+
+def _optional(values: list[Expr]) -> Expr:
+    return sequence(values) if values else NONE
+
+
+def _numbers(start: int, count: int) -> int | tuple[int, ...] | None:
+    """Return the positions of results that are one value, a tuple, or None."""
+    if count == 0:
+        return None
+    return start if count == 1 else tuple(range(start, start + count))
+
+
+@STRUCTURES("scan")
+def scan(scope: Scope, equation: Equation) -> Proved:
+    loop = control_flow.scan(equation.params)
+    if scan_hands_on(loop):
+        return bound_scan(scope, equation, loop)
+    consts, carried = loop.consts, loop.consts + loop.carry
+    operands = scope.operands(equation.invars[consts:], loop.body.jaxpr.invars[consts:])
+    init, xs = operands[: loop.carry], operands[loop.carry :]
+    unnamed = ["x"] * consts + ["carry"] * loop.carry + slices_of(xs)
+    bases = argument_bases(loop.body, unnamed)
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        binders = loop.body.jaxpr.invars
+        carry = inner.grouped(binders[consts:carried], bases[consts:carried], "carry")
+        x = inner.grouped(binders[carried:], bases[carried:], "xs")
+        return carry, x
+
+    def results(outputs: list[Expr]) -> Expr:
+        return tuple_([_optional(outputs[: loop.carry]), _optional(outputs[loop.carry :])])
+
+    body = scope.function("body", loop.body, equation.invars[:consts], parameters, results)
+    options = ({} if xs else {"length": value(loop.length)}) | scan_options(loop)
+    arguments = [body, _optional(init)] + ([_optional(xs)] if xs else [])
+    count = len(equation.outvars)
+    nested = (_numbers(0, loop.carry), _numbers(loop.carry, count - loop.carry))
+    return Proved(call("lax.scan", *arguments, **options), nested)
+
+
+@STRUCTURES("while")
+def while_(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    conds = params["cond_nconsts"]
+    consts = conds + params["body_nconsts"]
+    cond_program, body_program = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
+    batched = bool(cond_program.jaxpr.outvars[0].aval.shape)  # it runs while any condition is true
+    if batched or while_hands_on(cond_program, conds, body_program, consts - conds):
+        return bound_while(scope, equation, cond_program, body_program)
+
+    def written(name: str, program: Program, captured: Sequence[JaxprAtom], single: bool) -> Expr:
+        bases = argument_bases(program)
+        count = len(captured)
+
+        def parameters(inner: Scope) -> tuple[str, ...]:
+            return (inner.grouped(program.jaxpr.invars[count:], bases[count:], "carry"),)
+
+        def results(outputs: list[Expr]) -> Expr:
+            return outputs[0] if single else sequence(outputs)
+
+        return scope.function(name, program, captured, parameters, results)
+
+    cond = written("cond", cond_program, equation.invars[:conds], True)
+    body = written("body", body_program, equation.invars[conds:consts], False)
+    binders = body_program.jaxpr.invars[params["body_nconsts"] :]
+    init = scope.operands(equation.invars[consts:], binders)
+    count = len(equation.outvars)
+    return Proved(call("lax.while_loop", cond, body, sequence(init)), nested_results(count))
+
+
+@ABSORBS("convert_element_type", "clamp", "platform_index")
+def choice(equations: Sequence[Equation], position: int, uses: Callable[[object], int]) -> int:
+    """Group a `cond` with the equation that computes its index.
+
+    Before the branches, `lax.cond` converts its predicate, `lax.switch` clamps its index, and
+    `lax.platform_dependent` requests a platform's index.
+    """
+    first = equations[position]
+    if position + 1 >= len(equations):
+        return 1
+    following = equations[position + 1]
+    (index,) = first.outvars
+    if following.primitive.name != "cond" or uses(index) != 1 or following.invars[0] is not index:
+        return 1
+    branches = len(following.params["branches"])
+    platforms = following.params.get("branches_platforms")
+    if platforms is not None or first.primitive.name == "platform_index":
+        return 2 if platforms == first.params.get("platforms") else 1
+    if first.primitive.name == "clamp":
+        low, _, high = (int(atom.val) if is_literal(atom) else None for atom in first.invars)
+        return 2 if branches > 1 and (low, high) == (0, branches - 1) else 1
+    converted = first.invars[0].aval
+    is_predicate = converted.dtype == np.bool_ and converted.shape == ()
+    return 2 if branches == 2 and is_predicate else 1
+
+
+@STRUCTURES("cond")
+def cond(scope: Scope, group: Equation | list[Equation]) -> Proved | None:
+    if not isinstance(group, list):
+        return _known(scope, group) or bound(scope, group)
+    chooser, equation = group
+    if chooser.primitive.name == "platform_index":
+        return _platforms(scope, equation)
+    programs = [opened(branch) for branch in equation.params["branches"]]
+    switched = chooser.primitive.name == "clamp"
+    if any(
+        key != "branches" and parameter is not None for key, parameter in equation.params.items()
+    ):
+        return None
+    if branches_hand_on(programs):
+        return None
+    if references([atom.aval for atom in equation.invars[1:]]):
+        return _with_references(scope, chooser, equation, programs)
+    names = (
+        [f"branch_{index}" for index in range(len(programs))]
+        if switched
+        else ["if_false", "if_true"]
+    )
+    branches = list(map(scope.whole_function, names, programs))
+    operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
+    results = nested_results(len(equation.outvars))
+    chosen = chooser.invars[1 if switched else 0]
+    index = scope.operand(chosen)
+    if switched:
+        return Proved(call("lax.switch", index, list_(branches), *operands), results)
+    return Proved(call("lax.cond", index, branches[1], branches[0], *operands), results)
+
+
+def _with_references(
+    scope: Scope, chooser: Equation, equation: Equation, programs: Sequence[Program]
+) -> Proved:
+    """Write branches that read and write the references around them.
+
+    Functions capture references; JAX passes captured values before the operands, in the order in
+    which branches use them. In another order, references are operands, too.
+    """
+    operands = equation.invars[1:]
+    captured = references([atom.aval for atom in operands])
+    if _used(programs)[:captured] != list(range(captured)):
+        captured = 0
+    results = nested_results(len(equation.outvars))
+    switched = chooser.primitive.name == "clamp"
+    index = scope.operand(chooser.invars[1 if switched else 0])
+    if captured and not (switched or equation.outvars or programs[0].jaxpr.eqns):
+        inner = scope.inner()
+        inner.capture(programs[1], operands)
+        inner.program(programs[1])
+        when = call(at_hand("jax.experimental.pallas", "when"), index)
+        body = inner.body or [Effect(Atom("..."))]
+        scope.body.append(Function("_", (), body, [when], runs=True))
+        return WRITTEN
+
+    def branch(name: str, program: Program) -> Expr:
+        bases = argument_bases(program)[captured:]
+        rest = program.jaxpr.invars[captured:]
+        return scope.function(
+            name,
+            program,
+            operands[:captured],
+            lambda inner: tuple(inner.parameters(rest, bases)),
+            sequence,
+        )
+
+    given = scope.operands(operands[captured:], programs[0].jaxpr.invars[captured:])
+    if switched:
+        branches = [branch(f"branch_{number}", each) for number, each in enumerate(programs)]
+        return Proved(call("lax.switch", index, list_(branches), *given), results)
+    on_false = branch("if_false", programs[0])
+    return Proved(
+        call("lax.cond", index, branch("if_true", programs[1]), on_false, *given), results
+    )
+
+
+def _used(programs: Sequence[Program]) -> list[int]:
+    """Return the inputs that branches use, in the order in which JAX captures them.
+
+    `lax.cond` traces the branch for True first, and `lax.switch` the first one
+    (`jax/_src/lax/control_flow/conditionals.py`).
+    """
+    used: dict[int, None] = {}
+    for program in reversed(programs) if len(programs) == 2 else programs:
+        positions = {id(var): index for index, var in enumerate(program.jaxpr.invars)}
+        read = [atom for each in program.jaxpr.eqns for atom in each.invars]
+        used |= dict.fromkeys(
+            positions[id(atom)] for atom in (*read, *program.jaxpr.outvars) if id(atom) in positions
+        )
+    return list(used)
+
+
+def _known(scope: Scope, equation: Equation) -> Proved | None:
+    """Write a choice whose index is a number: `lax.cond` converts a Python value to one."""
+    index, *operands = equation.invars
+    programs = [opened(branch) for branch in equation.params["branches"]]
+    is_plain = is_plain_choice(equation) and not branches_hand_on(programs)
+    if not is_literal(index) or len(programs) != 2 or not is_plain:
+        return None
+    branches = list(map(scope.whole_function, ["if_false", "if_true"], programs))
+    arguments = scope.operands(operands, programs[0].jaxpr.invars)
+    expr = call("lax.cond", value(bool(index.val)), branches[1], branches[0], *arguments)
+    return Proved(expr, nested_results(len(equation.outvars)))
+
+
+def _platforms(scope: Scope, equation: Equation) -> Proved:
+    programs = [opened(branch) for branch in equation.params["branches"]]
+    operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
+    branches: dict[str, Expr] = {}
+    for platforms, program in zip(equation.params["branches_platforms"], programs, strict=True):
+        names = platforms or ("default",)
+        function = scope.whole_function(f"on_{names[0]}" if platforms else "on_others", program)
+        branches |= dict.fromkeys(names, function)
+    results = nested_results(len(equation.outvars))
+    return Proved(call("lax.platform_dependent", *operands, **branches), results)
+
+
+def bound(scope: Scope, equation: Equation) -> Proved:
+    """Write a choice by an unclamped index with `bind`, as some transformations leave it."""
+    programs = [opened(branch) for branch in equation.params["branches"]]
+    index = scope.operand(equation.invars[0])
+    operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
+    written = [
+        scope.whole_function(f"branch_{number}", program) for number, program in enumerate(programs)
+    ]
+    arguments = scope.several(operands, "operands")
+    branches = [call(call("jax.make_jaxpr", branch), *arguments) for branch in written]
+    options = {
+        key: value(arguments) for key, arguments in equation.params.items() if key != "branches"
+    }
+    scope.writer.bound.append("cond")
+    expr = call("primitives.cond_p.bind", index, *arguments, branches=tuple_(branches), **options)
+    return Proved(expr, tuple(range(len(equation.outvars))))

@@ -1,0 +1,161 @@
+"""References: mutable arrays, and the blocks of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.parameters import refs
+from jaxsight_source.compat.staging import is_dropped, is_literal, opened
+from jaxsight_source.equations.fallback import given
+from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.errors import Unsourceable
+from jaxsight_source.proof.prover import Proved
+from jaxsight_source.text.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
+from jaxsight_source.text.statements import Assign, Effect, Function
+from jaxsight_source.values.public_names import at_hand
+from jaxsight_source.values.spelling import value
+from jaxsight_source.writing.results import argument_bases
+from jaxsight_source.writing.scope import WRITTEN, Scope
+
+
+@STRUCTURES("new_ref", "ref")
+def new_ref(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    options = given(params, "memory_space", "kind")
+    if params.get("pin"):
+        raise Unsourceable("new_ref", "it is pinned, for which there is no public option")
+    return Proved(call("jax.new_ref", scope.operand(equation.invars[0]), **options), 0)
+
+
+@STRUCTURES("freeze")
+def freeze(scope: Scope, equation: Equation) -> Proved:
+    return Proved(call("jax.freeze", scope.operand(equation.invars[0])), 0)
+
+
+@STRUCTURES("get")
+def get(scope: Scope, equation: Equation) -> Proved:
+    ref, *leaves = spelled(scope, equation.invars)
+    return Proved(element(ref, _views(equation, leaves)), 0)
+
+
+@STRUCTURES("swap")
+def swap(scope: Scope, equation: Equation) -> Proved:
+    """Write `ref[…] = value`, or `jax.ref.swap` if the old value is used."""
+    ref, _, *leaves = spelled(scope, equation.invars)
+    stored = scope.operand(equation.invars[1])
+    views = _views(equation, leaves)
+    if not is_dropped(equation.outvars[0]) and scope.uses.get(id(equation.outvars[0])):
+        return Proved(call("jax.ref.swap", *_place(ref, views), stored), 0)
+    scope.body.append(Effect(stored, [equation], element(ref, views)))
+    return WRITTEN
+
+
+@STRUCTURES("addupdate")
+def addupdate(scope: Scope, equation: Equation) -> Proved:
+    ref, _, *leaves = spelled(scope, equation.invars)
+    added = scope.operand(equation.invars[1])
+    return Proved(call("jax.ref.addupdate", *_place(ref, _views(equation, leaves)), added), ())
+
+
+@STRUCTURES("run_state")
+def run_state(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    if not all(params["is_initialized"]):
+        raise Unsourceable("run_state", "a reference has no initial value")
+    program = opened(params["jaxpr"])
+    inner = scope.inner()
+    names = inner.parameters(program.jaxpr.invars, argument_bases(program, "ref"))
+    parameter = inner.names.fresh("refs")
+    inner.take_apart(names, parameter)
+    inner.program(program)
+    name = scope.names.fresh("stateful")
+    scope.body.append(Function(name, (parameter,), inner.body))
+    runner = scope.names.fresh("run")
+    path = at_hand("jax.experimental.pallas", "run_state")
+    scope.body.append(Assign(runner, call(path, Atom(name))))
+    operands = scope.operands(equation.invars, equation.outvars)
+    return Proved(call(runner, tuple_(operands)), tuple(range(len(operands))))
+
+
+def spelled(scope: Scope, atoms: Sequence[JaxprAtom]) -> list[Expr]:
+    """Return expressions for a reference and what selects a part of it; numbers are Python's."""
+    return [
+        Atom(str(int(atom.val)))
+        if is_literal(atom) and not atom.aval.shape and _is_integer(atom)
+        else scope.operand(atom)
+        for atom in atoms
+    ]
+
+
+def _is_integer(atom: JaxprAtom) -> bool:
+    return getattr(getattr(atom.aval, "dtype", None), "kind", "") in "iu"
+
+
+def _views(equation: Equation, leaves: Sequence[Expr]) -> list[refs.RefView]:
+    transforms = refs.unflattened(equation.params["tree"], leaves)
+    return known(equation, refs.views(transforms))
+
+
+def known(equation: Equation, views: list[refs.RefView] | None) -> list[refs.RefView]:
+    if views is None:
+        raise Unsourceable(equation.primitive.name, "a reference has an unknown transformation")
+    return views
+
+
+def view(ref: Expr, views: Sequence[refs.RefView]) -> Expr:
+    """Return a view of a reference: `ref.at[0].reshape((8, 128))`."""
+    for each in views:
+        if isinstance(each, refs.Indexed):
+            ref = Index(Attribute(ref, "at"), _items(each))
+        else:
+            ref = call(Attribute(ref, each.method), value(each.argument))
+    return ref
+
+
+def element(ref: Expr, views: Sequence[refs.RefView]) -> Expr:
+    """Return the elements of a view: `ref[0, :]`."""
+    if views and isinstance(views[-1], refs.Indexed):
+        return Index(view(ref, views[:-1]), _items(views[-1]))
+    return Index(view(ref, views), (Atom("..."),))
+
+
+def _place(ref: Expr, views: Sequence[refs.RefView]) -> tuple[Expr, Expr]:
+    """Return a reference and the indices, as the functions of `jax.ref` take them."""
+    last = views[-1] if views else None
+    if not isinstance(last, refs.Indexed):
+        return view(ref, views), Atom("...")
+    parts = [_item(part, in_call=True) for part in last.indices]
+    return view(ref, views[:-1]), parts[0] if len(parts) == 1 else tuple_(parts)
+
+
+def _items(indexed: refs.Indexed) -> tuple[Expr, ...]:
+    """Return the items in the brackets."""
+    return tuple(map(_item, indexed.indices)) or (Atom("..."),)
+
+
+def _item(part: object, *, in_call: bool = False) -> Expr:
+    """Return an index; a slice is `0:4` in brackets, and `slice(0, 4)` as an argument."""
+    if not isinstance(part, refs.Range):
+        return part if isinstance(part, Expr) else value(part)
+    if part.is_whole:
+        return call("slice", NONE) if in_call else Atom(":")
+    start, size = (_number(bound) for bound in (part.start, part.size))
+    stop = None
+    if start is not None and size is not None:
+        stop = start + (size - 1) * part.stride + 1
+    if start is not None and stop is not None and stop <= part.length:  # Python cuts longer ones
+        if in_call:
+            step = [] if part.stride == 1 else [value(part.stride)]
+            return call("slice", value(start), value(stop), *step)
+        return Atom(f"{start or ''}:{stop}" + (f":{part.stride}" if part.stride != 1 else ""))
+    path = at_hand("jax.experimental.pallas", "ds")
+    bounds = [each if isinstance(each, Expr) else value(each) for each in (part.start, part.size)]
+    return call(path, *bounds, *([] if part.stride == 1 else [value(part.stride)]))
+
+
+def _number(bound: object) -> int | None:
+    if isinstance(bound, Atom) and bound.text.isdigit():
+        return int(bound.text)
+    return int(bound) if isinstance(bound, int) else None

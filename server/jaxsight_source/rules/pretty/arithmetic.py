@@ -1,0 +1,164 @@
+"""Pretty style: operators, NumPy's names for single equations, and functions of reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.equations.idioms import Window
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
+from jaxsight_source.text.exprs import Atom, Binary, Expr, call
+from jaxsight_source.values.spelling import value
+
+OPERATORS = {
+    "add": "+", "add_any": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "pow": "**",
+    "and": "&", "or": "|", "xor": "^", "shift_left": "<<",
+    "shift_right_arithmetic": ">>", "shift_right_logical": ">>",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+
+_NUMPY = {
+    "abs": "abs", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
+    "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh", "cbrt": "cbrt", "ceil": "ceil",
+    "clamp": "clip", "conj": "conj", "cos": "cos", "cosh": "cosh", "exp": "exp", "exp2": "exp2",
+    "expm1": "expm1", "floor": "floor", "imag": "imag", "is_finite": "isfinite", "log": "log",
+    "log1p": "log1p", "max": "maximum", "min": "minimum", "nextafter": "nextafter",
+    "population_count": "bitwise_count", "pow": "power", "real": "real", "round": "round",
+    "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "square": "square",
+    "tan": "tan", "tanh": "tanh", "and": "logical_and", "or": "logical_or", "not": "logical_not",
+}  # fmt: skip
+
+
+@PRETTY(*{*OPERATORS, *_NUMPY} - {"clamp", "square", "not"})
+def operator(view: View) -> Iterator[Expr]:
+    if all(literal is not None for literal in view.literals):  # Python would compute it
+        if view.name == "add_any":
+            yield call("lax.add", *view.operands)
+        return
+    if (symbol := OPERATORS.get(view.name)) and len(view.operands) == 2:
+        yield Binary(symbol, *view.operands)
+    if (name := _NUMPY.get(view.name)) is not None:
+        yield call(f"jnp.{name}", *view.operands)
+
+
+@IDIOMS("ne")
+def is_nan(window: Window) -> Iterator[Expr]:
+    """Yield `jnp.isnan` for a value that is compared with itself."""
+    if len(window.inputs) == 1 and window.equations[0].invars[0] is window.equations[0].invars[1]:
+        yield call("jnp.isnan", window.expr(window.inputs[0]))
+
+
+REDUCTIONS = {
+    "reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "prod",
+    "reduce_and": "all", "reduce_or": "any", "argmax": "argmax", "argmin": "argmin",
+}  # fmt: skip
+
+
+def axis(axes: tuple[int, ...], rank: int) -> dict[str, Expr]:
+    """Return `axis=1`, `axis=(0, 2)`, or nothing for all axes."""
+    if len(axes) == rank:
+        return {}
+    return {"axis": value(axes[0] if len(axes) == 1 else tuple(axes))}
+
+
+@PRETTY(*REDUCTIONS)
+def reduction(view: View) -> Iterator[Expr]:
+    (x,) = view.operands
+    over = axis(view.params["axes"], view.inputs[0].ndim)
+    yield call(f"jnp.{REDUCTIONS[view.name]}", x, **over)
+    if view.name.startswith("arg"):
+        yield call(f"jnp.{REDUCTIONS[view.name]}", x, axis=value(view.params["axes"][0]))
+
+
+_KEPT: dict[str, Expr] = {"keepdims": Atom("True")}
+
+_REDUCE = "|".join(name for name in REDUCTIONS if name.startswith("reduce"))
+
+_CHANGES = ("convert_element_type", "broadcast_in_dim", "reshape")
+
+
+def _axes(equation: Equation) -> dict[str, Expr]:
+    return axis(equation.params["axes"], equation.invars[0].aval.ndim)
+
+
+def _kept(window: Window, reduced: Equation) -> list[dict[str, Expr]]:
+    """Return the `keepdims` options to try, the likelier first."""
+    keeps = window.output.aval.ndim == reduced.invars[0].aval.ndim
+    return [_KEPT, {}] if keeps else [{}]
+
+
+_MEAN = "convert_element_type? reduce_sum broadcast_in_dim? div convert_element_type?"
+
+
+@IDIOMS(
+    f"{_REDUCE} broadcast_in_dim|reshape",
+    f"convert_element_type {_REDUCE} broadcast_in_dim? convert_element_type",
+    f"convert_element_type {_REDUCE} convert_element_type broadcast_in_dim",
+    _MEAN,
+)
+def converted_reduction(window: Window) -> Iterator[Expr]:
+    """Yield reductions that convert their operand and result, and means."""
+    reduced = window.find(*REDUCTIONS)
+    is_mean = any(equation.primitive.name == "div" for equation in window.equations)
+    name = "mean" if is_mean else REDUCTIONS[reduced.primitive.name]
+    x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
+    for keepdims in _kept(window, reduced):
+        yield call(f"jnp.{name}", x, **_axes(reduced), **keepdims)
+
+
+@IDIOMS("reshape argmax|argmin")
+def position(window: Window) -> Iterator[Expr]:
+    flattened, search = window.equations
+    yield call(f"jnp.{search.primitive.name}", window.expr(flattened.invars[0]))
+
+
+_SHIFTED = "reduce_max max? broadcast_in_dim? stop_gradient? broadcast_in_dim? sub exp reduce_sum"
+_FINITE = (
+    "reduce_max max? is_finite broadcast_in_dim? select_n stop_gradient? broadcast_in_dim? "
+    "sub exp reduce_sum abs? log"
+)
+
+
+@IDIOMS(
+    f"{_SHIFTED} broadcast_in_dim div",
+    f"{_SHIFTED} broadcast_in_dim? log broadcast_in_dim? sub",
+    f"{_FINITE} add broadcast_in_dim?",
+    f"{_FINITE} reshape|squeeze|stop_gradient* add broadcast_in_dim?",
+)
+def of_exponentials(window: Window) -> Iterator[Expr]:
+    """Yield a function of `jax.nn`, without its axes if these may be its default."""
+    last = window.equations[-1].primitive.name
+    name = {"div": "softmax", "sub": "log_softmax"}.get(last, "logsumexp")
+    reduced = window.find("reduce_max")
+    x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
+    axes, rank = tuple(reduced.params["axes"]), reduced.invars[0].aval.ndim
+    choices: list[dict[str, Expr]] = [{}] if axes in ((rank - 1,), tuple(range(rank))) else []
+    for over in (*choices, {"axis": value(axes[0] if len(axes) == 1 else axes)}):
+        for keepdims in _kept(window, reduced) if name == "logsumexp" else [{}]:
+            yield call(f"jax.nn.{name}", x, **over, **keepdims)
+
+
+@IDIOMS("integer_pow mul add mul tanh add mul mul", "div|mul|neg|erf|erfc|add* mul copy|copy_p?")
+def gelu(window: Window) -> Iterator[Expr]:
+    if len(window.inputs) == 1 and len(window.equations) >= 4:
+        x = window.expr(window.inputs[0])
+        yield call("jax.nn.gelu", x)
+        yield call("jax.nn.gelu", x, approximate=Atom("False"))
+
+
+@IDIOMS("mul reduce_sum sqrt", "square|integer_pow reduce_sum sqrt")
+def norm(window: Window) -> Iterator[Expr]:
+    reduced = window.find("reduce_sum")
+    if len(window.inputs) == 1:
+        yield call("jnp.linalg.norm", window.expr(window.inputs[0]), **_axes(reduced))
+
+
+@IDIOMS(f"convert_element_type|broadcast_in_dim|reshape* {'|'.join(OPERATORS)}|max|min")
+def broadcasting(window: Window) -> Iterator[Expr]:
+    """Yield operators and functions that convert and broadcast their operands themselves."""
+    last = window.equations[-1]
+    operands = window.operands(last, *_CHANGES)
+    if (symbol := OPERATORS.get(last.primitive.name)) is not None:
+        yield Binary(symbol, *operands)
+    else:
+        yield call(f"jnp.{_NUMPY[last.primitive.name]}", *operands)

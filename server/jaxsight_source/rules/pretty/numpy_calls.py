@@ -1,0 +1,376 @@
+"""Pretty style: calls of JAX's own jitted functions, and those with custom rules, by public name.
+
+Such an equation has the function's name and the names of its arguments. Other arguments (`axis`,
+`shape` …) are guessed from the inner equations and from the result; the prover takes the first
+guess that results in the same equation, including its inner program.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxsight_source.compat.inner import inner_jaxprs
+from jaxsight_source.compat.jaxpr_types import Aval, Equation
+from jaxsight_source.compat.staging import is_literal, opened
+from jaxsight_source.equations.idioms import Window
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
+from jaxsight_source.text.exprs import Atom, Binary, Expr, Item, Keyword, call
+from jaxsight_source.values import scalars
+from jaxsight_source.values.spelling import value
+
+_HOMES = {
+    "jnp": "jax.numpy", "jax.nn": "jax.nn", "jnp.linalg": "jax.numpy.linalg",
+    "jax.random": "jax.random", "jnp.fft": "jax.numpy.fft",
+    "jax.scipy.special": "jax.scipy.special", "jax.scipy.linalg": "jax.scipy.linalg",
+    "lax": "jax.lax", "jax.nn.initializers": "jax.nn.initializers",
+}  # fmt: skip
+
+_OTHER_NAMES = {
+    "_roll_static": "roll", "_roll_dynamic": "roll", "_reduce_sum": "sum", "_mean": "mean",
+    "_squared_difference": "squared_difference", "_threefry_split": "split", "fft_": "fft",
+}  # fmt: skip
+
+MOST = 40
+"""The maximum number of guesses for one equation.
+
+Each guess that fails costs a trace, and they are sorted by how many arguments they have: a call
+with more unusual arguments than these cover is written with `lax`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """A call in a program."""
+
+    name: str
+    operands: Sequence[Expr]
+    names: Sequence[str | None]
+    """The function's names for its arguments, where known."""
+    inputs: Sequence[Aval]
+    literals: Sequence[object]
+    outputs: Sequence[Aval]
+    equations: Sequence[Equation]
+    """The inner equations, including nested ones."""
+
+
+@functools.cache
+def _signatures(name: str) -> tuple[tuple[str, inspect.Signature], ...]:
+    """Return the paths and signatures of the public functions of that name."""
+    signatures = []
+    bare = _OTHER_NAMES.get(name, name.strip("_"))
+    for path, module in _HOMES.items():
+        function = getattr(importlib.import_module(module), bare, None)
+        if callable(function) and not isinstance(function, type):
+            try:
+                signatures.append((f"{path}.{bare}", inspect.signature(function)))
+            except (TypeError, ValueError):
+                continue
+    return tuple(signatures)
+
+
+def _all_equations(program: object, depth: int = 3) -> Iterator[Equation]:
+    """Yield the equations of a library function, and of what it jits itself."""
+    for equation in opened(program).jaxpr.eqns:
+        yield equation
+        if depth:
+            for part in inner_jaxprs(equation):
+                yield from _all_equations(part.value, depth - 1)
+
+
+def candidates(called: LibraryCall) -> Iterator[Expr]:
+    """Yield public calls that may be this one, the shortest first."""
+    for path, signature in _signatures(called.name):
+        yield from itertools.islice(_calls(path, signature, called), MOST)
+
+
+def _calls(path: str, signature: inspect.Signature, called: LibraryCall) -> Iterator[Expr]:
+    parameters = {
+        name: parameter
+        for name, parameter in signature.parameters.items()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    }
+    for operands in _arguments(called, parameters):
+        free = {name: p for name, p in parameters.items() if name not in operands}
+        guesses = {
+            name: options
+            for name, p in free.items()
+            if (options := list(_guesses(name, p, called)))
+        }
+        chosen = sorted(
+            itertools.product(*guesses.values()),
+            key=lambda picks: sum(p is not None for p in picks),
+        )
+        for picks in chosen:
+            guessed = {
+                name: pick for name, pick in zip(guesses, picks, strict=True) if pick is not None
+            }
+            yield call(path, *_placed(parameters, operands | guessed))
+
+
+def _arguments(
+    called: LibraryCall, parameters: Mapping[str, inspect.Parameter]
+) -> Iterator[dict[str, Expr]]:
+    """Yield operands by parameter: by their names if the function has these, and in order."""
+    named = dict(zip(called.names, called.operands, strict=False))
+    if len(called.names) == len(called.operands) == len(named) and set(named) <= set(parameters):
+        by_name = {str(name): expr for name, expr in named.items()}
+        literals = dict(zip(called.names, called.literals, strict=True))
+        shown = {
+            name: expr
+            for name, expr in by_name.items()
+            if literals[name] is None
+            or not _is_default(literals[name], parameters[name].default, name)
+        }
+        if len(shown) < len(by_name):
+            yield shown
+        yield by_name
+    positional = [
+        name
+        for name, parameter in parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    if len(positional) >= len(called.operands):
+        yield dict(zip(positional, called.operands, strict=False))
+
+
+def _is_default(literal: object, default: object, name: str) -> bool:
+    if name == "correction":
+        return bool(np.asarray(literal) == 0)
+    return isinstance(default, (bool, int, float)) and bool(np.asarray(literal) == default)
+
+
+def _placed(
+    parameters: Mapping[str, inspect.Parameter], arguments: Mapping[str, Expr]
+) -> list[Item]:
+    """Return arguments in the function's order: required ones by position, then by name."""
+    placed: list[Item] = []
+    positional = True
+    for name, parameter in parameters.items():
+        if name not in arguments:
+            positional = False
+        elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY or (
+            positional
+            and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+            and (parameter.default is inspect.Parameter.empty or name in _UNNAMED)
+        ):
+            placed.append(arguments[name])
+        else:
+            placed.append(Keyword(name, arguments[name]))
+            positional = False
+    return placed
+
+
+_UNNAMED = frozenset(
+    {"x", "y", "p", "shape", "a_min", "min", "a_max", "max", "shift", "num_classes"}
+)
+"""Optional arguments that people pass by position."""
+
+
+def _guesses(name: str, parameter: inspect.Parameter, called: LibraryCall) -> Iterator[Expr | None]:
+    """Yield values for a parameter; None leaves it at its default."""
+    required = parameter.default is inspect.Parameter.empty
+    if not required:
+        yield None
+    shape = tuple(getattr(called.outputs[0], "shape", ()))
+    match name:
+        case "shape" | "sample_shape" if required or shape:
+            yield value(shape)
+        case "dtype" if required or called.name in _TYPED:
+            yield scalars.dtype(called.outputs[0].dtype)
+        case "axis" | "dimension" | "axes":
+            yield from _axes(called)
+        case "keepdims" if called.inputs:
+            rank = getattr(called.inputs[0], "ndim", -1)
+            if parameter.default is True and len(shape) < rank:
+                yield Atom("False")
+            if len(shape) == rank:
+                yield Atom("True")
+        case "num_classes":
+            yield from map(value, dict.fromkeys(shape))
+        case "num" | "length" | "total_repeat_length" if shape:
+            yield value(shape[0])
+        case "shift":
+            yield from _shifts(called)
+        case "method" if called.name == "searchsorted":
+            yield from _strings("sort", "compare_all", "scan_unrolled")
+        case "mode":
+            yield from _MODES.get(called.name, _OTHER_MODES)
+        case _:
+            yield from _USUAL.get(name, ())
+
+
+def _strings(*texts: str) -> tuple[Expr, ...]:
+    return tuple(Atom(f'"{text}"') for text in texts)
+
+
+_MODES = {
+    "convolve": _strings("same", "valid"),
+    "correlate": _strings("same", "valid"),
+    "qr": _strings("raw", "r", "complete"),
+}
+_OTHER_MODES = _strings("clip", "fill", "wrap")
+
+_USUAL: dict[str, tuple[Expr, ...]] = {
+    "ord": (Atom("1"), Atom("jnp.inf")),
+    "k": (Atom("1"), Atom("-1")),
+    "lower": (Atom("True"),),
+    "descending": (Atom("True"),),
+    "unit_diagonal": (Atom("True"),),
+    "trans": (Atom("1"), Atom("2")),
+    "approximate": (Atom("False"),),
+    "side": _strings("right"),
+    "ddof": (Atom("1"),),
+    "correction": (Atom("1"),),
+}
+"""Values of other parameters that are not their defaults."""
+
+_TYPED = frozenset({
+    "_one_hot", "_randint", "_linspace", "_uniform", "_normal", "_bernoulli", "_gumbel", "_laplace",
+    "_exponential", "_truncated_normal", "_beta", "_gamma", "_cauchy", "arange",
+})  # fmt: skip
+"""Functions whose result has the dtype that they are given."""
+
+
+def _axes(called: LibraryCall) -> Iterator[Expr]:
+    candidates_seen: dict[object, None] = {}
+    rank = getattr(called.inputs[0], "ndim", 0) if called.inputs else 0
+    for equation in called.equations:
+        for key in ("axes", "axis", "dimension", "dimensions"):
+            axes = equation.params.get(key)
+            if isinstance(axes, int):
+                axes = (axes,)
+            if (
+                isinstance(axes, tuple)
+                and len(axes) > 0
+                and all(isinstance(a, int) for a in axes)
+                and (len(axes) < max(rank, 1) or len(axes) == 1)
+            ):
+                candidates_seen.setdefault(axes[0] if len(axes) == 1 else axes)
+    for axis in range(rank):
+        candidates_seen.setdefault(axis)
+    yield from map(value, candidates_seen)
+
+
+def _shifts(called: LibraryCall) -> Iterator[Expr]:
+    """Yield the shifts that `roll` may have: it concatenates two slices."""
+    for equation in called.equations:
+        if equation.primitive.name == "slice":
+            starts, stops = equation.params["start_indices"], equation.params["limit_indices"]
+            shape = equation.invars[0].aval.shape
+            for axis, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+                if start:
+                    yield value(shape[axis] - start)
+                    yield value(-start)
+                elif stop != shape[axis]:
+                    yield value(-stop)
+
+
+def _names(program: object) -> tuple[str | None, ...]:
+    info = getattr(opened(program).jaxpr, "debug_info", None)
+    return tuple(getattr(info, "arg_names", None) or ())
+
+
+_AS_OPERATORS = {"remainder": "%", "floor_divide": "//", "true_divide": "/", "matmul": "@"}
+
+
+def _padded(view: View) -> Iterator[Expr]:
+    """Yield calls of `jnp.pad`, whose padding value is a keyword and whose modes differ."""
+    equations = list(_all_equations(view.params["jaxpr"]))
+    array, *fill = view.operands
+    widths = list(_widths(view.inputs[0].shape, view.outputs[0].shape, equations))
+    zero = (
+        len(fill) == 1 and view.literals[1] is not None and not np.asarray(view.literals[1]).any()
+    )
+    for width in widths:
+        if zero:
+            yield call("jnp.pad", array, width)
+        elif fill:
+            yield call("jnp.pad", array, width, constant_values=fill[0])
+        for mode in ("edge", "reflect", "symmetric", "wrap"):
+            yield call("jnp.pad", array, width, mode=scalars.text(mode))
+
+
+def _widths(
+    before: Sequence[int], after: Sequence[int], equations: Sequence[Equation]
+) -> Iterator[Expr]:
+    """Yield the padding that an array may have on each side."""
+    for equation in equations:
+        if equation.primitive.name == "pad":
+            yield from _sides([(low, high) for low, high, _ in equation.params["padding_config"]])
+            return
+    both = [new - old for old, new in zip(before, after, strict=True)]
+    if all(width % 2 == 0 for width in both):
+        yield from _sides([(width // 2, width // 2) for width in both])
+    yield from _sides([(0, width) for width in both])
+    yield from _sides([(width, 0) for width in both])
+
+
+def _sides(sides: list[tuple[int, int]]) -> Iterator[Expr]:
+    if len(set(sides)) == 1:
+        low, high = sides[0]
+        yield value(low if low == high else (low, high))
+    yield value(tuple(sides))
+
+
+def _library_call(view: View, name: str, program: object) -> LibraryCall:
+    inside = list(_all_equations(program))
+    names = _names(program)
+    return LibraryCall(name, view.operands, names, view.inputs, view.literals, view.outputs, inside)
+
+
+@PRETTY("jit", "pjit")
+def jitted(view: View) -> Iterator[Expr]:
+    program = view.params["jaxpr"]
+    name = str(view.params["name"])
+    if name in _AS_OPERATORS and len(view.operands) == 2 and None in view.literals:
+        yield Binary(_AS_OPERATORS[name], *view.operands)
+    if name == "_pad" and len(view.inputs[0].shape) == len(view.outputs[0].shape):
+        yield from _padded(view)
+    yield from candidates(_library_call(view, name, program))
+
+
+@PRETTY("custom_jvp_call", "custom_vjp_call")
+def with_rules(view: View) -> Iterator[Expr]:
+    program = view.params.get("call_jaxpr", view.params.get("fun_jaxpr"))
+    info = getattr(opened(program).jaxpr, "debug_info", None)
+    name = str(view.params.get("name") or getattr(info, "func_name", "") or "")
+    bare = name.rpartition(".")[2].partition(" ")[0]
+    yield from candidates(_library_call(view, bare, program))
+
+
+@IDIOMS(
+    "random_wrap jit|pjit",
+    "random_wrap jit|pjit random_unwrap",
+    "convert_element_type jit|pjit",
+    "random_wrap convert_element_type jit|pjit",
+    "broadcast_in_dim* jit|pjit",
+)
+def prepared(window: Window) -> Iterator[Expr]:
+    """Yield a library function that converts its arguments before it calls its jitted part.
+
+    It may convert raw PRNG keys to typed ones.
+    """
+    equation = window.find("jit", "pjit")
+    program = equation.params["jaxpr"]
+    origins = [
+        window.origin(atom, "random_wrap", "convert_element_type", "broadcast_in_dim")
+        for atom in equation.invars
+    ]
+    yield from candidates(
+        LibraryCall(
+            str(equation.params["name"]),
+            [window.expr(atom) for atom in origins],
+            _names(program),
+            [atom.aval for atom in origins],
+            [atom.val if is_literal(atom) else None for atom in origins],
+            [window.output.aval],
+            list(_all_equations(program)),
+        )
+    )

@@ -1,0 +1,343 @@
+"""Python loops, which `folding` finds.
+
+As for helper functions, each loop is written for its first iteration.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from jaxsight_source.compat.jaxpr_types import Aval, Var
+from jaxsight_source.compat.parameters.sources import is_backward
+from jaxsight_source.compat.staging import is_literal
+from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.folding import steps
+from jaxsight_source.folding.steps import FoldedLoop, Returned
+from jaxsight_source.proof.prover import Proved
+from jaxsight_source.rules.steps.helpers import FEWEST_PARTS
+from jaxsight_source.text.exprs import (
+    Atom,
+    Call,
+    Expr,
+    Sequence_,
+    Star,
+    call,
+    is_identifier,
+    is_number,
+    list_,
+    tuple_,
+)
+from jaxsight_source.text.layout import flat
+from jaxsight_source.text.names import without_number
+from jaxsight_source.text.paths import Path, Walk, element_name, iterated, numbered, walk
+from jaxsight_source.text.statements import Assign, Effect, For, Raw, Statement
+from jaxsight_source.text.walks import replaced
+from jaxsight_source.writing.results import sequence
+from jaxsight_source.writing.scope import WRITTEN, Scope
+
+
+@STRUCTURES(steps.LOOP)
+def loop(scope: Scope, step: steps.FoldedStep) -> Proved:
+    folded: FoldedLoop = step.family
+    first, last = folded.runs[0], folded.runs[-1]
+    outer = scope.body
+    carried = [_start(scope, folded, init) for init, _ in folded.carried]
+    targets, values, bindings = _loop_variables(scope, folded)
+    scope.body = []
+    outside = [*folded.first_values, *(row[0] for row in folded.varying if not is_literal(row[0]))]
+    before = [(var, scope.read(var), scope.paths.get(id(var))) for var in outside]
+    for variable, name in zip(folded.first_values, carried, strict=True):
+        scope.write(variable, Atom(name))
+    stand_ins: dict[int, object] = {}
+    for row, path in bindings:
+        var = row[0]
+        if is_literal(var):
+            stand_ins[id(var)] = var = _StandIn(var.aval)
+        scope.stand(var, path)
+    equations = [
+        equation.replace(invars=[stand_ins.get(id(atom), atom) for atom in equation.invars])
+        if any(id(atom) in stand_ins for atom in equation.invars)
+        else equation
+        for equation in first
+    ]
+    places = [position for _, position in folded.carried]
+    sent = [first[position].outvars[output] for position, output in places]
+    gathered = [first[position].outvars[output] for position, output in folded.collected]
+    finals = [first[position].outvars[output] for position, output in folded.finals]
+    scope.equations(equations, [*sent, *gathered, *finals], named=False)
+    body, scope.body = scope.body, outer
+    for var, expr, own in before:  # operands of the first iteration may be read after the loop
+        scope.write(var, expr)
+        scope.paths.pop(id(var), None)
+        if own is not None:
+            scope.paths[id(var)] = own
+    named = [scope.operand(var) for var in sent]
+    lists = _gather(scope, body, outer, folded, [scope.operand(var) for var in gathered])
+    _hand_on(body, carried, named)
+    outer.append(For(targets, values, body))
+    for name, (position, output) in zip(carried, places, strict=True):
+        scope.write(last[position].outvars[output], Atom(name))
+    for var, (position, output) in zip(finals, folded.finals, strict=True):
+        scope.alias(last[position].outvars[output], var)
+    for name in lists:
+        count = len(folded.collected)
+        for number, run in enumerate(folded.runs):
+            for index, (position, output) in enumerate(folded.collected):
+                path_steps = [("[", str(number))] + ([("[", str(index))] if count > 1 else [])
+                path = Path(name, tuple(path_steps))
+                scope.write(run[position].outvars[output], path.expr)
+                scope.paths[id(run[position].outvars[output])] = path
+        scope.writer.folds.sizes[name,] = len(folded.runs)
+    return WRITTEN
+
+
+@dataclass(eq=False, slots=True)
+class _StandIn:
+    """A variable in place of a literal that differs between iterations."""
+
+    aval: Aval
+
+
+def _start(scope: Scope, folded: FoldedLoop, init: object) -> str:
+    """Return the name of a carried value: that of its initial value, if nothing else reads it."""
+    expr = scope.read(init)
+    alone = scope.uses.get(id(init)) == 1 and not any(
+        all(run[position].invars[slot] is init for run in folded.runs)
+        for position, equation in enumerate(folded.runs[0])
+        for slot in range(len(equation.invars))
+    )
+    alone = alone and not any(any(var is init for var in row) for row in folded.varying)
+    if alone and isinstance(expr, Atom) and scope.names.owns(expr.text):
+        return expr.text
+    base = without_number(expr.text) if isinstance(expr, Atom) else "carry"
+    name = scope.names.fresh(base if is_identifier(base) else "carry")
+    scope.body.append(Assign(name, expr))
+    return name
+
+
+def _loop_variables(
+    scope: Scope, folded: FoldedLoop
+) -> tuple[str | Sequence_, Expr, list[tuple[tuple[Any, ...], Path]]]:
+    """Return the loop's target and values, and the path that reads each varying value."""
+    count = len(folded.runs)
+    groups: dict[object, tuple[str | Sequence_, Expr]] = {}
+    columns: dict[str, list[tuple[str, list[Expr]]]] = defaultdict(list)
+    """The names and numbers of varying literals, by their dtypes."""
+    bindings: list[tuple[tuple[object, ...], Path]] = []
+    counters: dict[range, str] = {}
+    for row in folded.varying:
+        way = walk([None if is_literal(var) else scope.path(var) for var in row])
+        if way is not None and (keyed := numbered(way.keys)) is not None:
+            before, numbers = keyed
+            if numbers not in counters:
+                counters[numbers] = scope.names.fresh("i")
+            key = ("[", f'f"{before}{{{counters[numbers]}}}"')
+            bindings.append((row, Path(way.base.root, (*way.base.steps, key, *way.after))))
+            continue
+        elements = _elements(scope, way, row[0]) if way is not None else None
+        if way is not None and elements is not None:
+            group = (way.base, way.keys)
+            if group not in groups:
+                element = scope.writer.folds.handles.get(way.base.root) or element_name(way.base)
+                groups[group] = (scope.names.fresh(element), elements)
+            bindings.append((row, Path(cast(str, groups[group][0]), way.after)))
+            continue
+        listed: Expr = tuple_(scope.operand(var) for var in row)
+        if (typed := _numbers_of(listed)) is not None:
+            dtype, numbers_listed = typed
+            name = scope.names.fresh("c")
+            columns[dtype].append((name, numbers_listed))
+            groups["columns", dtype] = ("", listed)
+            bindings.append((row, Path(name, ())))
+            continue
+        if len(row) > _MOST_LISTED and isinstance(listed, Sequence_):
+            listed = _numbers_apart(scope, listed)
+        base = "c"
+        if not is_literal(row[0]):
+            expr = scope.read(row[0])
+            is_named = isinstance(expr, Atom) and is_identifier(expr.text)
+            base = without_number(flat(expr)) if is_named else "x"
+        name = scope.names.fresh(base)
+        groups[id(row)] = (name, listed)
+        bindings.append((row, Path(name, ())))
+    for dtype, listed_columns in columns.items():
+        groups["columns", dtype] = _table(scope, dtype, listed_columns)
+    names = [name for name, _ in groups.values()]
+    values = [elements for _, elements in groups.values()]
+    for numbers, name in reversed(counters.items()):
+        names.insert(0, name)
+        values.insert(0, _range(numbers))
+    if not names:
+        return "_", call("range", Atom(str(count))), bindings
+    if len(names) == 1:
+        return names[0], values[0], bindings
+    targets = [Atom(name) if isinstance(name, str) else name for name in names]
+    return tuple_(targets), call("zip", *values), bindings
+
+
+def _numbers_of(listed: Expr) -> tuple[str, list[Expr]] | None:
+    """Return the dtype and the numbers of NumPy's scalars of one dtype; None for other values."""
+    items = listed.items if isinstance(listed, Sequence_) else ()
+    calls = [item for item in items if isinstance(item, Call) and len(item.items) == 1]
+    dtypes = {flat(item.function) for item in calls}
+    numbers = [item.items[0] for item in calls]
+    if len(calls) < len(items) or len(dtypes) != 1 or not all(map(is_number, numbers)):
+        return None
+    (dtype,) = dtypes
+    is_plain = dtype.startswith("np.") and len(items) >= _FEWEST_ROWS
+    return (dtype, cast(list[Expr], numbers)) if is_plain else None
+
+
+_FEWEST_ROWS = 3
+"""The minimum number of iterations whose numbers become an array: two are as plain one by one."""
+
+
+def _table(
+    scope: Scope, dtype: str, columns: Sequence[tuple[str, list[Expr]]]
+) -> tuple[str | Sequence_, Expr]:
+    """Return the target and the array of numbers that differ between iterations.
+
+    NumPy yields the scalars of an array's rows with its dtype.
+    """
+    rows = [sequence(list(row)) for row in zip(*(numbers for _, numbers in columns), strict=True)]
+    if len(columns) > 1:
+        rows = [list_(cast(Sequence_, row).items) for row in rows]
+    array: Expr = call("np.array", list_(rows), Atom(dtype))
+    if len(rows) * len(columns) > _MOST_LISTED:
+        array = scope.writer.constants.named(flat(array), "_COEFFICIENTS", array)
+    names = [name for name, _ in columns]
+    return (names[0] if len(names) == 1 else tuple_(map(Atom, names))), array
+
+
+def _range(numbers: range) -> Expr:
+    bounds = [numbers.start, numbers.stop, numbers.step]
+    bounds = bounds if numbers.step != 1 else bounds[:2] if numbers.start else bounds[1:2]
+    return call("range", *(Atom(str(bound)) for bound in bounds))
+
+
+_MOST_LISTED = 8
+"""The maximum number of values listed in the head of a loop; more are assigned above it, as many
+on a line as fit.
+"""
+
+
+def _numbers_apart(scope: Scope, listed: Sequence_) -> Expr:
+    name = scope.names.fresh("values")
+    text = ", ".join(flat(number) for number in listed.items)
+    rows = textwrap.wrap(text, 76, break_long_words=False, break_on_hyphens=False)
+    scope.body.append(Raw([f"{name} = (", *(f"    {row}" for row in rows), ")  # fmt: skip"]))
+    return Atom(name)
+
+
+def _elements(scope: Scope, way: Walk, var: Var) -> Expr | None:
+    base = way.base
+    if (root := scope.writer.folds.paths.get(id(var))) is not None:
+        base = Path(root.root, root.steps[: len(root.steps) - len(way.after) - 1])
+    size = scope.writer.folds.sizes.get((base.root, *base.steps))
+    return iterated(way.base.expr, way.keys, size)
+
+
+def _gather(
+    scope: Scope,
+    body: list[Statement],
+    outer: list[Statement],
+    folded: FoldedLoop,
+    values: list[Expr],
+) -> list[str]:
+    """Append the values that are read of all iterations to a list; return its name."""
+    if not values:
+        return []
+    first = folded.runs[0][folded.collected[0][0]].outvars[folded.collected[0][1]]
+    base = "saved"
+    if len(values) == 1 and isinstance(first, Returned):
+        base = f"{without_number(flat(values[0]))}s"
+    elif scope.writer.backward or is_backward(folded.runs[0][0]):
+        base = "gradients"
+    name = scope.names.fresh(base)
+    if len(values) == 1 and isinstance(first, Returned):
+        scope.writer.folds.handles[name] = without_number(flat(values[0]))
+    outer.append(Assign(name, Sequence_("[", ())))
+    rest_expr = _rest_of(scope, body, values)
+    body.append(
+        Effect(call(f"{name}.append", rest_expr if rest_expr is not None else sequence(values)))
+    )
+    return [name]
+
+
+def _rest_of(scope: Scope, body: list[Statement], values: list[Expr]) -> Expr | None:
+    """Return `rest` for values that are the last results of a call, in order, or None.
+
+    The call is `x, *rest = block(x)`.
+    """
+    last = body[-1] if body else None
+    if len(values) < FEWEST_PARTS or not isinstance(last, Assign):
+        return None
+    if not isinstance(last.targets, Sequence_):
+        return None
+    targets = last.targets.items
+    if list(targets[-len(values) :]) != values or len(targets) == len(values):
+        return None
+    name = scope.names.fresh("grads")
+    last.targets = tuple_([*targets[: -len(values)], Star(Atom(name))])
+    return Atom(name)
+
+
+def _hand_on(body: list[Statement], carried: Sequence[str], values: Sequence[Expr]) -> None:
+    """Assign the values of an iteration to the names that the next one reads."""
+    pending = [
+        (name, value)
+        for name, value in zip(carried, values, strict=True)
+        if not (isinstance(value, Atom) and _named_so(body, name, value))
+    ]
+    if pending:
+        names, values_left = zip(*pending, strict=True)
+        targets = names[0] if len(names) == 1 else tuple_(map(Atom, names))
+        body.append(Assign(targets, sequence(list(values_left)), user_named=True))
+
+
+def _named_so(body: list[Statement], name: str, value: Atom) -> bool:
+    """Rename a value where it is assigned, if its new name is not read afterwards.
+
+    Return whether it was renamed.
+    """
+    places = [
+        position
+        for position, statement in enumerate(body)
+        if isinstance(statement, Assign) and value in _targets(statement)
+    ]
+    if not places:
+        return False
+    (position,) = places
+    after = body[position + 1 :]
+
+    reads = False
+
+    def leaf(part: Any) -> Expr:
+        nonlocal reads
+        reads = reads or part == Atom(name)
+        return Atom(name) if part == value else part
+
+    renamed = replaced(after, leaf)
+    if reads:
+        return False
+    statement = body[position]
+    assert isinstance(statement, Assign)
+    if isinstance(statement.targets, str):
+        targets: str | Sequence_ = name
+    else:
+        targets = tuple_(
+            Atom(name) if target == value else target for target in statement.targets.items
+        )
+    body[position] = Assign(targets, statement.value, statement.equations, statement.comment, True)
+    body[position + 1 :] = renamed
+    return True
+
+
+def _targets(statement: Assign) -> Sequence[object]:
+    if isinstance(statement.targets, str):
+        return [Atom(statement.targets)]
+    return statement.targets.items

@@ -1,0 +1,140 @@
+"""Calls of foreign functions, and operations that JAX's own libraries name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+
+from jaxsight_source.compat.lowered.mlir import dialect, ir
+from jaxsight_source.stablehlo import attributes
+from jaxsight_source.stablehlo.evaluation import READERS, OperationStep, Results, reads
+from jaxsight_source.stablehlo.operations.control import symbol
+from jaxsight_source.stablehlo.operations.elementwise import elementwise
+from jaxsight_source.stablehlo.program import OpaqueCall, UnreadableProgram
+
+_IDENTITIES = {
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "annotate_device_placement",
+}
+"""Where arrays are, on several devices: on one device they return their operand."""
+
+_TYPED = 4
+"""The version of calls of XLA's typed foreign functions
+(https://openxla.org/stablehlo/spec#custom_call)."""
+
+
+def names_of(found: object) -> Iterator[str]:
+    """Yield the names of attributes, which are iterated by name since jaxlib 0.9."""
+    for each in found:  # type: ignore[attr-defined]
+        yield each if isinstance(each, str) else each.name
+
+
+@reads("stablehlo.custom_call")
+def custom_call(step: OperationStep) -> Results:
+    target = str(ir.StringAttr(step.attribute("call_target_name")).value)
+    if target in _IDENTITIES:
+        return step.operands
+    if target == "mhlo.topk":  # as JAX 0.8 exports it
+        return jax.lax.top_k(step.operand, _topk(step))
+    function = elementwise(target.replace("mhlo.", "chlo."))
+    if function is not None and target.startswith("mhlo."):
+        return function(*step.operands)
+    return foreign(step, target)
+
+
+def _topk(step: OperationStep) -> int:
+    told = step.attribute("mhlo.attributes")
+    if "largest" in names_of(told) and str(told["largest"]) != "true":
+        raise UnreadableProgram("expected the largest values")
+    return attributes.integer(told["k"])
+
+
+def foreign(step: OperationStep, target: str) -> Results:
+    """Return a call of a foreign function, with its attributes."""
+    told = next(
+        (
+            step.attribute(name)
+            for name in ("mhlo.backend_config", "backend_config")
+            if step.has(name) and isinstance(step.attribute(name), ir.DictAttr)
+        ),
+        None,
+    )
+    given = {name: _value(told[name]) for name in names_of(told)} if told is not None else {}
+    legacy = None
+    version = step.integer("api_version") if step.has("api_version") else 1
+    if told is not None:
+        version = _TYPED
+    elif step.has("backend_config"):
+        legacy = str(ir.StringAttr(step.attribute("backend_config")).value) or None
+    shown = tuple((name, str(told[name])) for name in names_of(told)) if told is not None else ()
+    step.evaluation.opaque.append(OpaqueCall(target, shown))
+    call = jax.ffi.ffi_call(
+        target,
+        step.structs,
+        has_side_effect=step.flag("has_side_effect"),
+        input_layouts=_layouts(step, "operand_layouts"),
+        output_layouts=_layouts(step, "result_layouts"),
+        input_output_aliases=_aliases(step),
+        custom_call_api_version=version,
+        legacy_backend_config=legacy,
+    )
+    arrays = [operand for operand in step.operands if operand is not None]
+    return step.with_tokens(call(*arrays, **given))
+
+
+def _layouts(step: OperationStep, name: str) -> list[tuple[int, ...]] | None:
+    """Return layouts from the slowest dimension to the fastest; StableHLO has them reversed."""
+    if not step.has(name):
+        return None
+    return [tuple(int(axis) for axis in np.array(each))[::-1] for each in step.attribute(name)]
+
+
+def _aliases(step: OperationStep) -> dict[int, int] | None:
+    if not step.has("output_operand_aliases"):
+        return None
+    found = {}
+    for each in step.attribute("output_operand_aliases"):
+        alias = dialect.OutputOperandAlias(each)
+        found[alias.operand_index] = next(iter(alias.output_tuple_indices), 0)
+    return found or None
+
+
+def _value(attribute: ir.Attribute) -> object:
+    """Return an attribute of a foreign function as `ffi_call` takes it."""
+    if isinstance(attribute, ir.StringAttr):
+        return str(attribute.value)
+    if isinstance(attribute, ir.BoolAttr):
+        return bool(attribute.value)
+    if isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
+        return attributes.dtype_of(attribute.type).type(attribute.value)
+    if isinstance(attribute, ir.DictAttr):
+        return {name: _value(attribute[name]) for name in names_of(attribute)}
+    text = str(attribute)
+    if text.startswith("array<"):
+        element = text[len("array<") :].partition(":")[0].rstrip(">")
+        return np.array(attributes.integers(attribute), attributes.dtype_of(element))
+    raise UnreadableProgram(f"expected a number, a string or an array, got {text[:40]}")
+
+
+@reads("stablehlo.composite")
+def composite(step: OperationStep) -> Results:
+    """Return the operation that a composite stands for, or a composite of its decomposition."""
+    name = str(ir.StringAttr(step.attribute("name")).value)
+    given = step.attribute("composite_attributes") if step.has("composite_attributes") else {}
+    if name == "chlo.top_k":
+        return jax.lax.top_k(step.operand, attributes.integer(given["k"]))
+    function = elementwise(name)
+    if function is not None:
+        return function(*step.operands)
+    if name in READERS:
+        raise UnreadableProgram(f"expected a composite of elements, got {name}")
+    decomposition = step.evaluation.function(symbol(step.attribute("decomposition")))
+    version = step.integer("version") if step.has("version") else 0
+    values = {key: _value(given[key]) for key in names_of(given)}
+    return jax.lax.composite(lambda *operands, **_: decomposition(*operands), name, version)(
+        *step.operands, **values
+    )

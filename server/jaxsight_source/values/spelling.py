@@ -1,0 +1,263 @@
+"""Values as expressions: parameters of equations, of any type.
+
+All functions raise `Unwritable` rather than guess. Everything is spelled through public names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight_source.compat import dtypes
+from jaxsight_source.errors import Unwritable
+from jaxsight_source.text.exprs import (
+    NONE,
+    Atom,
+    Attribute,
+    Expr,
+    Keyword,
+    Once,
+    Sequence_,
+    call,
+    dict_,
+    is_identifier,
+    list_,
+    tuple_,
+)
+from jaxsight_source.values.public_names import imported, path_of, primitive, public_path
+from jaxsight_source.values.scalars import dtype, number, text, typed
+
+
+def value(subject: object) -> Expr:
+    """Return an expression for any parameter of an equation; raise `Unwritable` if it has none."""
+    match subject:
+        case None:
+            return NONE
+        case np.bool_() | np.number():
+            return value(subject.item()) if subject.dtype.isbuiltin == 1 else typed(subject)
+        case enum.Enum() if is_identifier(subject.name or ""):
+            return path_of(type(subject), subject).dot(subject.name)
+        case enum.Enum():
+            raise Unwritable(subject)
+        case bool() | int() | float() | complex():
+            return number(subject)
+        case str():
+            return text(subject)
+        case bytes():
+            return Atom(repr(subject))
+        case np.dtype() | jax.dtypes.prng_key():
+            return dtype(subject)
+        case _:
+            expr = _collection(subject)
+            return expr if expr is not None else _of_jax(subject)
+
+
+def _collection(collection: object) -> Expr | None:
+    """Return an expression for a collection of Python's or NumPy's, or None for other values."""
+    match collection:
+        case tuple() if hasattr(collection, "_fields"):
+            return _fields(collection, zip(collection._fields, collection, strict=True))
+        case tuple() if type(collection) is tuple:
+            return tuple_(value(part) for part in collection)
+        case list():
+            return list_(value(part) for part in collection)
+        case dict():
+            return dict_((value(key), value(part)) for key, part in collection.items())
+        case range():
+            step = () if collection.step == 1 else (value(collection.step),)
+            return call("range", value(collection.start), value(collection.stop), *step)
+        case slice():
+            return call(
+                "slice", value(collection.start), value(collection.stop), value(collection.step)
+            )
+        case frozenset():
+            return call("frozenset", list_(value(part) for part in sorted(collection, key=repr)))
+        case set() if collection:
+            return Sequence_("{", tuple(value(part) for part in sorted(collection, key=repr)))
+        case np.ndarray() if collection.size > 64:  # parameters have small ones
+            raise Unwritable(collection, "it has more than 64 elements")
+        case np.ndarray(dtype=own):
+            name = "bool_" if own == np.bool_ else own.name
+            numpy_dtype = Atom(f"np.{name}") if own.isbuiltin == 1 else dtype(own)
+            return call("np.array", _nested(collection.tolist()), dtype=numpy_dtype)
+        case _:
+            return None
+
+
+def _of_jax(subject: object) -> Expr:
+    """Return an expression for an object of JAX's, a function, or an object of another package."""
+    match subject:
+        case jax.extend.core.Primitive():
+            return primitive(subject)
+        case jax.tree_util.PyTreeDef():
+            try:
+                zeros = jax.tree.unflatten(subject, [0] * subject.num_leaves)
+            except Exception as error:  # another package's container, which requires other leaves
+                raise Unwritable(subject) from error
+            return call("jax.tree.structure", value(zeros))
+        case jax.Device():
+            return Atom(
+                f'jax.devices("{subject.platform}")[{jax.devices(subject.platform).index(subject)}]'
+            )
+        case _ if subject is jax.sharding.PartitionSpec.UNCONSTRAINED:
+            return Atom("jax.sharding.PartitionSpec.UNCONSTRAINED")
+        case jax.sharding.PartitionSpec():
+            return call(path_of(type(subject), subject), *map(value, subject))
+        case jax.sharding.NamedSharding() | jax.sharding.SingleDeviceSharding():
+            return _sharding(subject)
+        case jax.sharding.AbstractMesh() if getattr(subject, "abstract_device", None) is not None:
+            return abstract_mesh(subject)
+        case jax.sharding.AbstractMesh():
+            types = [] if not subject.axis_names else [value(tuple(subject.axis_types))]
+            sizes, names = value(subject.axis_sizes), value(subject.axis_names)
+            return call("jax.sharding.AbstractMesh", sizes, names, *types)
+        case jax.sharding.Mesh():
+            if not subject.axis_names:
+                raise Unwritable(subject, "it has no devices")
+            return Once("_MESH", _usual_mesh(subject) or _mesh_of_positions(subject))
+        case functools.partial():
+            raise Unwritable(subject)
+        case _ if isinstance(subject, type) or (
+            callable(subject) and not dataclasses.is_dataclass(subject)
+        ):
+            return function(subject)
+        case _:
+            return _object(subject)
+
+
+def _sharding(sharding: Any) -> Expr:
+    usual = sharding.memory_kind in (None, "device")
+    memory_kind = {} if usual else {"memory_kind": text(sharding.memory_kind)}
+    if isinstance(sharding, jax.sharding.SingleDeviceSharding):
+        (device,) = sharding.device_set
+        return call("jax.sharding.SingleDeviceSharding", value(device), **memory_kind)
+    around = _is_around(sharding.mesh)
+    mesh = call("jax.sharding.get_abstract_mesh") if around else value(sharding.mesh)
+    return call("jax.sharding.NamedSharding", mesh, value(sharding.spec), **memory_kind)
+
+
+def placements(sharding: jax.sharding.NamedSharding | None) -> Iterator[Expr]:
+    """Yield spellings of the `out_sharding` of a function: its spec under a set mesh, or whole."""
+    if sharding is None:
+        return
+    if not jax.sharding.get_abstract_mesh().empty:
+        yield value(sharding.spec)
+    if _is_around(sharding.mesh):
+        yield value(sharding)
+        return
+    mesh = sharding.mesh
+    concrete = of_first_devices(mesh) if isinstance(mesh, jax.sharding.AbstractMesh) else mesh
+    yield call("jax.sharding.NamedSharding", value(concrete or mesh), value(sharding.spec))
+
+
+def layout(array_layout: Any) -> Expr:
+    """Return an array's memory layout as a `jax.experimental.layout.Layout`."""
+    path = imported("jax.experimental.layout", "Layout")
+    if not hasattr(array_layout, "major_to_minor"):
+        return path.dot("AUTO")
+    bits = getattr(array_layout, "sub_byte_element_size_in_bits", None) or getattr(
+        array_layout, "_sub_byte_element_size_in_bits", 0
+    )
+    options = {} if array_layout.tiling is None else {"tiling": value(array_layout.tiling)}
+    if bits:
+        options["sub_byte_element_size_in_bits"] = value(bits)
+    return call(path, value(tuple(array_layout.major_to_minor)), **options)
+
+
+def _is_around(mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh) -> bool:
+    """Return whether a mesh is the one of the surrounding program."""
+    return bool(mesh.axis_names) and mesh == jax.sharding.get_abstract_mesh()
+
+
+def abstract_mesh(mesh: jax.sharding.AbstractMesh) -> Expr:
+    """Return a mesh without devices, or that of the machine's first devices of its kind."""
+    if getattr(mesh, "abstract_device", None) is None:
+        return value(mesh)
+    concrete = of_first_devices(mesh)
+    if concrete is not None and concrete.abstract_mesh == mesh:
+        return Attribute(value(concrete), "abstract_mesh")
+    raise Unwritable(mesh, "its devices are not present")
+
+
+def of_first_devices(mesh: jax.sharding.AbstractMesh) -> jax.sharding.Mesh | None:
+    """Return an abstract mesh with the machine's first devices; None if there are too few."""
+    devices = jax.devices()[: math.prod(mesh.axis_sizes)]
+    if len(devices) < math.prod(mesh.axis_sizes) or not mesh.axis_names:
+        return None
+    array = np.array(devices).reshape(mesh.axis_sizes)
+    return jax.sharding.Mesh(array, mesh.axis_names, axis_types=mesh.axis_types)
+
+
+def _usual_mesh(mesh: jax.sharding.Mesh) -> Expr | None:
+    """Return a call of `jax.make_mesh`, or None if it has other devices, or in another order."""
+    shape, names, types = mesh.devices.shape, mesh.axis_names, tuple(mesh.axis_types)
+    try:
+        usual = jax.make_mesh(shape, names, axis_types=types)
+    except ValueError:
+        return None
+    if usual != mesh:
+        return None
+    return call("jax.make_mesh", value(shape), value(names), axis_types=value(types))
+
+
+def _mesh_of_positions(mesh: jax.sharding.Mesh) -> Expr:
+    """Return a mesh of devices by their positions."""
+    ids = [jax.devices().index(device) for device in mesh.devices.flat]
+    if ids == list(range(len(ids))):
+        devices: Expr = Atom(f"jax.devices()[:{len(ids)}]")
+    else:
+        devices = list_(Atom(f"jax.devices()[{index}]") for index in ids)
+    placed = call(Attribute(call("np.array", devices), "reshape"), value(mesh.devices.shape))
+    types = value(tuple(mesh.axis_types))
+    return call("jax.sharding.Mesh", placed, value(mesh.axis_names), axis_types=types)
+
+
+def _nested(parts: object) -> Expr:
+    return list_(_nested(part) for part in parts) if isinstance(parts, list) else number(parts)
+
+
+def function(subject: Callable[..., object] | type) -> Expr:
+    """Return the path from which a function or class is imported."""
+    if isinstance(subject, type) and issubclass(subject, np.generic):
+        return dtype(subject)
+    return path_of(subject, subject)
+
+
+def _fields(subject: object, fields: Iterable[tuple[str, object]]) -> Expr:
+    path = path_of(type(subject), subject)
+    return call(path, *(Keyword(name, value(part)) for name, part in fields))
+
+
+def _object(subject: object) -> Expr:
+    name = getattr(subject, "name", None)
+    if isinstance(name, str) and getattr(type(subject), name, None) == subject:
+        path = public_path(type(subject))  # an enum defined in C++
+        if path is not None:
+            return path.dot(name)
+    if dataclasses.is_dataclass(subject) and not isinstance(subject, type):
+        fields = [
+            (field.name, getattr(subject, field.name))
+            for field in dataclasses.fields(subject)
+            if field.init
+        ]
+        return _fields(subject, fields)
+    if isinstance(subject, jax.lax.Tolerance):
+        return _fields(subject, vars(subject).items())
+    if dtypes.is_subtype(getattr(subject, "type", None), jax.dtypes.extended):
+        return dtype(subject)
+    raise Unwritable(subject)
+
+
+def struct(aval: Any) -> Expr:
+    """Return `jax.ShapeDtypeStruct((3,), jnp.float32)` for an array's abstract value."""
+    if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
+        raise Unwritable(aval)
+    weak = {"weak_type": Atom("True")} if getattr(aval, "weak_type", False) else {}
+    return call("jax.ShapeDtypeStruct", value(tuple(aval.shape)), dtype(aval.dtype), **weak)

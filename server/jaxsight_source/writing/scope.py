@@ -1,0 +1,377 @@
+"""A function that is being written: walks its program and writes each equation as a statement.
+
+Rules for single equations yield candidate expressions, which are proved; rules for equations with
+inner programs write the functions for these and return a call (`equations.registry`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jaxsight_source.compat import avals, derivative_rules
+from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight_source.compat.jaxpr_types import Equation, Var
+from jaxsight_source.compat.locations import scope as scope_of
+from jaxsight_source.compat.parameters.sources import is_backward
+from jaxsight_source.compat.staging import (
+    Program,
+    is_dropped,
+    is_literal,
+    is_tracer,
+    on_its_mesh,
+    variable,
+)
+from jaxsight_source.equations.claims import claim_of, spelling_key
+from jaxsight_source.equations.idioms import find_windows
+from jaxsight_source.equations.locations import place
+from jaxsight_source.equations.registry import (
+    ABSORBS,
+    IDIOMS,
+    LAX,
+    PRETTY,
+    PRETTY_STRUCTURES,
+    STRUCTURES,
+)
+from jaxsight_source.errors import Unsourceable, Unwritable
+from jaxsight_source.folding.fold import folded
+from jaxsight_source.folding.repeats import listed, with_repeats
+from jaxsight_source.folding.steps import Returned
+from jaxsight_source.jaxprs.same.liveness import live, needed_by, read_by_live
+from jaxsight_source.proof.prover import Proved
+from jaxsight_source.text.exprs import NONE, Atom, Expr, Lambda, call, fill, is_number, uses_python
+from jaxsight_source.text.names import after_expression, suggested
+from jaxsight_source.text.statements import Assign, Effect, Function, Return
+from jaxsight_source.values import scalars
+from jaxsight_source.writing.contexts import contexts, put_under
+from jaxsight_source.writing.named_numbers import with_names
+from jaxsight_source.writing.results import (
+    after_function,
+    argument_bases,
+    nested_results,
+    primitive_name,
+    sequence,
+    targets_pattern,
+)
+from jaxsight_source.writing.variables import Variables, converted_variables
+from jaxsight_source.writing.writer import Writer
+
+DEEPEST = 12
+"""The maximum depth of nested functions; deeper ones move to the top of the module and take
+captured values as arguments. (Python itself allows a hundred levels of indentation.)
+"""
+
+WRITTEN = Proved(NONE, None)
+"""The result of a rule that wrote its own statements: there is nothing to assign."""
+
+_TRANSFORMATIONS = re.compile(r"\w+\(|[)/]")
+"""The parts of a scope's text other than the user's names."""
+
+
+class Scope(Variables):
+    """A function that is being written."""
+
+    @classmethod
+    def top(cls, writer: Writer) -> Scope:
+        """Return a scope for a function at the top of the module."""
+        return cls(writer, None)
+
+    def inner(self) -> Scope:
+        """Return a scope for a function inside this one."""
+        return Scope(self.writer, self)
+
+    def function(
+        self,
+        name: str,
+        program: Program,
+        captured: Sequence[JaxprAtom],
+        parameters: Callable[[Scope], tuple[str, ...]],
+        results: Callable[[list[Expr]], Expr],
+    ) -> Expr:
+        """Write an inner program as a function; return an expression for it.
+
+        `captured` are atoms here, for which the program's first inputs stand; `parameters` names
+        the other inputs in the new scope.
+        """
+        scope = self.inner()
+        scope.capture(program, captured)
+        named = parameters(scope)
+        return self.defined(name, named, scope, results(scope.program(program)))
+
+    def defined(self, name: str, named: tuple[str, ...], scope: Scope, result: Expr | None) -> Expr:
+        """Define the function that the scope `scope` has written; return an expression for it."""
+        end = (
+            [Return(result)] if result is not None else [] if scope.body else [Effect(Atom("..."))]
+        )
+        if scope.depth <= DEEPEST:
+            fresh = self.names.fresh(name)
+            self.body.append(Function(fresh, named, [*scope.body, *end]))
+            return Atom(fresh)
+        fresh = self.writer.names.fresh(name)
+        lifted = (*scope.captured, *named)
+        self.writer.functions.statements.append(Function(fresh, lifted, [*scope.body, *end]))
+        if not scope.captured:
+            return Atom(fresh)
+        return Lambda(named, call(fresh, *(Atom(text) for text in lifted)))
+
+    def whole_function(
+        self, name: str, program: Program, results: Callable[[list[Expr]], Expr] = sequence
+    ) -> Expr:
+        """Write an inner program as a function with a parameter for each of its inputs."""
+
+        def parameters(inner: Scope) -> tuple[str, ...]:
+            return tuple(inner.parameters(program.jaxpr.invars, argument_bases(program)))
+
+        return self.function(name, program, [], parameters, results)
+
+    def program(self, program: Program) -> list[Expr]:
+        """Write the equations of a program whose inputs are named; return its results.
+
+        The constants that are read are written before.
+
+        Raises:
+            derivative_rules.Outlived: for a rule that captures a value of no enclosing program.
+        """
+        if program.consts:
+            converted = converted_variables(program)
+            used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
+            needed = set(map(id, needed_by(program)))
+            constants = self.writer.constants
+            for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
+                if is_tracer(value):
+                    if id(var) in needed:
+                        try:
+                            self.write(var, self.read(variable(value)))
+                        except KeyError:
+                            why = "it captures values of a finished trace"
+                            raise derivative_rules.Outlived(why) from None
+                elif id(var) in used:
+                    write = constants.unfolded if id(var) in converted else constants.constant
+                    self.write(var, write(value))
+        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
+        return [self.operand(atom) for atom in program.jaxpr.outvars]
+
+    def equations(
+        self, equations: Sequence[Equation], outputs: Sequence[JaxprAtom], *, named: bool = True
+    ) -> None:
+        """Write equations.
+
+        `named` says whether the user's names of their results still have to be found.
+        """
+        needed = live(outputs, equations)
+        writer = self.writer
+        writer.bound_length()
+        if named:
+            writer.find_user_names(equations, needed)
+        around = writer.folds.listing
+        if writer.options.folds:
+            needed = self._repeated(folded(needed, outputs, writer.folds.numbers), outputs)
+        read = itertools.chain(outputs, *(equation.invars for equation in needed))
+        uses: dict[int, int] = Counter(id(atom) for atom in read if not is_literal(atom))
+        called = _called(needed, writer.user_names)
+        self.names.promise(itertools.chain.from_iterable(called.values()))
+        self.uses |= uses
+        pretty = writer.options.style == "pretty"
+        windows = find_windows(IDIOMS, needed, uses, writer.proofs.prove_window, pretty)
+        position = 0
+        while position < len(needed):
+            equation = needed[position]
+            if writer.folds.listing is not None:
+                writer.folds.listing.at = position
+            if (window := windows.get(position)) is not None:
+                group: Sequence[Equation] = window.window.equations
+            else:
+                absorb = ABSORBS.of(equation.primitive.name)
+                count = 1
+                if absorb is not None:
+                    count = absorb(needed, position, lambda var: uses.get(id(var), 0))
+                group = needed[position : position + count]
+            position += len(group)
+            writer.equations += len(group)
+            names = called.get(position - 1)
+            if window is not None:
+                expr = self.fill(window.expr, window.window.inputs)
+                start = len(self.body)
+                self._assign(group, Proved(expr, 0), names, uses)
+                self._place(start, equation)
+            else:
+                start = len(self.body)
+                self._group(group, names, uses)
+                self._place(start, group[-1])
+        writer.folds.listing = around
+
+    def _repeated(self, equations: list[Equation], outputs: Sequence[JaxprAtom]) -> list[Any]:
+        """Return the items with calls of shared functions, or list them to find repeats."""
+        folds = self.writer.folds
+        if folds.repeats is not None:
+            return with_repeats(
+                equations, outputs, folds.repeats, folds.repeating, self.read_everywhere
+            )
+        listing = listed(equations, outputs, self.read_everywhere)
+        listing.around = (folds.listing, folds.listing.at) if folds.listing else None
+        folds.programs.append(listing)
+        folds.listing = listing
+        return equations
+
+    def _place(self, start: int, equation: Equation) -> None:
+        """Put the statements from `start` on under the equation's context, if it is unusual."""
+        try:
+            managers = [self.once(manager) for manager in contexts(equation.ctx)]
+        except Unwritable as error:
+            raise Unsourceable(equation.primitive.name, str(error), place(equation)) from error
+        names = scope_of(equation) if self.writer.options.scopes else ""
+        if _TRANSFORMATIONS.sub("", names):
+            managers.insert(0, call("jax.named_scope", scalars.text(names)))
+        put_under(self.body, start, managers)
+
+    def _group(
+        self, group: Sequence[Equation], names: Sequence[str] | None, uses: dict[int, int]
+    ) -> None:
+        equation = group[-1]
+        structure = STRUCTURES.of(equation.primitive.name)
+        proved = self._idiom(equation) if structure and len(group) == 1 else None
+        if proved is None and structure:
+            before = self.writer.backward
+            self.writer.backward = before or is_backward(equation)
+            proved = structure(self, group if len(group) > 1 else equation)
+            self.writer.backward = before
+        if proved is None:
+            if len(group) > 1:
+                for single in group:
+                    self._group([single], None, uses)
+                return
+            proved = self._leaf(equation)
+        if proved is not WRITTEN:
+            self._assign(group, proved, names, uses)
+
+    def _assign(
+        self,
+        group: Sequence[Equation],
+        proved: Proved,
+        names: Sequence[str] | None,
+        uses: dict[int, int],
+    ) -> None:
+        equation = group[-1]
+        outputs = equation.outvars
+        if self.writer.options.style == "pretty":
+            expr = with_names(proved.expr, group, self.writer.constants.of_user)
+            proved = replace(proved, expr=expr)
+        if not outputs or not any(uses.get(id(var)) for var in outputs):
+            self.body.append(Effect(proved.expr, group))
+            return
+        promised = names is not None
+        base = next(iter(getattr(equation, "bases", ())), "") or self._base(equation, proved)
+        if len(outputs) == 1 and proved.results == 0 and not self.writer.options.shapes:
+            user_name = names[0] if names and names[0].strip("_") else base
+            name = self.names.fresh(user_name, promised=promised)
+            self.write(outputs[0], Atom(name))
+            self.body.append(Assign(name, proved.expr, group, "", promised))
+            return
+        fallbacks = getattr(equation, "bases", ()) or [base] * len(outputs)
+        bases = [
+            name if name.strip("_") else fallback
+            for name, fallback in zip(names or fallbacks, fallbacks, strict=True)
+        ]
+        targets: list[str] = []
+        for var, own_base in zip(outputs, bases, strict=True):
+            if is_dropped(var) or not uses.get(id(var)):
+                targets.append("_")
+                continue
+            fresh = self.names.fresh(own_base, promised=promised)
+            self.write(var, Atom(fresh))
+            targets.append(fresh)
+        comment = ""
+        if self.writer.options.shapes:
+            comment = ", ".join(
+                avals.text(var.aval)
+                for var, target in zip(outputs, targets, strict=True)
+                if target != "_"
+            )
+        pattern = targets_pattern(proved.results, targets)
+        self.body.append(Assign(pattern, proved.expr, group, comment, promised))
+
+    def _base(self, equation: Equation, proved: Proved) -> str:
+        """Return a base name for a result that the user has no name for."""
+        if self.writer.options.style == "pretty":
+            return after_expression(proved.expr) or suggested(primitive_name(equation))
+        return after_function(equation) or suggested(primitive_name(equation))
+
+    def _leaf(self, equation: Equation) -> Proved:
+        key = spelling_key(equation)
+        proved = self.writer.proofs.proved(key)
+        if proved is None:
+            try:
+                with on_its_mesh(equation.ctx):
+                    proved = self.writer.proofs.prove(*claim_of(equation), key)
+            except Unsourceable as error:
+                return self.passed_in(equation, error.why)
+        if proved.bound:
+            self.writer.bound.append(equation.primitive.name)
+        return self._filled(proved, equation)
+
+    def _idiom(self, equation: Equation) -> Proved | None:
+        """Return a proved public call for an equation with inner programs, or None."""
+        name = equation.primitive.name
+        if self.writer.options.style != "pretty":
+            if LAX.of(name) is None:
+                return None
+        elif (structure := PRETTY_STRUCTURES.of(name)) is not None:
+            return structure(self, equation)
+        elif PRETTY.of(name) is None:
+            return None
+        proved = self.writer.proofs.prove_whole(*claim_of(equation), spelling_key(equation))
+        return self._filled(proved, equation) if proved else None
+
+    def passed_in(self, equation: Equation, reason: str, base: str = "") -> Proved:
+        """Return a call of a function, passed by the caller, that computes the equation.
+
+        `base` is its name. It is for equations that cannot be written as source, for `reason`.
+        """
+        name, operands = primitive_name(equation), [self.operand(atom) for atom in equation.invars]
+        inputs = ", ".join(avals.text(atom.aval) for atom in equation.invars)
+        outputs = ", ".join(avals.text(var.aval) for var in equation.outvars)
+        where = f" at {at}" if (at := place(equation)) else ""
+        why = (
+            f"computes `{name}`{where}, from {inputs or 'nothing'} to {outputs or 'nothing'} "
+            f"({reason})"
+        )
+        passed = self.writer.passed
+        function = passed.placeholder(
+            passed.function_of(equation), base or suggested(name), " ".join(why.split())
+        )
+        return Proved(call(function, *operands), nested_results(len(equation.outvars)))
+
+    def _filled(self, proved: Proved, equation: Equation) -> Proved:
+        variables = [atom for atom in equation.invars if not is_literal(atom)]
+        return Proved(self.fill(proved.expr, variables), proved.results)
+
+    def fill(self, expr: Expr, variables: Sequence[Var]) -> Expr:
+        """Return an expression with its slots filled by variables.
+
+        If all of these are numbers, they become arrays: Python would compute with them itself.
+        """
+        operands = [self.read(var) for var in variables]
+        if operands and all(map(is_number, operands)) and uses_python(expr):
+            operands = [call("jnp.asarray", operand) for operand in operands]
+        return self.once(fill(expr, operands))
+
+    def once(self, expr: Expr) -> Expr:
+        """Return an expression with the names of its parts that the module has once."""
+        return self.writer.constants.once(expr)
+
+
+def _called(needed: Sequence[Any], user_names: Mapping[int, str]) -> dict[int, list[str]]:
+    """Return the user's names for results, `_` for unknown ones, by the equation's position."""
+    called: dict[int, list[str]] = {}
+    for index, equation in enumerate(needed):
+        names = [
+            var.name if isinstance(var, Returned) else user_names.get(id(var), "_")
+            for var in equation.outvars
+        ]
+        if any(name != "_" for name in names):
+            called[index] = names
+    return called

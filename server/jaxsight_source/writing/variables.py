@@ -1,0 +1,195 @@
+"""The variables of a function that is being written, and the expressions that they stand for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Self
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight_source.compat.jaxpr_types import Literal, Var
+from jaxsight_source.compat.parameters.shard_maps import has_mesh
+from jaxsight_source.compat.staging import Program, is_literal
+from jaxsight_source.errors import Unwritable
+from jaxsight_source.folding.steps import NOTHING
+from jaxsight_source.jaxprs.base import Environment
+from jaxsight_source.text.exprs import NONE, Atom, Expr, Star, call, is_identifier, tuple_
+from jaxsight_source.text.names import Names
+from jaxsight_source.text.paths import Path
+from jaxsight_source.text.statements import Assign, Statement
+from jaxsight_source.values.scalars import dtype, scalar
+from jaxsight_source.writing.writer import Writer
+
+MANY = 6
+"""The minimum number of values that are passed several times under a common name, chosen: fewer fit
+on a line with the call."""
+
+
+class Variables:
+    """The variables, names and statements of a function."""
+
+    def __init__(self, writer: Writer, around: Self | None) -> None:
+        self.writer = writer
+        self.around = around
+        self.names: Names = writer.names.function(around.names if around else None)
+        self.body: list[Statement] = []
+        self.depth: int = around.depth + 1 if around else 0
+        self.uses: dict[int, int] = {}
+        """How often each variable is read, by its id."""
+        self.captured: dict[str, None] = {}
+        """Names of enclosing functions that this one reads, in order."""
+        self.paths: dict[int, Path] = {}
+        """The paths of variables that are parts of other values, by the variable's id."""
+        self._environment: Environment[tuple[Variables, Expr]] = Environment(
+            around._environment if around else None
+        )
+
+    def write(self, var: object, expr: Expr) -> None:
+        """Let `var` stand for `expr`: a name, or an expression with the same value anywhere."""
+        self._environment.write(var, (self, expr))
+
+    def alias(self, var: Var, atom: JaxprAtom) -> None:
+        """Let `var` stand for the value of `atom`, here or in an enclosing function."""
+        if is_literal(atom):
+            value = np.asarray(atom.val).astype(atom.aval.dtype)
+            self._environment.write(
+                var, (self, scalar(value, bool(getattr(var.aval, "weak_type", False))))
+            )
+        else:
+            with contextlib.suppress(KeyError):  # values that only dead code reads are not written
+                self._environment.write(var, self._environment.read(atom))
+
+    def capture(self, program: Program, captured: Sequence[JaxprAtom]) -> None:
+        """Let a program's first inputs stand for atoms of an enclosing function."""
+        converted = converted_variables(program)
+        for var, atom in zip(program.jaxpr.invars, captured, strict=False):
+            if is_literal(atom) and id(var) in converted:
+                self.write(var, self.writer.constants.unfolded(_array(atom)))
+            else:
+                self.alias(var, atom)
+
+    def read(self, var: object) -> Expr:
+        if var is NOTHING:
+            return NONE
+        owner, expr = self._environment.read(var)
+        if owner is not self and isinstance(expr, Atom):
+            scope: Variables | None = self
+            while scope is not None and scope is not owner:
+                if is_identifier(expr.text) and expr.text not in self.writer.names.module:
+                    scope.captured[expr.text] = None
+                scope = scope.around
+        return expr
+
+    def read_everywhere(self, var: Var) -> Expr | None:
+        """Return the expression of a variable if it is a number or has a name of the module."""
+        try:
+            _, expr = self._environment.read(var)
+        except KeyError:
+            return None
+        if isinstance(expr, Atom) and is_identifier(expr.text):
+            return expr if expr.text in self.writer.names.module else None
+        return expr
+
+    def path(self, var: Var) -> Path | None:
+        """Return the path of a variable that is a part of another value, or None."""
+        scope: Variables | None = self
+        while scope is not None:
+            if id(var) in scope.paths:
+                return scope.paths[id(var)]
+            scope = scope.around
+        return None
+
+    def stand(self, var: Var, path: Path) -> None:
+        """Let `var` stand for the value at a path."""
+        if not path.steps:
+            self.paths.pop(id(var), None)
+            self.write(var, Atom(path.root))
+            return
+        self.paths[id(var)] = path
+        name = self.names.fresh(path.name)
+        self.write(var, Atom(name))
+        self.body.append(Assign(name, path.expr))
+
+    def operand(self, atom: JaxprAtom, weak: bool | None = None) -> Expr:
+        """Return an expression for `atom`.
+
+        Literals keep their dtype; `weak` overrides their weak type.
+        """
+        if not is_literal(atom):
+            return self.read(atom)
+        own = getattr(atom.aval, "dtype", None)
+        value = np.asarray(atom.val)
+        weak = bool(getattr(atom.aval, "weak_type", False)) if weak is None else weak
+        return scalar(value if own is None else value.astype(own), weak)
+
+    def operands(self, atoms: Sequence[JaxprAtom], binders: Sequence[Var]) -> list[Expr]:
+        """Return arguments for the inputs of an inner program."""
+        return [self._argument(atom, binder) for atom, binder in zip(atoms, binders, strict=True)]
+
+    def _argument(self, atom: JaxprAtom, binder: Var) -> Expr:
+        """Return an argument for an input; a literal over a mesh stays over it."""
+        weak = bool(getattr(binder.aval, "weak_type", False))
+        if not (is_literal(atom) and has_mesh(atom.aval) and has_mesh(binder.aval)):
+            return self.operand(atom, weak)
+        number = self.operand(atom, weak=True)
+        return call("lax.full", Atom("()"), number, *([] if weak else [dtype(atom.aval.dtype)]))
+
+    def parameters(self, variables: Sequence[Var], bases: Sequence[str] | None = None) -> list[str]:
+        """Return names for the inputs of this function."""
+        names = []
+        for index, var in enumerate(variables):
+            base = bases[index] if bases and index < len(bases) else "x"
+            name = self.names.fresh(base)
+            self.write(var, Atom(name))
+            names.append(name)
+        return names
+
+    def take_apart(self, names: Sequence[str], parameter: str) -> None:
+        """Unpack a parameter into several names."""
+        self.body.append(Assign(tuple_(map(Atom, names)), Atom(parameter)))
+
+    def grouped(self, variables: Sequence[Var], bases: Sequence[str], base: str) -> str:
+        """Return a parameter for several values, which the function unpacks.
+
+        Return the value's own name if there is one value.
+        """
+        if len(variables) == 1:
+            return self.parameters(variables, bases)[0]
+        name = self.names.fresh(base if variables else "_")
+        if variables:
+            self.take_apart(self.parameters(variables, bases), name)
+        return name
+
+    def several(self, values: Sequence[Expr], base: str) -> list[Expr]:
+        """Return values that are passed repeatedly; many become one starred tuple."""
+        if len(values) < MANY:
+            return list(values)
+        name = self.names.fresh(base)
+        self.body.append(Assign(name, tuple_(values)))
+        return [Star(Atom(name))]
+
+
+def converted_variables(program: Program) -> set[int]:
+    """Return the ids of the variables that a program converts; JAX folds conversions of numbers."""
+    return {
+        id(equation.invars[0])
+        for equation in program.jaxpr.eqns
+        if equation.primitive.name == "convert_element_type"
+    }
+
+
+def _array(atom: Literal) -> object:
+    """Return a literal as an array of its type.
+
+    Raise `Unwritable` for a weak type other than those of Python numbers.
+    """
+    value = np.asarray(atom.val).astype(atom.aval.dtype)
+    if not getattr(atom.aval, "weak_type", False):
+        return jnp.asarray(value)
+    array = jnp.asarray(value.item())
+    if array.dtype != atom.aval.dtype:
+        raise Unwritable(atom.val, "no Python number has its weak type")
+    return array

@@ -1,1 +1,0 @@
-"""What `python -m tests.repro` measures, a module for each table."""
