@@ -106,7 +106,8 @@ def command(folder: Path, *words: str) -> list[str]:
     bundled = folder / ".bundled"
     (bundled / "libs").mkdir(parents=True, exist_ok=True)
     if not (bundled / "libs" / "jaxsight").exists():
-        (bundled / "libs" / "jaxsight").symlink_to(ROOT / "server" / "jaxsight")
+        for package in ("jaxsight", "jaxsight_source"):
+            (bundled / "libs" / package).symlink_to(ROOT / "server" / package)
         shutil.copy(ROOT / "vscode-extension" / "scripts" / "start.py", bundled)
     start = [sys.executable, "-I", "-S", str(bundled / "start.py"), "record"]
     return [*start, "--python", sys.executable, "--", *words]

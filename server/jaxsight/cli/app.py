@@ -89,7 +89,11 @@ def _imported(name: str) -> Any:
     from jaxsight.files.bytecode import cached_bytecode, file_for
 
     with cached_bytecode(file_for(f"command{name}"), dataclasses):
-        module = importlib.import_module(f"jaxsight.cli.commands.{_MODULES[name]}")
+        module = importlib.import_module(
+            "jaxsight_dataset.cli.command"
+            if name == "dataset"
+            else f"jaxsight.cli.commands.{_MODULES[name]}"
+        )
     typed = typer.Typer(rich_markup_mode="rich")
     if app := getattr(module, "app", None):
         typed.add_typer(app, name=name)
