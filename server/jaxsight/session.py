@@ -12,10 +12,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from jaxsight import extensions
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
 from jaxsight.features.background import Background
 from jaxsight.features.call_hierarchy import TracedCalls, traced_calls
+from jaxsight.features.code_actions import EditorExtension
 from jaxsight.features.findings.examined import Examination, examined
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
@@ -46,7 +48,6 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage
 from jaxsight.wire.messages.requests import JAXPR, SourceOptions
-from jaxsight_repro.editor.repros import KINDS, Repros
 
 if TYPE_CHECKING:  # few sessions need these: the server holds 2 MiB less
     from jaxsight.features.asking.answer import AgentAnswer
@@ -64,7 +65,10 @@ class Session:
         """Create a session; pass `projects` to start their tracers before the session exists."""
         self.engine = Engine.of(projects if projects is not None else Projects())
         self._fixing = FixScheduler.of(self.engine)
-        self.repros = Repros(self.engine)
+        self.extensions: dict[str, EditorExtension] = {
+            name: extensions.part(name, "editor").extend(self.engine)
+            for name in extensions.of_editors()
+        }
         self.until_seen = UntilSeen(self.engine)
         self.measuring = AskedMeasurements(self.engine)
         self.installer = Installer(self.engine, self._retry)
@@ -213,7 +217,9 @@ class Session:
 
     async def actions(self, path: str, range: Range) -> list[Action]:
         """Return the code actions for a range, with the fixes that are verified within a moment."""
-        return await code_actions.actions(self.engine, self._fixing, self.repros, path, range)
+        return await code_actions.actions(
+            self.engine, self._fixing, self.extensions.values(), path, range
+        )
 
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
         """Return the edits of a pending action; raise `LookupError` if there are none."""
@@ -234,8 +240,9 @@ class Session:
 
         `program` is the text of a program file that is open in an editor.
         """
-        if isinstance(what, str) and what in KINDS:
-            return self.repros.shown(path, function, what)
+        for extension in self.extensions.values():
+            if isinstance(what, str) and what in extension.documents:
+                return extension.shown(path, function, what)
         return await show(self.engine, path, function, what, program)
 
     async def open_profile(
@@ -432,7 +439,8 @@ class Session:
         self._background.stop_all()
         await self.installer.aclose()
         await self.until_seen.aclose()
-        await self.repros.aclose()
+        for extension in self.extensions.values():
+            await extension.aclose()
         await self._fixing.aclose()
         await self.engine.aclose()
 

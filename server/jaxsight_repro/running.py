@@ -7,21 +7,20 @@ it ends.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
 import signal
-import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.workers.own_python import OwnPython, booted, guarded
+from jaxsight.workers.own_python import OwnPython, booted
+from jaxsight.workers.watchdog.watched import Ending, watched
 from jaxsight_repro.failures import (
-    CRASH,
     EXCEPTION,
     FINISHED,
     HANG,
@@ -167,31 +166,26 @@ def run_command(
     Raises:
         OSError: the command cannot be started, or not on this system.
     """
-    if os.name != "posix":
-        raise OSError("needs Linux or macOS")
-    ours, theirs = socket.socketpair()
-    with (
-        ours,
-        tempfile.TemporaryFile() as stdout,
-        tempfile.TemporaryFile() as stderr,
-    ):
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         start = time.monotonic()
-        with theirs:
-            process = subprocess.Popen(
-                guarded(theirs.fileno(), command),
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                pass_fds=[theirs.fileno()],
-                env=None if environment is None else dict(environment),
-                cwd=folder,
-            )
-        try:
-            ours.sendall(b"busy %d %d\n" % (memory, MOST_PROCESSES))
-            failure, code = _watch(ours, start + timeout, timeout)
-        finally:
-            ours.close()  # the watchdog kills everything and exits
-            process.wait()
+        output = stdout.fileno(), stderr.fileno()
+
+        async def ended() -> tuple[RunFailure, int]:
+            async with watched(
+                command,
+                environment=environment,
+                folder=folder,
+                limits=(memory, MOST_PROCESSES),
+                output=output,
+            ) as process:
+                try:
+                    async with asyncio.timeout(timeout):
+                        ending = await process.ended()
+                except TimeoutError:
+                    return RunFailure(HANG, message=f"within {timeout:g} s"), -int(signal.SIGKILL)
+            return failure_of_ending(ending, memory), ending.code
+
+        failure, code = asyncio.run(ended())
         return FinishedRun(failure, _tail(stdout), _tail(stderr), time.monotonic() - start, code)
 
 
@@ -205,61 +199,11 @@ def run_own(process: OwnPython, *, timeout: float) -> FinishedRun:
     )
 
 
-def _watch(control: socket.socket, deadline: float, timeout: float) -> tuple[RunFailure, int]:
-    """Return how the watched process ended, and its exit status."""
-    received = b""
-    ending = Ending()
-    while True:
-        control.settimeout(max(deadline - time.monotonic(), 0.001))
-        try:
-            data = control.recv(4096)
-        except TimeoutError:
-            return RunFailure(HANG, message=f"within {timeout:g} s"), -int(signal.SIGKILL)
-        except ConnectionError:
-            data = b""
-        if not data:
-            return ending.result
-        *lines, received = (received + data).split(b"\n")
-        for line in lines:
-            ending.take(line)
-            if ending.exit is not None:
-                return ending.result
-
-
-class Ending:
-    """How a watched process ended, from the lines of its watchdog."""
-
-    def __init__(self) -> None:
-        self.pid = 0
-        self.exit: tuple[int, int] | None = None
-        """Its exit status and its signal."""
-        self._limit: RunFailure | None = None
-
-    def take(self, line: bytes) -> None:
-        """Handle a line.
-
-        Raises:
-            OSError: the command could not be started.
-        """
-        match line.decode(errors="replace").split():
-            case ["started", pid]:
-                self.pid = int(pid)
-            case ["error", *words]:
-                raise OSError(" ".join(words))
-            case ["memory", _, most]:
-                self._limit = RunFailure(MEMORY, message=f"of {int(most) >> 20} MiB")
-            case ["processes", *_]:
-                self._limit = RunFailure(PROCESSES)
-            case ["exit", code, number]:
-                self.exit = int(code), int(number)
-
-    @property
-    def result(self) -> tuple[RunFailure, int]:
-        """How it ended, and its exit status; without an exit, its watchdog was killed."""
-        if self.exit is None:
-            return self._limit or RunFailure(CRASH, "SIGKILL"), -int(signal.SIGKILL)
-        code, number = self.exit
-        return self._limit or failure_of_exit(code or -number), code or -number
+def failure_of_ending(ending: Ending, memory: int) -> RunFailure:
+    """Return how a watched process failed, which might use so many bytes."""
+    if ending.exceeded == "memory":
+        return RunFailure(MEMORY, message=f"of {memory >> 20} MiB")
+    return RunFailure(PROCESSES) if ending.exceeded else failure_of_exit(ending.code)
 
 
 def _tail(file: object) -> str:

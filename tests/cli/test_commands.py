@@ -30,7 +30,6 @@ COMMANDS = [
     "check",
     "lock",
     "diff",
-    "reduce",
     "explain",
     "trust",
     "server",
@@ -111,7 +110,7 @@ def test_help_lists_all_commands_without_importing_any(tmp_path: Path) -> None:
         check=True,
     )
     help, modules = done.stdout.rsplit("\n", 2)[:2]
-    own = ["__main__", "cli", "cli.app", "cli.plain_arguments"]
+    own = ["__main__", "cli", "cli.app", "cli.plain_arguments", "extensions"]
     assert sorted(ast.literal_eval(modules)) == [f"jaxsight.{name}" for name in own]
     listed = dict(re.findall(r"│ ([a-z]+) +([A-Z][^│]*?) +│", help.partition("Commands")[2]))
     assert list(listed) == [*COMMANDS, *GROUPS]
@@ -825,3 +824,27 @@ def test_a_function_of_the_text_on_stdin_is_that_of_the_named_file(
         assert "f32[3,5]" in json.loads(done.stdout)["outputs"]
     refused = jaxsight(command, "model.py:double", *named, cwd=project)
     assert "`-` and --stdin-filename FILE:FUNCTION require each other" in refused.stderr
+
+
+def test_a_command_whose_package_is_not_installed_says_so() -> None:
+    code = (
+        "import sys; sys.modules['jaxsight_dataset'] = None\n"
+        "sys.argv = ['jaxsight', *sys.argv[1:]]\n"
+        "from jaxsight.__main__ import main\n"
+        "main()"
+    )
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+
+    absent = run("dataset", "stats", "pairs")
+    assert absent.returncode == 1
+    assert "`jaxsight dataset` is not part of this installation" in absent.stderr
+    assert " repro " in (help := run("--help").stdout)
+    assert " dataset " not in help

@@ -58,7 +58,6 @@ ARGUMENTS = {
     "check": ("model.py", "--no-cache"),
     "lock": PYTHON,
     "diff": ("HEAD",),
-    "reduce": ("missing.py", *PYTHON),
     "explain": ("JX207",),
     "trust": ("--list",),
     "server": ("--help",),
@@ -67,7 +66,7 @@ ARGUMENTS = {
     "repro": ("model.py:fails", "-o", "repro.py", *PYTHON),
     "dataset": ("stats", "missing"),
 }
-"""A command line of each; those of `measure`, `diff`, `reduce` and `dataset` fail, as
+"""A command line of each; those of `measure`, `diff` and `dataset` fail, as
 these take long, or print other figures each time."""
 TIMES = re.compile(r"\d+(\.\d+)? (µs|ms|s)\b")
 

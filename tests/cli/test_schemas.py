@@ -80,5 +80,7 @@ def test_repros_and_their_reductions_are_described(tmp_path: Path) -> None:
     python = ("--python", sys.executable)
     made = jaxsight("repro", "model.py:f", "-o", "repro.py", *python, "--json", cwd=tmp_path)
     assert json.loads(made.stdout)["reproduces"], made.stderr
-    least = jaxsight("reduce", "repro.py", "-o", "least.py", *python, "--json", cwd=tmp_path)
+    least = jaxsight(
+        "repro", "reduce", "repro.py", "-o", "least.py", *python, "--json", cwd=tmp_path
+    )
     assert json.loads(least.stdout)["failure"]["name"] == "TypeError", least.stderr

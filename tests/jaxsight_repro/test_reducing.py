@@ -1,4 +1,4 @@
-"""Reduces small programs, in processes like those of `jaxsight reduce`."""
+"""Reduces small programs, in processes like those of `jaxsight repro reduce`."""
 
 from __future__ import annotations
 

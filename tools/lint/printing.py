@@ -17,7 +17,6 @@ ONLY_THERE = {
     "ShowMessageParams": {"lsp/context.py"},
     "ShowMessageRequestParams": {
         "lsp/context.py",
-        "lsp/features/runs/repros.py",
         "lsp/notifications/event_pump.py",
     },
     "LogMessageParams": {"lsp/context.py"},

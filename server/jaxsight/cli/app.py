@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from jaxsight import __version__
+from jaxsight import __version__, extensions
 from jaxsight.cli.plain_arguments import convert_without_pydantic
 
 _COMMANDS = {
@@ -32,14 +32,11 @@ _COMMANDS = {
     "figures.lock": "Write what functions compile to into jaxsight.lock, in the project's root.",
     "figures.diff": "Show which functions compile to something else than in a git revision, "
     "and why.",
-    "reduce": "Make a repro smaller while it fails in the same way.",
     "explain": "Explain a rule, a primitive or an operation, or list all rules.",
     "trust": "Trust a folder: allow editors to run its code and interpreters, subfolders included.",
     "server": "Start the language server on stdio (run by editors).",
     "mcp": "Serve coding agents over the Model Context Protocol, on stdio.",
     "targets": "List target devices, and install or remove their compilers.",
-    "repro": "Extract a bug in a JAX program as one standalone file.",
-    "dataset": "Make datasets of Python functions with their jaxprs, HLO and kernels.",
 }
 """The modules of the commands in the order of the help, with the first sentence of each help.
 
@@ -54,7 +51,7 @@ _COMPLAINT: Any = typer.BadParameter.__mro__[2]
 
 
 class _Commands(TyperGroup):
-    """The commands of `_COMMANDS`, imported on use.
+    """The commands of `_COMMANDS` and of extensions, imported on use.
 
     They print hidden characters of arguments as escapes, also in error messages: arguments can be
     file names, by a shell's `*`.
@@ -62,13 +59,15 @@ class _Commands(TyperGroup):
 
     def __init__(self, **extra: Any) -> None:
         """Create the commands as they are listed, in help and completions."""
-        listed = {
-            name: TyperCommand(name, help=_COMMANDS[module]) for name, module in _MODULES.items()
-        }
+        helps = {name: _COMMANDS[module] for name, module in _MODULES.items()}
+        helps |= {name: each.help for name, each in extensions.installed().items()}
+        listed = {name: TyperCommand(name, help=help) for name, help in helps.items()}
         super().__init__(**{**extra, "commands": listed})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is to be run, and its arguments."""
+        if why := extensions.missing(args[0]):
+            raise _COMPLAINT(why)
         name, _, rest = super().resolve_command(ctx, args)
         return name, _imported(name) if name is not None else None, rest
 
@@ -89,11 +88,10 @@ def _imported(name: str) -> Any:
     from jaxsight.files.bytecode import cached_bytecode, file_for
 
     with cached_bytecode(file_for(f"command{name}"), dataclasses):
-        module = importlib.import_module(
-            "jaxsight_dataset.cli.command"
-            if name == "dataset"
-            else f"jaxsight.cli.commands.{_MODULES[name]}"
-        )
+        if name in extensions.NAMES:
+            module = extensions.part(name, "cli.command")
+        else:
+            module = importlib.import_module(f"jaxsight.cli.commands.{_MODULES[name]}")
     typed = typer.Typer(rich_markup_mode="rich")
     if app := getattr(module, "app", None):
         typed.add_typer(app, name=name)

@@ -7,7 +7,7 @@ messages of exceptions), so it is not trusted: it is one line without hidden cha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ MOST = 3
 """Caveats that are listed, a choice: more would fill a tooltip; further ones are counted."""
 _LONGEST = 200
 """Characters of a reason, a choice: two or three lines of a hover; some quote a statement."""
-_COMMENTS: Mapping[DocumentKind, str] = {"stablehlo": "//", "hlo": "//", "hlo-metadata": "//"}
+_COMMENTS = {"stablehlo": "//", "hlo": "//", "hlo-metadata": "//"}
 """The comment prefix of a virtual document, by its kind; `#` in all others."""
 
 

@@ -6,19 +6,20 @@ Those that write source request a trace when they are chosen.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, Protocol
 
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
 from jaxsight.features.lenses import SHOW
 from jaxsight.features.measuring.asked import MEASURE
-from jaxsight.features.model import Action
+from jaxsight.features.model import Action, DocumentKind, VirtualText
 from jaxsight.features.proposals import actions as adding
 from jaxsight.features.virtual_documents.show import current
 from jaxsight.features.virtual_documents.sourcerized import label
 from jaxsight.queries.documents import Subject, module_name, subject_at
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module
 from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of, root_edit
@@ -27,11 +28,9 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.results import Died
-from jaxsight_repro.editor.actions import extractions
-from jaxsight_repro.editor.repros import Repros
 
 QUICK_FIX: Final = "quickfix"
-VIEW: Final = "refactor.rewrite.jaxsight.view"
+_VIEW = "refactor.rewrite.jaxsight.view"
 SOURCERIZE: Final = "refactor.rewrite.jaxsight.sourcerize"
 RUN: Final = "refactor.rewrite.jaxsight.run"
 MEASURES: Final = "refactor.rewrite.jaxsight.measure"
@@ -47,8 +46,32 @@ _SCALAR = re.compile(r"b?f\w+\[\]")
 """The output type of a function that `jax.grad` accepts (`_check_scalar` in jax/_src/api.py)."""
 
 
+class EditorExtension(Protocol):
+    """What an extension adds to a session: `extend` of its `editor` returns it (`extensions`)."""
+
+    documents: Collection[DocumentKind]
+
+    def actions(
+        self, path: str, subject: Subject, range: Range, view: View | None
+    ) -> Iterable[Action]:
+        """Return the code actions for a range in a function with example inputs."""
+        ...
+
+    def shown(self, path: str, function: str, kind: DocumentKind) -> VirtualText:
+        """Return a virtual document; raise `LookupError` if there is none."""
+        ...
+
+    async def aclose(self) -> None:
+        """End what is running."""
+        ...
+
+
 async def actions(
-    engine: Engine, fixing: FixScheduler, repros: Repros, path: str, range: Range
+    engine: Engine,
+    fixing: FixScheduler,
+    extensions: Iterable[EditorExtension],
+    path: str,
+    range: Range,
 ) -> list[Action]:
     """Return the code actions for a range, with the fixes that are verified within a moment."""
     document = await engine.documents.read(path)
@@ -75,7 +98,7 @@ async def actions(
         for name in reply.views if isinstance(reply, Traced) else ():
             title = f"Show {subject.name} with interpreter {name}"
             arguments = (path, subject.id, "view", name)
-            actions.append(Action(title, VIEW, command=SHOW, arguments=arguments))
+            actions.append(Action(title, _VIEW, command=SHOW, arguments=arguments))
         target = engine.choices.target(path)
         named = (path, subject.id)
         is_at_name = range.touches(subject.name_range)
@@ -89,7 +112,8 @@ async def actions(
         if view is not None and is_at_name and (view.compiled_as or view.would_be_compiled):
             edit = root_edit(document.module, subject.chunk, subject.function)
             actions.append(Action(f"Treat {subject.name} as compiled", RUN, (edit,)))
-        actions += extractions(engine, path, subject, range, view, repros)
+        for extension in extensions:
+            actions += extension.actions(path, subject, range, view)
     return actions
 
 

@@ -7,35 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from jaxsight.figures.drawn import Drawn
 from jaxsight.rules.finding import Finding
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Edit, Range
-from jaxsight_source.options import Style
+
+ActionKind: TypeAlias = str
+"""A kind of code actions as LSP has it, such as `refactor.rewrite.jaxsight.view`."""
+
+DocumentKind: TypeAlias = str
+"""A kind of virtual documents, such as `jaxpr`."""
 
 CompiledKind = Literal["hlo", "hlo-metadata", "kernels"]
 """Texts of a compiled function that are shown as documents; the second one has metadata."""
-
-ReproKind = Literal["repro", "reduced"]
-
-DocumentKind = Literal["jaxpr", "stablehlo", CompiledKind, ReproKind, "view", Style, "profile"]
-"""Virtual documents, all but a profile of a function.
-
-A view comes from one of the user's jaxpr interpreters.
-"""
-
-ActionKind = Literal[
-    "quickfix",
-    "refactor.rewrite.jaxsight.addExamples",
-    "refactor.rewrite.jaxsight.measure",
-    "refactor.rewrite.jaxsight.panel",
-    "refactor.rewrite.jaxsight.repro",
-    "refactor.rewrite.jaxsight.run",
-    "refactor.rewrite.jaxsight.sourcerize",
-    "refactor.rewrite.jaxsight.view",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +143,6 @@ class VirtualText:
             return self
         links = tuple(replace(link, line=link.line + len(lines)) for link in self.links)
         return replace(self, text="\n".join([*lines, self.text]), links=links)
-
-
-@dataclass(frozen=True, slots=True)
-class ShownRepro:
-    """A repro of a function: a file, which is also shown as the virtual document `kind`."""
-
-    kind: ReproKind
-    function: str
-    file: str
-    summary: str
-    """How it fails, or how much smaller it is, in one line."""
 
 
 @dataclass(frozen=True, slots=True)

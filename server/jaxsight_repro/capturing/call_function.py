@@ -14,16 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from jaxsight.meshes.compat import meshes
 from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.calls.numbers import with_numbers
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.wire.messages.requests import Trace
 from jaxsight_repro.capturing import case
 from jaxsight_repro.values import value_of
-from jaxsight_source.compat import avals, dtypes
-from jaxsight_source.jaxprs.arguments import drawn_array
 
 
 def call_function(request: Trace, namespace: dict[str, Any], folder: Path) -> None:
@@ -96,24 +94,3 @@ def _wait(results: object) -> None:
     for leaf in jax.tree.leaves(results):
         if isinstance(leaf, jax.Array):
             leaf.block_until_ready()
-
-
-def with_numbers(arguments: Any) -> Any:
-    """Return arguments with random numbers in place of abstract arrays."""
-    generator = np.random.default_rng(0)
-    drawn = 0
-
-    def concrete(leaf: object) -> object:
-        if not isinstance(leaf, jax.ShapeDtypeStruct):
-            return leaf
-        value = random(leaf)
-        return value if leaf.sharding is None else jax.device_put(value, leaf.sharding)
-
-    def random(leaf: jax.ShapeDtypeStruct) -> jax.Array:
-        nonlocal drawn
-        if dtypes.is_subtype(leaf.dtype, np.floating):
-            drawn += 1
-            return jax.random.normal(jax.random.key(drawn % 3), leaf.shape, leaf.dtype)
-        return drawn_array(avals.of(leaf), generator)
-
-    return jax.tree.map(concrete, arguments)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from jaxsight.features.findings import failures
 from jaxsight.features.model import Action
@@ -14,20 +13,19 @@ from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.replies import Failed
 from jaxsight.workers.compilation.compilers import Trouble
-from jaxsight_repro.editor.repros import Repros
 
 EXTRACT = "jaxsight.extractRepro"
 REDUCE = "jaxsight.reduceRepro"
-KIND: Final = "refactor.rewrite.jaxsight.repro"
+KIND = "refactor.rewrite.jaxsight.repro"
 
 
-def extractions(
+def of_function(
     engine: Engine,
     path: str,
     subject: Subject,
     range: Range,
     view: View | None,
-    repros: Repros,
+    is_extracted: bool,
 ) -> Iterator[Action]:
     """Yield the actions on a function's name, and in its body if something is wrong with it.
 
@@ -37,7 +35,7 @@ def extractions(
         subject: a function with example inputs.
         range: where actions are wanted.
         view: the last answer about the function, if it is known.
-        repros: what is known of the function.
+        is_extracted: whether a repro of the function was extracted.
     """
     if subject.broken or subject.function.refused:
         return
@@ -56,7 +54,7 @@ def extractions(
         has_crashed = isinstance(outcome, Trouble) and outcome.kind == "death"  # of the compiler
         if is_on_name or has_crashed:
             yield _action(path, subject)
-    if is_on_name and repros.has(path, name):
+    if is_on_name and is_extracted:
         yield Action(f"Reduce repro of {name}", KIND, command=REDUCE, arguments=(path, name))
 
 

@@ -14,6 +14,7 @@ from jaxsight.files.temporary import temporary_folder
 from jaxsight.projects.project import Project
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.environment import neutral_folder, tracer_environment
+from jaxsight.workers.watchdog.watched import WatchedProcess, watched
 from jaxsight_repro.boot_commands import (
     Event,
     Events,
@@ -23,8 +24,7 @@ from jaxsight_repro.boot_commands import (
     run_command,
 )
 from jaxsight_repro.failures import EXCEPTION, FINISHED, HANG, RunFailure
-from jaxsight_repro.running import DEFAULT_MEMORY, MOST_PROCESSES
-from jaxsight_repro.watched_process import WatchedProcess, watched
+from jaxsight_repro.running import DEFAULT_MEMORY, MOST_PROCESSES, failure_of_ending
 from jaxsight_source.files import reading
 
 CALL_LIMIT = 120.0
@@ -72,15 +72,15 @@ class Processes:
         async with self._started(command, limits=(DEFAULT_MEMORY, MOST_PROCESSES)) as process:
             try:
                 async with asyncio.timeout(CALL_LIMIT):
-                    failure, code = await process.ended()
+                    ending = await process.ended()
             except TimeoutError:
                 process.interrupt()
-                try:
+                with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_GRACE):
-                        failure, code = await process.ended()
-                except TimeoutError:
-                    code = -1
-                return None if code >= 0 else RunFailure(HANG, message=f"within {CALL_LIMIT:g} s")
+                        if (await process.ended()).code >= 0:
+                            return None
+                return RunFailure(HANG, message=f"within {CALL_LIMIT:g} s")
+        failure = failure_of_ending(ending, DEFAULT_MEMORY)
         return None if failure.kind in (FINISHED, EXCEPTION) else failure
 
     async def emit(self, case: Path, out: Path, died: RunFailure | None, check: str) -> Event:

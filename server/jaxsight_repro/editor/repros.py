@@ -10,31 +10,44 @@ import asyncio
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.features.model import Linked, ReproKind, ShownRepro, VirtualText
+from jaxsight.features.model import Action, DocumentKind, Linked, VirtualText
 from jaxsight.features.named_function import question_of
 from jaxsight.files import private
 from jaxsight.lru import Recent
+from jaxsight.queries.documents import Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.long_work import RunningTasks
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.source.text import Range
 from jaxsight.wire.frames import encode
 from jaxsight.wire.messages.requests import Trace
 from jaxsight_repro.boot_commands import Event, NoResult, difference, facts, progress
+from jaxsight_repro.editor import actions
 from jaxsight_repro.editor.links import links_of
 from jaxsight_repro.editor.processes import Processes
 from jaxsight_repro.failures import RunFailure
 from jaxsight_repro.folders import KEPT, new_folder
 from jaxsight_source.files import reading
 
-EXTRACTED: ReproKind = "repro"
-REDUCED: ReproKind = "reduced"
-KINDS = (EXTRACTED, REDUCED)
+EXTRACTED, REDUCED = "repro", "reduced"
 """The virtual documents of repros."""
 
 Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRepro:
+    """A repro of a function: a file, which is also shown as the virtual document `kind`."""
+
+    kind: DocumentKind
+    function: str
+    file: str
+    summary: str
+    """How it fails, or how much smaller it is, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +64,19 @@ class _Written:
 class Repros:
     """The repros of a session."""
 
+    documents = (EXTRACTED, REDUCED)
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._written: Recent[tuple[str, str, ReproKind], _Written] = Recent(KEPT)
+        self._written: Recent[tuple[str, str, str], _Written] = Recent(KEPT)
         self._running = RunningTasks()
 
-    def has(self, path: str, function: str) -> bool:
-        """Return whether a repro of a function was extracted."""
-        return self._written.get((path, function, EXTRACTED)) is not None
+    def actions(
+        self, path: str, subject: Subject, range: Range, view: View | None
+    ) -> Iterator[Action]:
+        """Return the code actions for a range in a function with example inputs."""
+        is_extracted = self._written.get((path, subject.name, EXTRACTED)) is not None
+        return actions.of_function(self._engine, path, subject, range, view, is_extracted)
 
     async def extract(self, path: str, function: str, check: str, report: Report) -> ShownRepro:
         """Call a function with its example inputs, and write a repro of its failure.
@@ -132,7 +150,7 @@ class Repros:
             self._written.put((path, function, REDUCED), _Written(out, text, links, known.check))
             return ShownRepro(REDUCED, function, str(out), facts(event))
 
-    def shown(self, path: str, function: str, kind: ReproKind) -> VirtualText:
+    def shown(self, path: str, function: str, kind: DocumentKind) -> VirtualText:
         """Return the virtual document of a repro.
 
         Raises:
@@ -145,7 +163,7 @@ class Repros:
         """Cancel what is running, and end its processes."""
         await self._running.aclose()
 
-    def _of(self, path: str, function: str, kind: ReproKind) -> _Written:
+    def _of(self, path: str, function: str, kind: DocumentKind) -> _Written:
         written = self._written.get((path, function, kind))
         if written is None:
             raise LookupError(f"there is no {kind} of {function}: extract a repro first")

@@ -1,7 +1,7 @@
 """The repro of a process that died while JAX traced: the user's program itself.
 
 What killed it is between the calls that capture sees, in code of the user's, of a library or of JAX
-that no tree of calls has. `jaxsight reduce` deletes statements of the file.
+that no tree of calls has. `jaxsight repro reduce` deletes statements of the file.
 """
 
 from __future__ import annotations

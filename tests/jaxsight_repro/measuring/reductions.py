@@ -1,4 +1,4 @@
-"""Reductions in a process of their own, as `jaxsight reduce` starts them."""
+"""Reductions in a process of their own, as `jaxsight repro reduce` starts them."""
 
 from __future__ import annotations
 

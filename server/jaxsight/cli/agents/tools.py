@@ -101,7 +101,8 @@ class Tools:
             repro, least = Path(folder, "repro.py"), Path(folder, "least.py")
             named = [f"{path}:{function}"] if function else ["run", str(path)]
             await self._run("repro", *named, "-o", str(repro), "--json")
-            printed = await self._run("reduce", str(repro), "-o", str(least), "--json", own=folder)
+            options = ["-o", str(least), "--json"]
+            printed = await self._run("repro", "reduce", str(repro), *options, own=folder)
             reduced = json.loads(printed)
             text = await asyncio.to_thread(reading.text, least)
             has_arrays = reading.is_file(least.with_suffix(".npz"))
@@ -110,7 +111,7 @@ class Tools:
         size = f"{reduced['before']} → {reduced['after']} {reduced['unit']}"
         lines = [cut(what, budget // 4), size]
         if has_arrays:
-            lines.append("its arrays are not here: `jaxsight repro` and `reduce` write them")
+            lines.append("its arrays are not here: `jaxsight repro` and `repro reduce` write them")
         return _within("\n".join([*lines, "", text]), budget)
 
     async def explain(self, rule: str, budget: int) -> str:

@@ -21,7 +21,9 @@ def to_try(known: KnownFunction) -> AnswerPart:
             "for each parameter"
         )
     if view is not None and known.traced is None:
-        lines.append(f"one file that fails alone: jaxsight repro {name}; jaxsight reduce repro.py")
+        lines.append(
+            f"one file that fails alone: jaxsight repro {name}; jaxsight repro reduce repro.py"
+        )
     sizes = view.answer.question.set.sizes if view is not None else ()
     if known.question.topic is Topic.MEMORY and known.kernels is not None and sizes:
         size, target = sizes[0][0], known.kernels.target.name

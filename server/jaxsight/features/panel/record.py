@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from jaxsight.features import caveats
-from jaxsight.features.model import DocumentKind, Panel
+from jaxsight.features.model import Panel
 from jaxsight.figures.drawn import Drawn
 from jaxsight.figures.drawn_record import Json, as_json, drawn_record
 from jaxsight.source.text import Range
@@ -23,7 +23,7 @@ Locate = Callable[[Range | None], Json | None]
 
 
 def record(
-    panel: Panel, locate: Locate, targets: Sequence[str], documents: Mapping[DocumentKind, str]
+    panel: Panel, locate: Locate, targets: Sequence[str], documents: Mapping[str, str]
 ) -> Json:
     """Return a panel as JSON.
 

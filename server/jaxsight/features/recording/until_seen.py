@@ -19,7 +19,7 @@ from jaxsight.features.recording.wanted import Key
 from jaxsight.files.temporary import temporary_folder
 from jaxsight.recording import MISSING, running
 from jaxsight.recording.merging import Merger, Recording
-from jaxsight_repro.watched_process import WatchedProcess, watched
+from jaxsight.workers.watchdog.watched import WatchedProcess, watched
 
 TIME_LIMIT = 120.0
 """Seconds after which a program is ended that has not called all functions, a choice: less ends
@@ -150,7 +150,7 @@ async def _followed(
             if not seen.missing:
                 return "seen", 0
             if end.done():
-                _, code = await end
+                code = (await end).code
                 return "ended", 128 - code if code < 0 else code
             if stop is not None and stop.is_set():
                 return "stopped", 0

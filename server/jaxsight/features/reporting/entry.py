@@ -10,7 +10,7 @@ from jaxsight.features.findings import inputs
 from jaxsight.features.findings.findings import findings
 from jaxsight.features.measuring import words
 from jaxsight.features.measuring.shown import shown_times
-from jaxsight.features.model import DocumentKind, VirtualText
+from jaxsight.features.model import VirtualText
 from jaxsight.features.panel.panel import panel_about
 from jaxsight.features.panel.record import record
 from jaxsight.features.proposals.assumptions import header
@@ -55,7 +55,7 @@ class ReportedFunction:
         """
         panel = panel_about(self.engine, self.view, self.result)
         contents = {kind: self._content(text) for kind, text in (await self._texts()).items()}
-        documents: dict[DocumentKind, str] = {kind: f"#{kind}" for kind in contents}
+        documents: dict[str, str] = {kind: f"#{kind}" for kind in contents}
         return {
             "shown": record(panel, self._place, [panel.target], documents),
             "contents": contents,
@@ -142,15 +142,15 @@ class ReportedFunction:
         yield "host callbacks", str(graph.callback_count) if graph.callback_count else ""
         yield "compiled in", units.seconds(compiled.compile_seconds)
 
-    async def _texts(self) -> dict[DocumentKind, VirtualText]:
+    async def _texts(self) -> dict[str, VirtualText]:
         """Return the jaxpr, StableHLO and source, and the HLO of a function that was compiled."""
         question, name = self.view.answer.question, self.view.subject.name
-        asked: dict[DocumentKind, tuple[str, str | SourceOptions]] = {
+        asked: dict[str, tuple[str, str | SourceOptions]] = {
             "jaxpr": ("jaxpr", JAXPR),
             "stablehlo": (f"StableHLO for {self.result.target.short}", STABLEHLO),
             "pretty": ("source", SourceOptions(style="pretty")),
         }
-        texts: dict[DocumentKind, VirtualText] = {}
+        texts: dict[str, VirtualText] = {}
         for kind, (called, what) in asked.items():
             try:
                 shown = await show(self.engine, question.path, self.view.subject.id, what)

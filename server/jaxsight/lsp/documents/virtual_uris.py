@@ -9,11 +9,11 @@ clients encode and decode URIs in different ways, and only a path survives that.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import unquote
 
+from jaxsight import extensions
 from jaxsight.lsp.documents.uris import DRIVE, WINDOWS, quoted
 from jaxsight.wire.messages.requests import TRANSFORMS, SourceOptions, Transform
 from jaxsight_source.options import STYLES
@@ -29,7 +29,7 @@ _TRANSFORMED = re.compile(rf"({'|'.join(TRANSFORMS)})\((.*)\)", re.DOTALL)
 PROFILE: Final = "profile"
 VIEW: Final = "view"
 
-PLAIN: Mapping[DocumentKind, str] = {
+PLAIN = {
     "jaxpr": ".jaxpr",
     "stablehlo": ".stablehlo",
     "hlo": ".hlo",
@@ -38,12 +38,12 @@ PLAIN: Mapping[DocumentKind, str] = {
 }
 """Kinds of documents of the function itself, with their file endings."""
 
-REPROS: Mapping[DocumentKind, str] = {"repro": ".repro.py", "reduced": ".reduced.py"}
-"""Kinds of repros of the function, which exist once they were extracted or reduced."""
+EXTENDED = extensions.documents()
+"""Kinds of documents of extensions."""
 
-_ENDINGS: Mapping[DocumentKind, str] = {
+_ENDINGS: dict[str, str] = {
     **PLAIN,
-    **REPROS,
+    **EXTENDED,
     PROFILE: ".profile.txt",
     VIEW: ".txt",
     **{style: f".{style}.py" for style in STYLES},
@@ -57,7 +57,7 @@ def scheme_of(name: str) -> str:
     return _SCHEME_START + name
 
 
-SCHEMES: Mapping[str, DocumentKind] = {scheme_of(kind): kind for kind in KINDS}
+SCHEMES = {scheme_of(kind): kind for kind in KINDS}
 """The kind of the documents of each scheme."""
 
 
@@ -76,13 +76,9 @@ class VirtualDocument:
     @property
     def what(self) -> str | SourceOptions:
         """The corresponding request to the engine."""
-        match self.kind:
-            case "lax" | "pretty" as style:
-                return SourceOptions(style, cast(Transform, self.transform))
-            case "view":
-                return self.transform
-            case plain:
-                return plain
+        if self.kind in STYLES:
+            return SourceOptions(self.kind, cast(Transform, self.transform))
+        return self.transform if self.kind == VIEW else self.kind
 
     @property
     def title(self) -> str:
@@ -113,7 +109,7 @@ class VirtualDocument:
                 file = file[1].lower() + file[2:]
             file = file.replace("/", "\\")
         function = title.removesuffix(_ENDINGS[kind])
-        if kind in PLAIN or kind in REPROS or kind == PROFILE:
+        if kind in PLAIN or kind in EXTENDED or kind == PROFILE:
             return VirtualDocument(file, function, kind)
         pattern = _VIEWED if kind == VIEW else _TRANSFORMED
         if (match := pattern.fullmatch(function)) is not None:

@@ -16,7 +16,7 @@ from typing import Any, cast
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
-from jaxsight import __version__
+from jaxsight import __version__, extensions
 from jaxsight.features.code_actions import OPEN_PANEL
 from jaxsight.lsp.context import ClientContext, is_long
 from jaxsight.lsp.convert import notice
@@ -26,7 +26,6 @@ from jaxsight.lsp.features.panel import Panels
 from jaxsight.lsp.features.panel_page.pages import PanelPages
 from jaxsight.lsp.features.runs.measuring import MEASURE, MeasureCommand
 from jaxsight.lsp.features.runs.profiles import OPEN_PROFILE, ProfileCommand
-from jaxsight.lsp.features.runs.repros import CHECKS, Answer, ReproCommands
 from jaxsight.lsp.features.runs.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
@@ -42,8 +41,6 @@ CHOOSE_SET = "jaxsight.chooseSet"
 SHOW = "jaxsight.show"
 SHOW_PROPOSED = "jaxsight.showProposed"
 KEEP_PROPOSED = "jaxsight.keepProposed"
-EXTRACT_REPRO = "jaxsight.extractRepro"
-REDUCE_REPRO = "jaxsight.reduceRepro"
 INFO = "jaxsight.info"
 TRUST = COMMAND
 
@@ -59,7 +56,7 @@ _SHOWN = (
 Command = Callable[..., Awaitable[object]]
 
 
-class _WrongArguments(Exception):
+class WrongArguments(Exception):
     """A command does not take its arguments."""
 
 
@@ -76,7 +73,6 @@ class Commands:
         self._context = context
         self._virtual_documents = virtual_documents
         self._statuses = statuses
-        self._repros = ReproCommands(context, virtual_documents)
         self._profiles = ProfileCommand(context, virtual_documents)
         self._until_seen = UntilSeenCommand(context)
         self._measuring = MeasureCommand(context)
@@ -96,11 +92,6 @@ class Commands:
             SHOW: (self._show, _SHOWN),
             SHOW_PROPOSED: (self._show_proposed, "a file and a function"),
             KEEP_PROPOSED: (self._keep_proposed, "a file and a function"),
-            EXTRACT_REPRO: (
-                self._extract_repro,
-                f"a file, a function, and optionally one of {', '.join(filter(None, CHECKS))}",
-            ),
-            REDUCE_REPRO: (self._repros.reduce, "a file and a function"),
             OPEN_PROFILE: (self._profiles.open, "a profile's file or folder"),
             RUN_UNTIL_SEEN: (self._until_seen.run, "a file"),
             OPEN_PANEL: (self.pages.open, "nothing, or a file and a function"),
@@ -108,6 +99,9 @@ class Commands:
             TRUST: (self._trust, "at most a folder"),
             INFO: (self._info, "nothing"),
         }
+        for extension in extensions.of_editors():
+            added = extensions.part(extension, "editor.commands")
+            commands |= added.commands(self._context, self._virtual_documents)
         for name, (command, takes) in commands.items():
             self._context.connection.command(name)(self._handler(name, command, takes))
 
@@ -122,15 +116,15 @@ class Commands:
             cast(JaxsightProtocol, self._context.connection.protocol).when_cancelled(task.cancel)
             try:
                 if not all(isinstance(argument, str) for argument in arguments):
-                    raise _WrongArguments
+                    raise WrongArguments
                 try:
                     given = signature.bind(*arguments)
                 except TypeError as error:
-                    raise _WrongArguments from error
+                    raise WrongArguments from error
                 if "path" in given.arguments:
                     given.arguments["path"] = self._context.path(given.arguments["path"])
                 return await command(*given.args)
-            except _WrongArguments as error:
+            except WrongArguments as error:
                 raise JsonRpcInvalidParams(f"{name} takes {takes}") from error
             except LookupError as error:
                 self._context.refuse(str(error))
@@ -185,7 +179,7 @@ class Commands:
         else:
             is_known = kind == VIEW or (kind in STYLES and transform in ("", *TRANSFORMS))
         if kind is None or not is_known:
-            raise _WrongArguments
+            raise WrongArguments
         shown = VirtualDocument(path, function, kind, transform or "")
         try:
             content = await self._virtual_documents.compute(shown)
@@ -202,7 +196,7 @@ class Commands:
         With a third argument, `hide`, it is not traced with them any longer.
         """
         if hide not in (None, "hide"):
-            raise _WrongArguments
+            raise WrongArguments
         await self._context.session.show_proposed(path, function, hide=hide is not None)
 
     async def _keep_proposed(self, path: str, function: str) -> None:
@@ -217,22 +211,12 @@ class Commands:
             params = types.ApplyWorkspaceEditParams(edit=edit, label=action.title)
             await context.connection.workspace_apply_edit_async(params)
 
-    async def _extract_repro(self, path: str, function: str, check: str = CHECKS[0]) -> Answer:
-        """Extract a repro (`jaxsight.extractRepro FILE FUNCTION [CHECK]`), and open it.
-
-        Returns its URI, text, file and summary; null if the user cancels it, and at once for
-        clients that do not know jaxsight.
-        """
-        if check not in CHECKS:
-            raise _WrongArguments
-        return await self._repros.extract(path, function, check)
-
     async def _measure(
         self, path: str, function: str, cancel: str | None = None
     ) -> dict[str, object] | None:
         """Measure a function, once the user agrees (`jaxsight.measure FILE FUNCTION [cancel]`)."""
         if cancel not in (None, "cancel"):
-            raise _WrongArguments
+            raise WrongArguments
         if cancel is not None:
             self._measuring.cancel(path, function)
             return None

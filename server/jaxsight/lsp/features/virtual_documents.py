@@ -26,7 +26,7 @@ from jaxsight.features.caveats import commented
 from jaxsight.features.model import Linked, VirtualText
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.uris import uri_of
-from jaxsight.lsp.documents.virtual_uris import REPROS, VirtualDocument
+from jaxsight.lsp.documents.virtual_uris import EXTENDED, VirtualDocument
 from jaxsight.lsp.transport.messages import JsonObject
 from jaxsight.text.inert import lines, visible
 from jaxsight_source.options import STYLES
@@ -112,7 +112,8 @@ class VirtualDocuments:
     async def compute(self, document: VirtualDocument) -> VirtualText:
         """Return a document for an editor, with its caveats at the top.
 
-        Source and repros stay exact; in other documents, hidden characters are made visible.
+        Source and documents of extensions stay exact; in others, hidden characters are made
+        visible.
 
         Raises:
             LookupError: there is no such document.
@@ -123,7 +124,7 @@ class VirtualDocuments:
             document.what,
             self._context.printed.text(document.path),
         )
-        text = content.text if document.kind in (*STYLES, *REPROS) else visible(content.text)
+        text = content.text if document.kind in (*STYLES, *EXTENDED) else visible(content.text)
         return commented(replace(content, text=text), document.kind)
 
     async def links(self, document: VirtualDocument, text: str) -> Sequence[Linked]:

@@ -9,16 +9,46 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from jaxsight.workers.own_python import guarded
-from jaxsight_repro.failures import RunFailure
-from jaxsight_repro.running import Ending
 
 _MOST_ERRORS = 1 << 16
 """Bytes of standard error that are kept, a choice: the last ones, with the error."""
 
 _LONGEST_LINE = 1 << 24
 """Bytes; longer lines are no events, of which those with a whole repro are the longest."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a process ended, as its guardian says line by line.
+
+    Attributes:
+        pid: its process, once it has started.
+        code: its exit status; negative for a signal. If the guardian is killed, that is SIGKILL.
+        exceeded: the limit that it was killed for, `memory` or `processes`; empty if none.
+        problem: why it could not be started.
+    """
+
+    pid: int = 0
+    code: int = -9
+    exceeded: str = ""
+    problem: str = ""
+    is_over: bool = False
+
+    def take(self, line: bytes) -> None:
+        """Handle a line of the guardian."""
+        match line.decode(errors="replace").split():
+            case ["started", pid]:
+                self.pid = int(pid)
+            case ["error", *words]:
+                self.problem = " ".join(words)
+            case [("memory" | "processes") as limit, *_]:
+                self.exceeded = limit
+            case ["exit", code, number]:
+                self.code, self.is_over = int(code) or -int(number), True
 
 
 class WatchedProcess:
@@ -29,7 +59,6 @@ class WatchedProcess:
         self._control = control
         self._ending = Ending()
         self._errors = b""
-        self._problem: OSError | None = None
         self._is_interrupted = False
 
     @property
@@ -40,14 +69,12 @@ class WatchedProcess:
     def interrupt(self) -> None:
         """Interrupt the process as Ctrl-C does, once it has started; it may go on."""
         self._is_interrupted = True
-        if self._ending.pid and self._ending.exit is None:
+        if self._ending.pid and not self._ending.is_over:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._ending.pid, signal.SIGINT)
 
-    async def ended(
-        self, on_line: Callable[[str], None] = lambda line: None
-    ) -> tuple[RunFailure, int]:
-        """Return how the process ended, and its exit status.
+    async def ended(self, on_line: Callable[[str], None] = lambda line: None) -> Ending:
+        """Return how the process ended.
 
         Args:
             on_line: called with each line of its standard output.
@@ -58,17 +85,14 @@ class WatchedProcess:
         reading = (self._read_output(on_line), self._read_errors(), self._read_watchdog())
         await asyncio.gather(*reading)
         await self._process.wait()
-        if self._problem is not None:
-            raise self._problem
-        return self._ending.result
+        if self._ending.problem:
+            raise OSError(self._ending.problem)
+        return self._ending
 
     async def _read_watchdog(self) -> None:
         async for line in self._control:
             had_started = self._ending.pid != 0
-            try:
-                self._ending.take(line)
-            except OSError as error:
-                self._problem = error
+            self._ending.take(line)
             if self._is_interrupted and not had_started:
                 self.interrupt()
 
@@ -95,14 +119,16 @@ class WatchedProcess:
 async def watched(
     command: Sequence[str],
     *,
-    environment: Mapping[str, str],
-    folder: str,
+    environment: Mapping[str, str] | None,
+    folder: str | Path | None,
     limits: tuple[int, int] | None = None,
     output: tuple[int | None, int | None] = (asyncio.subprocess.PIPE, asyncio.subprocess.PIPE),
 ) -> AsyncIterator[WatchedProcess]:
     """Start a process; it and all that it started are killed at the end of the context.
 
     Args:
+        environment: its variables; by default those of this process.
+        folder: its working folder; by default that of this process.
         output: where its standard output and its standard error go, as `subprocess` has it: to the
             `WatchedProcess`, to a descriptor, or to those of this process.
         limits: bytes that it may use, and how many processes it may start, together with all that

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import cast
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.features.model import ShownRepro
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import VirtualDocument
+from jaxsight.lsp.features.commands import Command, WrongArguments
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.progress import cancellable
+from jaxsight_repro.editor.actions import EXTRACT, REDUCE
+from jaxsight_repro.editor.repros import Repros, ShownRepro
 
 CHECKS = ("", "nan", "differs:jit,eager")
 """What a client may say that a function does wrong; by default, that it fails.
@@ -27,6 +30,18 @@ Answer = dict[str, str] | None
 """The URI, the text, the file and the summary of a repro."""
 
 
+def commands(
+    context: ClientContext, virtual_documents: VirtualDocuments
+) -> dict[str, tuple[Command, str]]:
+    """Return the commands of a connection by name, each with what it takes in words."""
+    repros = ReproCommands(context, virtual_documents)
+    checks = ", ".join(filter(None, CHECKS))
+    return {
+        EXTRACT: (repros.extract, f"a file, a function, and optionally one of {checks}"),
+        REDUCE: (repros.reduce, "a file and a function"),
+    }
+
+
 class ReproCommands:
     """Extracts and reduces repros for one connection."""
 
@@ -34,28 +49,36 @@ class ReproCommands:
         self._context = context
         self._virtual_documents = virtual_documents
 
-    async def extract(self, path: str, function: str, check: str) -> Answer:
-        """Extract a repro, open it, and offer to reduce it; return `None` if it is cancelled.
+    async def extract(self, path: str, function: str, check: str = "") -> Answer:
+        """Extract a repro (`jaxsight.extractRepro FILE FUNCTION [CHECK]`), and open it.
+
+        Returns its URI, text, file and summary; null if the user cancels it, and at once for
+        clients that do not know jaxsight.
 
         Raises:
             LookupError: there is no repro; the message says why.
         """
+        if check not in CHECKS:
+            raise WrongArguments
         return await self._context.answered(self._extract(path, function, check), "a repro")
 
     async def reduce(self, path: str, function: str) -> Answer:
-        """Reduce the repro of a function, and open the result.
+        """Reduce the repro of a function (`jaxsight.reduceRepro FILE FUNCTION`), and open it.
 
         Raises:
             LookupError: it was not extracted, or cannot be reduced; the message says which.
         """
         return await self._context.answered(self._reduce(path, function), "a repro")
 
+    @property
+    def _repros(self) -> Repros:
+        """Those of the session, which exists when commands are run."""
+        return cast(Repros, self._context.session.extensions["repro"])
+
     async def _extract(self, path: str, function: str, check: str) -> Answer:
         context = self._context
         async with cancellable(context, f"Extracting a repro of {function}") as bar:
-            repro = await bar.result_of(
-                context.session.repros.extract(path, function, check, bar.report)
-            )
+            repro = await bar.result_of(self._repros.extract(path, function, check, bar.report))
         if repro is None:
             return None
         opened = await self._opened(path, repro)
@@ -69,7 +92,7 @@ class ReproCommands:
         interrupted = asyncio.Event()
         async with cancellable(context, f"Reducing the repro of {function}") as bar:
             bar.when_cancelled(interrupted.set)
-            repro = await context.session.repros.reduce(path, function, bar.report, interrupted)
+            repro = await self._repros.reduce(path, function, bar.report, interrupted)
         opened = await self._opened(path, repro)
         if context.client.shows_documents:
             context.show_message(types.MessageType.Info, f"{repro.summary}; saved as {repro.file}")

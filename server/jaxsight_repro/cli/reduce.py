@@ -1,4 +1,4 @@
-"""Make a repro smaller while it fails in the same way: `jaxsight reduce`."""
+"""Make a repro smaller while it fails in the same way: `jaxsight repro reduce`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import Annotated
 
 import typer
 
-from jaxsight.cli.boot_process import emit, follow, run_captured
-from jaxsight.cli.bug_report import Issue, write_issue
 from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.execution import INTERRUPTED
 from jaxsight.cli.execution import command as as_command
@@ -24,6 +22,8 @@ from jaxsight.text.inert import one_line
 from jaxsight_repro.boot_commands import Event, facts, progress, reduce_command
 from jaxsight_repro.checks.base import InvalidCheck
 from jaxsight_repro.checks.parsing import FORMS, parse
+from jaxsight_repro.cli.bug_report import Issue, write_issue
+from jaxsight_repro.cli.processes import emit, follow, run_captured
 from jaxsight_repro.failures import HANG_AFTER, RunFailure
 from jaxsight_source.files.reading import UnreadableError, source
 
@@ -75,9 +75,9 @@ def reduce(
 
     [bold]Examples[/bold]
 
-        jaxsight reduce repro.py
-        jaxsight reduce repro.py --check "temp>64MiB" -o small.py
-        jaxsight reduce repro.py --check differs:jit,eager --issue issue.md
+        jaxsight repro reduce repro.py
+        jaxsight repro reduce repro.py --check "temp>64MiB" -o small.py
+        jaxsight repro reduce repro.py --check differs:jit,eager --issue issue.md
     """
     with failing_on(InvalidCheck, about=f"--check {check}: "):
         parse(check)

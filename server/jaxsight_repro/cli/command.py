@@ -1,4 +1,4 @@
-"""Extract a bug in a JAX program as one standalone file: `jaxsight repro`."""
+"""Extract a bug in a JAX program as one standalone file, and reduce it: `jaxsight repro`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jaxsight.cli.boot_process import emit, follow, run_captured
-from jaxsight.cli.bug_report import Issue, write_issue
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
@@ -28,6 +26,9 @@ from jaxsight_repro.boot_commands import Event, difference, emit_dump_command, o
 from jaxsight_repro.capturing.case import ProgramKind
 from jaxsight_repro.checks.base import InvalidCheck
 from jaxsight_repro.checks.parsing import parse
+from jaxsight_repro.cli.bug_report import Issue, write_issue
+from jaxsight_repro.cli.processes import emit, follow, run_captured
+from jaxsight_repro.cli.reduce import reduce
 from jaxsight_repro.dumps.choosing import NoModule, choose
 from jaxsight_repro.failures import HANG_AFTER, RunFailure
 from jaxsight_repro.folders import new_folder
@@ -61,6 +62,7 @@ app = typer.Typer(
         jaxsight repro run --pytest tests/test_model.py::test_loss
         jaxsight repro model.py:loss
         jaxsight repro from-hlo dump/ --check crash
+        jaxsight repro reduce repro.py --issue issue.md
     """,
 )
 
@@ -88,7 +90,7 @@ CheckText = Annotated[
         "--check",
         metavar="CHECK",
         help="What the program does wrong, if it does not fail by itself: see "
-        "[cyan]jaxsight reduce --help[/cyan].",
+        "[cyan]jaxsight repro reduce --help[/cyan].",
         show_default="its error",
     ),
 ]
@@ -110,7 +112,7 @@ DumpCheck = Annotated[
     typer.Option(
         "--check",
         metavar="CHECK",
-        help="What the program does wrong: see [cyan]jaxsight reduce --help[/cyan].",
+        help="What the program does wrong: see [cyan]jaxsight repro reduce --help[/cyan].",
         show_default="any failure",
     ),
 ]
@@ -197,6 +199,9 @@ def from_hlo(
     return _report(
         interpreter, follow("emit-dump", emit_it), _Options(out, check, False, as_json, issue)
     )
+
+
+app.command("reduce")(reduce)
 
 
 @app.command("function", hidden=True)

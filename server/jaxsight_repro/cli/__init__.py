@@ -1,0 +1,1 @@
+"""The command `jaxsight repro`, and the processes that it waits for."""
