@@ -40,6 +40,7 @@ from jaxsight.tracer.dry_runs.values.unknown import (
     is_unknown,
     shaped_like,
     sizes,
+    some_items,
 )
 from jaxsight.tracer.dry_runs.wrapped import called_by, compiled_as
 from jaxsight.tracer.failures import message
@@ -294,6 +295,7 @@ class DryRuntime(Branches):
         Raises:
             UnknownValueError: of a generator, whose number is 0.
         """
+        items = some_items(items) if self.is_active else items
         if self.is_active and (is_unknown(items) or type(items) is SomeItems):
             if not comprehension:
                 raise UnknownValueError("its length is unknown")
@@ -415,7 +417,7 @@ class DryRuntime(Branches):
         self._turned[place] = [_signatures(frame.f_locals, names)]
         self._cut.pop(place, None)
         begin = time.monotonic()
-        every: Iterable[object] = self._tried(items, [Unknown()])
+        every: Iterable[object] = some_items(self._tried(items, [Unknown()]))
         iterator: Iterator[object] = self._tried(lambda: iter(every), iter([Unknown()]))
         if type(every) is SomeItems:
             self._cut[place] = frozenset()
