@@ -450,10 +450,15 @@ def is_size(value: object) -> bool:
     return isinstance(value, int) and unknown_sizes.formula(value) != ""
 
 
-def is_sized(array: Any) -> bool:
-    """Return whether it is unknown how many items an array has."""
-    length = array.shape[0] if getattr(array, "shape", ()) else 0
+def is_sized(value: object) -> bool:
+    """Return whether a value is an array, and it is unknown how many items it has."""
+    length = value.shape[0] if isinstance(value, jax.Array) and value.shape else 0
     return is_size(length) or length in unknown_sizes.TRIED
+
+
+def is_countless(value: object) -> bool:
+    """Return whether it is unknown how many items there are in something."""
+    return is_unknown(value) or is_sized(value)
 
 
 def refuse_to_iterate() -> None:
