@@ -95,6 +95,7 @@ async def proposed(session: Session, path: str, text: str, name: str) -> list[Ac
     await session.engine.documents.read(path)
     document = session.engine.documents.now(path)
     assert document is not None
+    await session.engine.dry_runs.update(document)
     found = next((c, f) for c, f in document.module.functions if f.qualname == name)
     await session.engine.proposals.outcome(document, *found)
     place = Position(line, 4)
@@ -136,7 +137,10 @@ async def test_shapes_are_shown_without_writing(project: tuple[Session, str]) ->
     name = Position(4, 6)
     untraced = await session.hover(path, name)
     assert untraced is not None
-    assert untraced.markdown.startswith("**attention** is not traced: no example inputs")
+    assert untraced.markdown == (
+        "**attention** is not traced: no program, test or notebook uses this file; "
+        "*Add example inputs* proposes some"
+    )
     lens = next(lens for lens in await session.lenses(path) if lens.title == "show shapes…")
     assert lens.arguments == (path, "attention")
     await session.show_proposed(*lens.arguments)

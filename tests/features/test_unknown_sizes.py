@@ -104,6 +104,11 @@ SIZED = {
         + "        xs.append(1.0)\n    f(jnp.ones((len(xs), 8)))\n\n\nmain()",
         "x: f32[?V,8]",
     ),
+    "of rows in loops": (
+        f"{DATA}rows = jnp.asarray(data.reshape(-1, 3), jnp.float32)\n{F}for i, row in enumerate(rows):"
+        + "\n    print(row)\nlist(rows)\nf([row for row in rows][0], len(rows))\nfor row in rows:\n    f(row, len(rows))",
+        "x: f32[3], n: ?V",
+    ),
     "kept by a loop": (
         f"{DATA}{F}w = jnp.ones(data.shape[1])\nfor i, row in enumerate(data):\n"
         + "    print(row)\n    w = jnp.sin(w)\nf(jnp.stack([w, w]))",

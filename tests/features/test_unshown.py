@@ -167,7 +167,8 @@ async def test_functions_without_inputs_are_counted(session: Session, tmp_path: 
     hover = await session.hover(str(path), Position(line, 10))
     assert hover is not None
     assert hover.markdown == (
-        "**\\_\\_call\\_\\_** is not traced: not called in a run of this file"
+        "**\\_\\_call\\_\\_** is not traced: not called in a run of this file; "
+        "*Add example inputs* proposes some"
     )
     line = SOME[: SOME.index("def step")].count("\n")
     hover = await session.hover(str(path), Position(line, 9))

@@ -29,6 +29,10 @@ _ROWS = [{name: divisors * next(_PRIMES) for name in NAMES} for divisors in _DIV
 """The numbers, 66 to 270 million: larger than most sizes; a product of two fits into 64 bits."""
 _OF = {size: name for row in _ROWS for name, size in row.items()}
 
+TRIED = tuple(20_160 * prime for prime in (11, 13, 17, 19, 23, 29))
+"""Sizes that operations on unknown data are tried with, and three others, to see which sizes of a
+result do not depend on them. They are smaller: a product of three fits into 64 bits."""
+
 _LEAST = min(_OF) // 1024
 """The least number that is taken for a part of one, as about one of 1024 elements of a block; there
 are smaller ones of other origin, as widths of layers are, that divide one of these."""

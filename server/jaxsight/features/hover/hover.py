@@ -21,7 +21,7 @@ from jaxsight.features.kernels.expressions import expression_words
 from jaxsight.features.kernels.shares import shares_of
 from jaxsight.features.measuring.shown import ShownTimes, expression_times, shown_times
 from jaxsight.features.model import Hover
-from jaxsight.features.setup.unshown import WITHOUT, untraced
+from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, untraced
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
@@ -88,7 +88,7 @@ async def _hover_in(
             return as_called
         name = escaped(helper[1].qualname.rpartition(".")[2])
         place = helper[1].name_range.shifted(helper[0].first_line)
-        more = "; *Add example inputs* proposes some" if reason == WITHOUT else ""
+        more = f"; {PROPOSES}" if is_without_inputs(reason) else ""
         return Hover(place, f"**{name}** is not traced: {prose(reason)}{more}")
     chunk = document.module.chunk_at(position)
     if chunk is None:

@@ -14,14 +14,13 @@ from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head, head_of, line_end
 from jaxsight.features.model import Hint
-from jaxsight.features.setup.unshown import why_untraced
+from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, why_untraced
 from jaxsight.text.inert import clause, one_line
 from jaxsight.text.markdown import prose
 
 LABEL = "⊘ not traced further"
 _LONGEST = 60
 """Characters of a reason, a choice: it follows a signature."""
-_PROPOSES = "*Add example inputs* proposes some."
 
 
 def hints(shown: ShownDocument) -> Iterator[Hint]:
@@ -67,7 +66,7 @@ def _reasons(shown: ShownDocument) -> Iterator[Hint]:
         name, whole = function.name_range.shifted(first), function.range.shifted(first)
         tooltip = prose(f"not shown: {reason}")
         # Where none are proposed, the action says what to try.
-        more = f"\n\n{_PROPOSES}" if reason.startswith(("no ", "not called")) else ""
+        more = f"\n\n{PROPOSES}." if is_without_inputs(reason) else ""
         place = head_of(document.module, name, whole)
         yield Hint(place, f"not shown: {clause(reason, _LONGEST)}", f"{tooltip}{more}")
 

@@ -29,6 +29,8 @@ NOT_CALLED = "not called: try"
 """Why a function shows nothing whose text does not prove the inputs that follow."""
 WITHOUT = "no example inputs"
 """Why a function shows nothing of which nothing else is known."""
+PROPOSES = "*Add example inputs* proposes some"
+"""What follows such a reason, for people."""
 _NAMED = 3
 """Functions or modules that a sentence names, a choice: it is a tooltip; others are counted."""
 
@@ -93,6 +95,11 @@ def untraced(engine: Engine, document: Document, chunk: ModuleChunk, function: F
     if not JaxUse.of(document.module).shows(chunk, function):
         return ""
     return why_untraced(engine, document, function.qualname, engine.dry_runs.unreached(document))
+
+
+def is_without_inputs(reason: str) -> bool:
+    """Return whether a function shows nothing because nothing tells example inputs."""
+    return reason.startswith(("no ", "not called"))
 
 
 def why_untraced(engine: Engine, document: Document, name: str, unreached: AbstractSet[str]) -> str:

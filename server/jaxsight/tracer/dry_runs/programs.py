@@ -94,6 +94,7 @@ class DryRuns:
         self._runtime = DryRuntime()
         self._ran: Recent[object, DryRunResult] = Recent(_KEPT)
         self._known = ModuleCodes()
+        unknown.refuse_to_iterate()
 
     def ran(
         self,

@@ -20,7 +20,6 @@ import numpy as np
 from jaxsight.rewriting.nodes import DRY
 from jaxsight.rewriting.rewriter import Entry
 from jaxsight.tracer.compat import traces
-from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, is_ours
 from jaxsight.tracer.dry_runs.captured import NotedCall
@@ -36,10 +35,12 @@ from jaxsight.tracer.dry_runs.values.unknown import (
     fills_memory,
     has_size,
     has_unknown,
+    is_countless,
     is_size,
     is_unknown,
     shaped_like,
     sizes,
+    some_items,
 )
 from jaxsight.tracer.dry_runs.wrapped import called_by, compiled_as
 from jaxsight.tracer.failures import message
@@ -226,32 +227,40 @@ class DryRuntime(Branches):
         return value
 
     def call(self, function: Callable[..., object], /, *args: object, **kwargs: object) -> object:
-        """Call a function; one of the file that JAX would trace with something unknown is noted."""
-        if self._outer is not None and len(self.fed) < _FED:
-            self.fed |= dict.fromkeys(captured.fed_to(function, args))
-        is_sized = self._outer is not None and any(map(has_size, (*args, *kwargs.values())))
-        if is_sized and (function is range or fills_memory(function, args)):
-            raise UnknownValueError("its length is unknown")
+        """Call a function; return what is known of its result."""
+        if self._outer is not None:
+            self._watch_call(function, args, kwargs)
         if not self.is_active:
             return function(*args, **kwargs)
         if started := [*starts(function, args)]:
             return [self.call(each, **given) for each, given in started][-1]
-        frame = sys._getframe(1)
-        if any(map(has_unknown, (*args, *kwargs.values()))) and not is_unknown(function):
-            if any(map(is_unknown, args)) and any(function is each for each in _COUNTING):
-                return self._counted(function, *args, **kwargs)
+        if is_unknown(function):
+            frame = sys._getframe(1)
+            # What the file's own statements hand on was traced before names were bound again.
+            if (frame.f_code.co_name, frame.f_code.co_filename) != ("<module>", self._file):
+                call_traced(args, kwargs)
+        elif any(function is each for each in _COUNTING) and any(map(is_countless, args)):
+            return self._counted(function, *args, **kwargs)
+        elif any(map(has_unknown, (*args, *kwargs.values()))):
             args, kwargs = sizes.given(function, args, kwargs)
-            called = called_by(function, args, kwargs)
-            if called is not None and called[0] is not function:
-                compiled = compiled_as(function, called[0])
-                if self._note_partial(*called, frame, compiled):
-                    self.is_complete = False
-                    return Unknown()
-        # What the file's own statements hand on was traced before names were bound again.
-        place = frame.f_code.co_name, frame.f_code.co_filename
-        if is_unknown(function) and place != ("<module>", self._file):
-            call_traced(args, kwargs)
+            if self._note_partial(function, args, kwargs, sys._getframe(1)):
+                self.is_complete = False
+                return Unknown()
         return self._made(function, args, kwargs)
+
+    def _watch_call(
+        self, function: Callable[..., object], args: _Args, kwargs: dict[str, object]
+    ) -> None:
+        """Note the arrays that a model is called with.
+
+        Raises:
+            UnknownValueError: the call would need values for an unknown number of things.
+        """
+        if len(self.fed) < _FED:
+            self.fed |= dict.fromkeys(captured.fed_to(function, args))
+        is_sized = any(map(has_size, (*args, *kwargs.values())))
+        if is_sized and (function is range or fills_memory(function, args)):
+            raise UnknownValueError("its length is unknown")
 
     def _made(
         self, function: Callable[..., object], args: _Args, kwargs: dict[str, object]
@@ -280,13 +289,14 @@ class DryRuntime(Branches):
     def _counted(
         self, function: Callable[..., object], /, *args: object, **kwargs: object
     ) -> object:
-        """Return what a builtin makes of something unknown: a size, or unknown many items."""
-        if function is len:
+        """Return what a builtin makes of unknown many things: a size, or unknown many items."""
+        if function is len and is_unknown(args[0]):
             self.is_complete = False
             data = args[0]
             return data.axis_size(0) if isinstance(data, Unknown) else sizes.of(data)
-        loops = function is enumerate or function is zip
-        return SomeItems(function(*args, **kwargs)) if loops else Unknown()  # type: ignore[call-overload]
+        if function is enumerate or function is zip:
+            return SomeItems(function(*map(some_items, args), **kwargs))  # type: ignore[call-overload]
+        return function(*args, **kwargs) if function is len else Unknown()
 
     def each(self, comprehension: int, items: object) -> object:
         """Return the items of a comprehension; note if it is unknown how many there are.
@@ -294,6 +304,7 @@ class DryRuntime(Branches):
         Raises:
             UnknownValueError: of a generator, whose number is 0.
         """
+        items = some_items(items) if self.is_active else items
         if self.is_active and (is_unknown(items) or type(items) is SomeItems):
             if not comprehension:
                 raise UnknownValueError("its length is unknown")
@@ -309,12 +320,16 @@ class DryRuntime(Branches):
 
     def _note_partial(
         self,
-        function: FunctionType,
+        wrapper: Callable[..., object],
         args: _Args,
         kwargs: dict[str, object],
         frame: FrameType,
-        compiled: Compiled,
     ) -> bool:
+        """Note a call of a function of the file that JAX would trace; return whether it is one."""
+        called = called_by(wrapper, args, kwargs)
+        if called is None or called[0] is wrapper:
+            return False
+        function, args, kwargs = called
         number = next((n for n, f in self._functions.items() if f is function), None)
         by_code = self.entry_of.get(function.__code__)
         entry = self._entries[number] if number is not None else by_code
@@ -324,7 +339,7 @@ class DryRuntime(Branches):
         values |= {key: value for key, value in kwargs.items() if key in entry.parameters}
         file = frame.f_code.co_filename
         call = captured.call_of(values, self.tainted, file, frame.f_lineno)
-        call.compiled = compiled
+        call.compiled = compiled_as(wrapper, function)
         self._add(entry.function, call, number)
         return True
 
@@ -415,7 +430,7 @@ class DryRuntime(Branches):
         self._turned[place] = [_signatures(frame.f_locals, names)]
         self._cut.pop(place, None)
         begin = time.monotonic()
-        every: Iterable[object] = self._tried(items, [Unknown()])
+        every: Iterable[object] = some_items(self._tried(items, [Unknown()]))
         iterator: Iterator[object] = self._tried(lambda: iter(every), iter([Unknown()]))
         if type(every) is SomeItems:
             self._cut[place] = frozenset()

@@ -15,6 +15,7 @@ from typing import TypeVar
 import jax
 import numpy as np
 
+from jaxsight.text.unknown_sizes import TRIED
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.jaxpr_types import DType
 
@@ -22,10 +23,6 @@ _RANKS = (0, 1, 3)
 """Ranks that are tried for data of any rank, a choice: what these agree on, others do as well."""
 _DTYPES = tuple(map(np.dtype, ("float32", "int32", "uint8")))
 """Dtypes that are tried, a choice: files rarely have others, apart from their widths."""
-_SIZES = (221_760, 262_080, 342_720)
-"""Sizes that are tried: primes times what programs divide by (`unknown_sizes._DIVISORS`)."""
-_OTHER = {221_760: 383_040, 262_080: 463_680, 342_720: 584_640}
-"""Sizes that are tried instead, to see which sizes of a result do not depend on them."""
 _TRIED = 9  # combinations: two arguments of three types
 _FAILED = object()
 _Item = TypeVar("_Item")
@@ -43,10 +40,10 @@ class PartialType:
     def shapes(self) -> Iterator[tuple[int, ...]]:
         """Yield shapes that it may have."""
         if self.shape is not None:
-            yield tuple(_SIZES[0] if size is None else size for size in self.shape)
+            yield tuple(TRIED[0] if size is None else size for size in self.shape)
             return
         for rank in self.ranks or _RANKS:
-            yield _SIZES[:rank]
+            yield TRIED[:rank]
 
     def dtypes(self) -> tuple[DType, ...]:
         """Return dtypes that it may have."""
@@ -75,7 +72,8 @@ def agreed(function: Callable[..., object], types: Sequence[PartialType]) -> obj
         else:
             return None
         of_dtypes = [*filter(_is_tree, (_result(function, works, each) for each in dtypes))]
-        other = tuple(tuple(_OTHER.get(size, size) for size in shape) for shape in works)
+        others = dict(zip(TRIED, TRIED[3:], strict=False))
+        other = tuple(tuple(others.get(size, size) for size in shape) for shape in works)
         of_shapes.append(_result(function, other, best))
     found = [*filter(_is_tree, of_shapes), *of_dtypes]
     if len(set(map(jax.tree.structure, found))) != 1:

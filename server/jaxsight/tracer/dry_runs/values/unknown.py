@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import operator
@@ -9,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -409,6 +410,11 @@ class SomeItems(list[object]):
     """What stands for unknown many items in a loop: one of them."""
 
 
+def some_items(items: Any) -> Any:
+    """Return what stands for the items of an array of unknown length; other items as they are."""
+    return SomeItems([items[0]]) if is_sized(items) else items
+
+
 def numbers(values: Iterable[object]) -> tuple[int, ...] | None:
     """Return sizes, if all of them have a number."""
     every = [*values]
@@ -442,6 +448,30 @@ def shaped_like(template: object) -> object:
 def is_size(value: object) -> bool:
     """Return whether a number follows from an unknown size."""
     return isinstance(value, int) and unknown_sizes.formula(value) != ""
+
+
+def is_sized(value: object) -> bool:
+    """Return whether a value is an array, and it is unknown how many items it has."""
+    length = value.shape[0] if isinstance(value, jax.Array) and value.shape else 0
+    return is_size(length) or length in unknown_sizes.TRIED
+
+
+def is_countless(value: object) -> bool:
+    """Return whether it is unknown how many items there are in something."""
+    return is_unknown(value) or is_sized(value)
+
+
+def refuse_to_iterate() -> None:
+    """Let no array of unknown length be iterated over: JAX would make millions of arrays."""
+    iterate = jax.core.Tracer.__iter__
+
+    @functools.wraps(iterate)
+    def refusing(self: jax.core.Tracer) -> Iterator[object]:
+        if is_sized(self):
+            raise UnknownValueError("its length is unknown")
+        return iterate(self)
+
+    jax.core.Tracer.__iter__ = refusing  # type: ignore[method-assign]
 
 
 def has_size(value: object) -> bool:
