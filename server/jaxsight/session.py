@@ -163,7 +163,6 @@ class Session:
         """Import what the first findings and proposals need, without blocking the loop."""
         await self.engine.rules.ready()
         await self.engine.proposals.import_ahead()
-        await self.engine.rules.fixes()
 
     def look_for_recordings(self) -> None:
         """Take up what runs have recorded meanwhile, which not every client watches for."""

@@ -77,7 +77,7 @@ IN_THE_PACKAGE = [
     # Texts
     ("words", "cli/a.py", "\nf('it is', f'{x} goes round')", 2, "`goes round`: write"),
     ("words", "rules/jx1_a/rule.py", "x = 'made anew'", 1, "`made anew`: write"),
-    ("words", "rules/jx1_a/fix.py", "x = 'left out'", 1, "`left out`: write"),
+    ("words", "rules/jx1_a/rule.py", "x = 'left out'", 1, "`left out`: write"),
     ("words", "rules/jx1_a/page.md", "```\nanew\n```\n\nanew", 5, "`anew`: write"),
     ("messages", "rules/jx1_a/cases.md", f"\n# ^^ JX207 {'a' * 101}", 2, "message of 101"),
     ("messages", "rules/jx1_a/cases.md", "^^ JX207 (hint) a loop.", 1, "message ends with"),
@@ -110,7 +110,6 @@ ELSEWHERE = [
     ("messages", {"tests/fixtures/a/b.py": f"# ^ JX207 {'a' * 96}"}, "more than one message of 20"),
     ("rule_folders", {f"{PACKAGE}/rules/jx999_a/rule.py": ""}, "jx999_a:1: a folder without a rule"),
     ("rule_folders", {f"{PACKAGE}/rules/jx999_a/rule.py": ""}, "jx999_a:1: a rule without `page.md`"),
-    ("rule_folders", {f"{PACKAGE}/rules/jx999_a/fix.py": ""}, "jx999_a:1: `fix.py` is missing, or"),
     ("rule_pages", {}, f"{PACKAGE}/{FOLDER}/page.md:1: JX207 has no page"),
     ("rule_cases", {}, f"{PACKAGE}/{FOLDER}/cases.md:1: JX207 has no cases"),
     ("rule_cases", {}, "tests/cli/test_lock.py:1: has no case of JX502"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jaxsight.rules.finding import finding_of
 from jaxsight.rules.fixing.context import FixContext
-from jaxsight.rules.jx303_recreated_jit.fix import candidates
+from jaxsight.rules.jx303_recreated_jit.rule import candidates
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.observations import Observation, Seen

@@ -49,8 +49,11 @@ _RULE = '''"""JX298: a function adds one."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -64,16 +67,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for step in view.flow.steps.values():
         if step.primitive == "add":
             yield Violation("addition of one", step.path, help="subtract one")
-'''
-_FIX = '''"""JX298: subtract."""
-
-from __future__ import annotations
-
-import ast
-from collections.abc import Iterator
-
-from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
@@ -104,7 +97,6 @@ def test_a_new_folder_is_a_rule_for_check_explain_settings_fixes_and_docs(tmp_pa
     for name, text in {
         "__init__.py": "",
         "rule.py": _RULE,
-        "fix.py": _FIX,
         "page.md": "# adds-one (JX298)\n\nAdding one.\n",
     }.items():
         (folder / name).write_text(text)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from jaxsight import rules
-from jaxsight.features.fixes.registry import FIXES
 from jaxsight.rules import RULES
 from jaxsight.rules.rule import Rule
 from tools.lint.checkout import PACKAGE, Checkout, Offender
@@ -46,7 +45,7 @@ def of_rules(known: Iterable[Rule]) -> Iterator[Offender]:
 
 
 def of_folders(checkout: Checkout) -> Iterator[Offender]:
-    """Yield folders without a rule or a page, and fixes that are not registered."""
+    """Yield folders without a rule or a page."""
     names = {rules.file_of(rule).parent.name for rule in RULES.values()}
     folders = {PurePosixPath(path).parts[3] for path in checkout.files(f"{_FOLDERS}/jx*/**/*")}
     for folder in sorted(folders - {"__pycache__"}):
@@ -57,8 +56,6 @@ def of_folders(checkout: Checkout) -> Iterator[Offender]:
             yield Offender(path, 1, "a folder without a rule")
         if not checkout.exists(f"{path}/page.md"):
             yield Offender(path, 1, "a rule without `page.md`")
-        if checkout.exists(f"{path}/fix.py") != (folder[:5].upper() in FIXES):
-            yield Offender(path, 1, "`fix.py` is missing, or its fix is not registered")
 
 
 def of_others(checkout: Checkout, known: Mapping[str, Rule]) -> Iterator[Offender]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
 
 from jaxsight import rules
 from jaxsight.features.fixes.registry import FIXES
@@ -37,7 +36,6 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
         yield from phrases(path, text)
     for path in [
         *checkout.files(f"{PACKAGE}/rules/*/rule.py"),
-        *checkout.files(f"{PACKAGE}/rules/*/fix.py"),
         *checkout.files(f"{PACKAGE}/cli/**/*.py"),
     ]:
         for line, text in strings(checkout.module(path)):
@@ -55,9 +53,7 @@ def of_tables(known: Iterable[Rule], settings: Mapping[str, str]) -> Iterator[Of
             yield Offender(path, 1, "summary begins with a small letter")
         yield from phrases(path, rule.summary)
         if rule.code in FIXES:
-            yield from phrases(
-                str(PurePosixPath(path).with_name("fix.py")), FIXES[rule.code].summary
-            )
+            yield from phrases(path, FIXES[rule.code].summary)
     for name, description in settings.items():
         for found in phrases(f"{PACKAGE}/settings/schema.py", description):
             yield found._replace(line=1, message=f"setting `{name}`: {found.message}")

@@ -1,4 +1,4 @@
-"""Import the rules and their fixes without blocking the event loop."""
+"""Import the rules without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -35,13 +35,6 @@ class RulesAhead:
         """Return when all rules are imported."""
         self.start()
         await self._imported.wait()
-
-    async def fixes(self) -> None:
-        """Import all fixes, too, which an editor verifies without being asked."""
-        await self.ready()
-        with cached_bytecode(file_for("fixes"), dataclasses):
-            for _ in rules.import_fixes_ahead():
-                await self._turns.breathe()
 
     async def aclose(self) -> None:
         """Stop importing."""

@@ -2,8 +2,8 @@
 
 The folder `jx207_short_loop` is the rule JX207, called `short-loop`:
 
-* `rule.py` declares `RULE` and finds: pure functions over plain data, without the engine;
-* `fix.py`, where there is one, declares `REMEDY`: edits of the text that the engine proves;
+* `rule.py` declares `RULE` and finds: pure functions over plain data, without the engine; where
+  there is a fix, `REMEDY` proposes edits of the text, which the engine proves;
 * `page.md` is the page that `jaxsight explain` and the documentation show, and whose examples
   the tests execute;
 * `cases.md` holds programs that it reports, near misses, and the differences that its fix makes.
@@ -18,9 +18,11 @@ from __future__ import annotations
 
 import functools
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
-class _Table(Mapping[str, Value]):
-    """A table that is made at the first look, because importing all rules takes 100 ms."""
+class Table(Mapping[str, Value]):
+    """A table that is made at the first look, because importing all rules takes 200 ms."""
 
     def __init__(self, make: Callable[[], Mapping[str, Value]]) -> None:
         self._make = make
@@ -70,6 +72,11 @@ def _rule(folder: str) -> Rule:
     return rule
 
 
+def module_of(rule: Rule) -> ModuleType | None:
+    """Return the module that declares a rule; those of the table of `own.py` have none."""
+    return sys.modules.get(f"{__name__}.{file_of(rule).parent.name}.rule")
+
+
 def import_ahead() -> Iterator[None]:
     """Import all rules, one for each step."""
     for name in _folders():
@@ -77,29 +84,13 @@ def import_ahead() -> Iterator[None]:
         yield
 
 
-def import_fixes_ahead() -> Iterator[None]:
-    """Import all fixes, one for each step."""
-    for module in FIX_MODULES.values():
-        import_module(module)
-        yield
+_BY_FOLDER: Mapping[str, Rule] = Table(lambda: {name: _rule(name) for name in _folders()})
 
-
-_BY_FOLDER: Mapping[str, Rule] = _Table(lambda: {name: _rule(name) for name in _folders()})
-
-RULES: Mapping[str, Rule] = _Table(lambda: {rule.code: rule for rule in _BY_FOLDER.values()})
+RULES: Mapping[str, Rule] = Table(lambda: {rule.code: rule for rule in _BY_FOLDER.values()})
 """All rules by code, in the order of their codes."""
 
-NAMES: Mapping[str, Rule] = _Table(lambda: {rule.name: rule for rule in RULES.values()})
+NAMES: Mapping[str, Rule] = Table(lambda: {rule.name: rule for rule in RULES.values()})
 """All rules by name."""
-
-FIX_MODULES: Mapping[str, str] = _Table(
-    lambda: {
-        rule.code: f"{__name__}.{folder}.fix"
-        for folder, rule in _BY_FOLDER.items()
-        if (_folder(folder) / "fix.py").is_file()
-    }
-)
-"""By code the module that declares the rule's fix, for rules that have one."""
 
 
 def rule_of(text: str) -> Rule | None:

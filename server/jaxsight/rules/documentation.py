@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jaxsight.rules import RULES, file_of
+from jaxsight.rules import RULES, file_of, module_of
 from jaxsight.rules.rule import Rule
 from jaxsight_source.files import reading
 
@@ -15,13 +15,9 @@ def page(rule: Rule) -> str:
     facts = [f"Severity: {rule.severity}"]
     if not rule.on:
         facts.append("off by default")
-    if _has_fix(rule):
+    if hasattr(module_of(rule), "REMEDY"):
         facts.append("has a fix")
     return f"{title}\n\n*{' · '.join(facts)}*\n{text}"
-
-
-def _has_fix(rule: Rule) -> bool:
-    return file_of(rule).with_name("fix.py").is_file()
 
 
 GROUPS = {
@@ -53,7 +49,7 @@ def _rows(prefix: str) -> str:
             "program": rule.in_program,
             "kernels": rule.in_kernels,
         }
-        marks = {"fix": _has_fix(rule), "off by default": not rule.on}
+        marks = {"fix": hasattr(module_of(rule), "REMEDY"), "off by default": not rule.on}
         about = f"| [{code}]({code}.md) | {rule.name} | {rule.summary} |"
         rows.append(f"{about} {_listed(looks_at)} | {_listed(marks)} |")
     return "\n".join(rows)

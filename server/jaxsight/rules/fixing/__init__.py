@@ -1,1 +1,1 @@
-"""What the `fix.py` of a rule builds on: the context of a finding, remedies, and figures."""
+"""What the fix of a rule builds on: the context of a finding, remedies, and figures."""

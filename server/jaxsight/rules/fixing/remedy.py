@@ -1,4 +1,4 @@
-"""A rule's `fix.py`: the edits that it proposes, and how one of them is shown to help."""
+"""A rule's fix: the edits that it proposes, and how one of them is shown to help."""
 
 from __future__ import annotations
 

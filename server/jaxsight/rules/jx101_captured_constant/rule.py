@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxsight.rules.fixing.constants import generated_or_passed
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.constants import CapturedArray, captured
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -34,3 +36,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
             data=CapturedArray(value.text, equal_to),
             related=tuple((user.path, "also used here") for user in users[1:4]),
         )
+
+
+# The fix: generate a captured array where it is used, or pass it as an argument.
+
+REMEDY = Remedy(
+    "`jnp` instead of `np`; an equal expression such as `jnp.arange(…)`; an argument (unsafe)",
+    generated_or_passed,
+    timed=True,
+)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.meshes.divided import ArrayType, array_type
+from jaxsight.rules.fixing import constants
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.constants import captured
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -71,3 +75,37 @@ def _kind(text: str) -> tuple[str, int]:
     array = array_type(text) or ArrayType(text, ())
     dtype = "bool" if array.dtype == "pred" else re.sub(r"^s(?=\d)", "i", array.dtype)
     return dtype, math.prod(array.shape)
+
+
+# The fix: hide an operand from constant folding, or pass the constant as an argument.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield a barrier around each operand, then `jnp` instead of `np`, then an argument."""
+    constant = context.finding.data
+    if not isinstance(constant, FoldedConstant):
+        return
+    reported: set[ast.expr] = set()
+    operands: list[ast.expr] = list(constants.globals_in(context))
+    for call in context.find(ast.Call):
+        operands += call.args[:1]
+    for operand in operands:
+        if operand in reported or isinstance(operand, ast.Constant):
+            continue
+        reported.add(operand)
+        shown = " ".join(context.text(operand).split())
+        shown = shown if len(shown) <= 30 else shown[:27] + "…"
+        barrier = f"{context.lax}.optimization_barrier({context.text(operand)})"
+        yield Candidate(
+            f"Put an `optimization_barrier` around `{shown}`",
+            (*context.jax_import(), context.replace(operand, barrier)),
+        )
+    yield from constants.by_jnp(context)
+    yield from constants.to_argument(context, constant.type)
+
+
+REMEDY = Remedy(
+    "`optimization_barrier` around an operand; `jnp` instead of `np`; an argument (unsafe)",
+    candidates,
+    timed=True,
+)

@@ -6,6 +6,8 @@ import ast
 import textwrap
 from collections.abc import Iterator
 
+from jaxsight.rules.fixing.constants import generated_or_passed
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.constants import LARGE, CapturedArray
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
@@ -79,3 +81,8 @@ def _is_written(view: ProgramView, path: str) -> bool:
     own = {node.arg for node in nodes if isinstance(node, ast.arg)}
     names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
     return bool(names - own - {"jnp", "jax", "lax"})
+
+
+# Fix JX104 like JX101: generate the captured array where it is used.
+
+REMEDY = Remedy("as for JX101", generated_or_passed, timed=True)

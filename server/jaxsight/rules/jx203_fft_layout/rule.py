@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import integer
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import FunctionNode, keyword
 from jaxsight.rules.violation import Violation
+from jaxsight.source.text import Edit, Range
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.primitives import RESHAPES
 from jaxsight_source.units import KIB, size
@@ -92,3 +101,268 @@ def _transposed(view: ProgramView, path: str) -> tuple[bool, bool]:
         for steps in ([maker], users)
     )
     return before, after
+
+
+# The fix: join FFTs along several axes, or move the batch axes first.
+
+_FFT = re.compile(r"jax\.numpy\.fft\.(?P<inverse>i?)(?P<real>r?)fft(?P<many>[2n]?)")
+_EXAMPLE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\[\]]*)\]")
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield one FFT for consecutive ones along different axes, then the batch axes first.
+
+    The latter changes the layout of arguments and results, which callers have to follow.
+    """
+    yield from _joined(context)
+    yield from _batch_first(context)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fft:
+    """A call of a function of `jax.numpy.fft`, with its axes as they are written."""
+
+    call: ast.Call
+    inverse: bool
+    real: bool
+    axes: tuple[int, ...]
+
+    @staticmethod
+    def of(context: FixContext, node: ast.AST) -> _Fft | None:
+        """Return `None` for other calls, and for those with lengths or norms."""
+        if not isinstance(node, ast.Call) or len(node.args) != 1:
+            return None
+        match = _FFT.fullmatch(context.called(node.func))
+        if match is None or any(keyword.arg not in ("axis", "axes") for keyword in node.keywords):
+            return None
+        many, argument = match["many"], keyword(node, "axes" if match["many"] else "axis")
+        axes = _integers(argument) if argument is not None else {"": (-1,), "2": (-2, -1)}.get(many)
+        if axes is None:
+            return None
+        return _Fft(node, bool(match["inverse"]), bool(match["real"]), axes)
+
+    @property
+    def operand(self) -> ast.expr:
+        return self.call.args[0]
+
+
+def _integers(node: ast.expr) -> tuple[int, ...] | None:
+    parts = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
+    values = [value for part in parts if (value := integer(part)) is not None]
+    return tuple(values) if len(values) == len(parts) else None
+
+
+def _joined(context: FixContext) -> Iterator[Candidate]:
+    """Write `fft(fft(x, axis=0), axis=1)` as `fftn(x, axes=(0, 1))`.
+
+    The inner FFT may have a name, if that is read only once.
+    """
+    function = context.subject
+    if function is None:
+        return
+    extent = context.finding.range
+    chains = [_chain(context, function, node) for node in ast.walk(function)]
+    for chain, removed in sorted(chains, key=lambda pair: -len(pair[0])):
+        name = _one_for(chain)
+        aval = context.aval_of(chain[-1].operand) if name else None
+        if aval is None or not any(context.range(fft.call).touches(extent) for fft in chain):
+            continue
+        outer, inner = chain[0], chain[-1]
+        rank = len(aval.shape)
+        real = inner if inner.real else outer if outer.real else None
+        last = [axis % rank for axis in real.axes] if real is not None else []
+        first = sorted(axis % rank for fft in chain if fft is not real for axis in fft.axes)
+        axes = (*first, *last)
+        if len(set(axes)) == len(axes):
+            head = context.text(outer.call.func).rpartition(".")
+            text = f"{head[0]}{head[1]}{name}({context.text(inner.operand)}, axes={axes})"
+            lines = (Edit(context.lines(statement), "") for statement in removed)
+            title = f"Transform axes {', '.join(map(str, axes))} with one FFT"
+            yield Candidate(title, (context.replace(outer.call, text), *lines))
+
+
+def _chain(
+    context: FixContext, function: FunctionNode, node: ast.AST
+) -> tuple[list[_Fft], list[ast.stmt]]:
+    """Return nested FFTs, the outermost first, and the statements that name the inner ones."""
+    chain: list[_Fft] = []
+    removed: list[ast.stmt] = []
+    while (fft := _Fft.of(context, node)) is not None:
+        chain.append(fft)
+        node = fft.operand
+        if isinstance(node, ast.Name):
+            statement = _only(context, function, node)
+            if statement is None or _Fft.of(context, statement.value) is None:
+                break
+            removed.append(statement)
+            node = statement.value
+    return chain, removed
+
+
+def _only(context: FixContext, function: FunctionNode, name: ast.Name) -> ast.Assign | None:
+    """Return the assignment that a name reads, if nothing else reads that value.
+
+    Return `None` if the assignment shares a line with other code.
+    """
+    for before, statement in zip(function.body, function.body[1:], strict=False):
+        match before:
+            case ast.Assign(targets=[ast.Name(id=target)]) if target == name.id:
+                pass
+            case _:
+                continue
+        following = function.body[function.body.index(statement) + 1 :]
+        again = _counted([statement], name.id, ast.Store) > 0
+        if name not in ast.walk(statement) or _counted([statement], name.id, ast.Load) != 1:
+            continue
+        if again or not _counted(following, name.id, ast.Load):
+            return before if context.is_alone(before) else None
+    return None
+
+
+def _counted(body: Sequence[ast.stmt], name: str, kind: type[ast.expr_context]) -> int:
+    return sum(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, kind)
+        for statement in body
+        for node in ast.walk(statement)
+    )
+
+
+def _one_for(chain: Sequence[_Fft]) -> str:
+    """Return the name of the one function that does what a chain does; empty if there is none."""
+    if len(chain) < 2 or len({fft.inverse for fft in chain}) > 1:
+        return ""
+    inverse = chain[0].inverse
+    real = [index for index, fft in enumerate(chain) if fft.real]
+    # The real FFT is applied first (innermost), the real inverse FFT last (outermost).
+    if real and real != [0 if inverse else len(chain) - 1]:
+        return ""
+    return f"{'i' if inverse else ''}{'r' if real else ''}fftn"
+
+
+def _batch_first(context: FixContext) -> Iterator[Candidate]:
+    """Rewrite the function for arrays whose batch axes come first.
+
+    That changes its example inputs, the axes of its calls, and the layout of its result.
+    """
+    function = context.subject
+    if function is None or not context.view.example_places:
+        return
+    ffts = [fft for node in ast.walk(function) if (fft := _Fft.of(context, node)) is not None]
+    ranks = {len(aval.shape) for fft in ffts if (aval := context.aval_of(fft.operand)) is not None}
+    if len(ranks) != 1:
+        return
+    (rank,) = ranks
+    transformed = {axis % rank for fft in ffts for axis in fft.axes}
+    order = [*(axis for axis in range(rank) if axis not in transformed), *sorted(transformed)]
+    if order == list(range(rank)):
+        return
+    examples = list(_examples(context, order))
+    names = [name for name, _ in examples]
+    body = [
+        *_axes(context, function, order),
+        *_broadcasts(context, function, rank, transformed),
+    ]
+    if not names or len(function.body) < 2 or not context.begins_line(function.body[1]):
+        return
+    listed = ", ".join(f"`{name}`" for name in names)
+    yield Candidate(
+        f"Move the batch axes first in {listed} and in the result",
+        (*dict.fromkeys(edit for _, edit in examples), *body),
+        safe=False,
+        adapted=(*body, *_adapted(context, function, names, order)),
+    )
+
+
+def _examples(context: FixContext, order: Sequence[int]) -> Iterator[tuple[str, Edit]]:
+    """Yield the arguments of the FFTs' rank, with the edits of their example inputs."""
+    for name, line_range in context.view.example_places:
+        where = line_range.shifted(context.chunk.first_line)
+        match = _EXAMPLE.fullmatch(context.module.slice_text(where).strip())
+        sizes = [size.strip() for size in match["shape"].split(",")] if match else []
+        if match is not None and len(sizes) == len(order):
+            shape = ", ".join(sizes[axis] for axis in order)
+            yield name, Edit(where, f"{match['dtype']}[{shape}]")
+
+
+def _axes(context: FixContext, function: FunctionNode, order: Sequence[int]) -> Iterator[Edit]:
+    """Yield edits of the axes of FFTs, reductions and the like."""
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call):
+            continue
+        along = keyword(node, "axis", "axes")
+        axes = _integers(along) if along is not None else None
+        if along is None or axes is None or not _has_rank(context, node, len(order)):
+            continue
+        moved = tuple(order.index(axis % len(order)) for axis in axes)
+        single = not isinstance(along, ast.Tuple | ast.List)
+        yield context.replace(along, str(moved[0] if single else moved))
+
+
+def _has_rank(context: FixContext, call: ast.Call, rank: int) -> bool:
+    """Whether a call works on an array of that rank.
+
+    The array is the first argument or the object of the method; for a list of arrays, such as that
+    of `stack`, it is the result.
+    """
+    about = call.args[0] if call.args else call
+    if isinstance(call.func, ast.Attribute) and context.aval_of(call.func.value) is not None:
+        about = call.func.value
+    if isinstance(about, ast.List | ast.Tuple):
+        about = call
+    aval = context.aval_of(about)
+    return aval is not None and len(aval.shape) == rank
+
+
+def _broadcasts(
+    context: FixContext, function: FunctionNode, rank: int, transformed: set[int]
+) -> Iterator[Edit]:
+    """Write `k[..., None]` as `k` if the batch axis was last: a first axis broadcasts anyway."""
+    if transformed != set(range(rank - 1)):
+        return
+    for node in ast.walk(function):
+        match node:
+            case ast.Subscript(
+                value=value, slice=ast.Tuple(elts=[*before, ast.Constant(value=None)])
+            ) if all(_is_whole(index) for index in before):
+                aval = context.aval_of(node)
+                if aval is not None and len(aval.shape) == rank:
+                    yield Edit(Range(context.range(value).end, context.range(node).end), "")
+
+
+def _is_whole(index: ast.expr) -> bool:
+    match index:
+        case ast.Constant(value=value):
+            return value is Ellipsis
+        case ast.Slice(lower=None, upper=None, step=None):
+            return True
+        case _:
+            return False
+
+
+def _adapted(
+    context: FixContext, function: FunctionNode, names: Sequence[str], order: Sequence[int]
+) -> Iterator[Edit]:
+    """Yield edits that transpose the arguments, and the results back, to compare both forms."""
+    back = [order.index(axis) for axis in range(len(order))]
+    turned = "; ".join(f"{name} = {name}.transpose({tuple(order)})" for name in names)
+    yield context.before(function.body[1], turned)
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            if context.function(node) is not function:
+                continue
+            extent = context.range(node.value)
+            turn = (
+                f"lambda each: each.transpose({tuple(back)}) if each.ndim == {len(order)} else each"
+            )
+            yield Edit(Range(extent.start, extent.start), f'__import__("jax").tree.map({turn}, (')
+            yield Edit(Range(extent.end, extent.end), "))")
+
+
+# Fewer kernels, for larger temporaries.
+REMEDY = Remedy(
+    "one FFT along several axes instead of one after the other; batch axes first in arguments "
+    "and results (unsafe)",
+    candidates,
+    proof=Proof.FEWER,
+    trades=frozenset({figures.STORED}),
+)

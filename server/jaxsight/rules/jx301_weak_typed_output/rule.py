@@ -5,16 +5,20 @@ Fed back as an argument, it has another type than before: the function is traced
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.recompilation import Miss, named
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
+from jaxsight.source.text import Edit, Range
 from jaxsight.wire.program import INPUT
 
 RULE = Rule(
@@ -109,3 +113,40 @@ def _was_weak(flow: Flow, number: int) -> bool:
     return sources is not None and any(
         flow.values[source].weak and source in flow.inputs for source in sources
     )
+
+
+# The fix: specify the dtype of a weakly typed result.
+
+_MAKERS = ("full", "asarray", "array", "arange")
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield `dtype=` for a call that takes it, and `.astype` of the expression."""
+    weak = context.finding.data
+    node = next(iter(context.nodes), None)
+    if not isinstance(weak, WeakResult) or not context.jnp or not isinstance(node, ast.expr):
+        return
+    dtype = f"{context.jnp}.{weak.dtype}"
+    title = f"Specify the dtype `{weak.dtype}`"
+    if isinstance(node, ast.Call) and node.args and not node.keywords:
+        called = context.called(node.func)
+        if called.rpartition(".")[2] in _MAKERS and called.startswith("jax.numpy."):
+            last = context.range(node.args[-1]).end
+            yield Candidate(title, (Edit(Range(last, last), f", dtype={dtype}"),))
+    # The whole expression comes second: another weak number may follow in it.
+    expression = node
+    for part in context.around(node):
+        if isinstance(part, ast.Return | ast.Assign):
+            expression = part.value if part.value is not None else node
+            break
+        if not isinstance(part, ast.BinOp | ast.UnaryOp):
+            break
+    for part in dict.fromkeys((node, expression)):
+        text = f"{context.operand(part)}.astype({dtype})"
+        yield Candidate(title, (context.replace(part, text),))
+
+
+REMEDY = Remedy(
+    "an explicit dtype",
+    candidates,
+)

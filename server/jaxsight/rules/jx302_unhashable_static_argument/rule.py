@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
 from jaxsight.rules.failure_text import jax_page
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
@@ -45,3 +49,32 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         notes=("JAX looks up compiled functions by the hash of their static arguments",),
         url=jax_page(failure),
     )
+
+
+# The fix: replace a list among static arguments by a tuple.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the call with tuples in place of the lists among its arguments."""
+    for call in context.find(ast.Call):
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        lists = [argument for argument in arguments if isinstance(argument, ast.List)]
+        if lists:
+            yield Candidate(
+                "Pass a tuple instead of the list",
+                tuple(context.replace(list_, _tuple(context, list_)) for list_ in lists),
+                same=False,
+            )
+            return
+
+
+def _tuple(context: FixContext, node: ast.List) -> str:
+    inside = context.text(node)[1:-1]
+    comma = "," if len(node.elts) == 1 and not inside.rstrip().endswith(",") else ""
+    return f"({inside}{comma})"
+
+
+REMEDY = Remedy(
+    "a tuple instead of a list (unsafe)",
+    candidates,
+)

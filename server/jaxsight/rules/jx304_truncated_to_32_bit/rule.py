@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx304_truncated_to_32_bit.constants import lost
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
+from jaxsight.source.text import Edit
 
 RULE = Rule(
     "JX304",
@@ -80,3 +84,29 @@ def find(view: ProgramView) -> Iterator[Violation]:
                         else f"{dtype} has no finite number above {most}",
                     ),
                 )
+
+
+# The fix: write the 32-bit type that JAX uses in place of the 64-bit one.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the expression with the 32-bit type wherever the 64-bit one is named."""
+    types = context.finding.data
+    if not isinstance(types, Truncated):
+        return
+    edits: list[Edit] = []
+    for node in context.find(ast.expr):
+        match node:
+            case ast.Attribute(attr=name) | ast.Name(id=name) if name == types.requested:
+                text = context.text(node)
+                edits.append(context.replace(node, text.removesuffix(name) + types.used))
+            case ast.Constant(value=str(name)) if name == types.requested:
+                edits.append(context.replace(node, context.text(node).replace(name, types.used)))
+    if edits:
+        yield Candidate(f"Use `{types.used}`", tuple(edits))
+
+
+REMEDY = Remedy(
+    "the 32-bit type",
+    candidates,
+)

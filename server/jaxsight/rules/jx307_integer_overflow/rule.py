@@ -12,14 +12,12 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx307_integer_overflow.accumulation import small_accumulator
 from jaxsight.rules.jx307_integer_overflow.differences import unsigned_difference
 from jaxsight.rules.jx307_integer_overflow.exact import certain_overflow
-from jaxsight.rules.jx307_integer_overflow.integers import (
-    Integers,
-    bits_of,
-    figure,
-)
+from jaxsight.rules.jx307_integer_overflow.integers import Integers, bits_of, figure
 from jaxsight.rules.jx307_integer_overflow.intent import is_meant
 from jaxsight.rules.jx307_integer_overflow.literals import literal_too_large
 from jaxsight.rules.program.guards import Operators, is_written
@@ -162,3 +160,26 @@ def _of_equation(integers: Integers, step: Step) -> Violation | None:
 
 def _is_written(text: str, primitive: str) -> bool:
     return primitive in _WRITTEN and is_written(text, *_WRITTEN[primitive])
+
+
+# The fix: take the difference of two unsigned arrays that does not wrap around.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield `maximum(a, b) - minimum(a, b)` for `abs(a - b)`.
+
+    The values change on purpose.
+    """
+    match context.node, next(context.around(context.node), None):
+        case ast.BinOp(op=ast.Sub(), left=a, right=b), ast.Call(keywords=[], args=[_]) as call:
+            function, jnp = context.called(call.func).rpartition(".")[2], context.jnp
+            if jnp and function in ("abs", "absolute"):
+                pair = f"({context.text(a)}, {context.text(b)})"
+                text = context.bracketed(call, f"{jnp}.maximum{pair} - {jnp}.minimum{pair}")
+                edit = context.replace(call, text)
+                yield Candidate("Subtract the smaller from the larger", (edit,), same=False)
+
+
+REMEDY = Remedy.correcting(
+    "`jnp.maximum(a, b) - jnp.minimum(a, b)` instead of `jnp.abs(a - b)` (unsafe)", candidates
+)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.meshes.divided import ArrayType
 from jaxsight.rules.differences import shape_text
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import jax_page, operand_text
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx330_incompatible_shapes.broadcasting import Shape, added_axes, conflict
 from jaxsight.rules.jx330_incompatible_shapes.unpacking import SCALAR, of_unpacked
 from jaxsight.rules.operands import arrays, is_key, sources
@@ -470,3 +472,21 @@ ERRORS.says(
     help="check `dimension_numbers`: the kernel's `I` axis is the image's `C` axis divided by "
     "`feature_group_count`",
 )
+
+
+# The fix: add an axis, or transpose, where that makes shapes fit in one way only.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the expression with the operand rewritten."""
+    data = context.finding.data
+    if not isinstance(data, NewOperand):
+        return
+    for node in context.nodes:
+        if isinstance(node, ast.expr) and ast.unparse(node) == data.old:
+            edit = context.replace(node, data.new)
+            yield Candidate(f"Write `{data.new}`", (edit,), safe=False, same=False)
+            return
+
+
+REMEDY = Remedy("an added axis, or a transpose (unsafe)", candidates)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import described_type, jax_page
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.operands import sources
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted, parsed, parsed_call
@@ -242,3 +245,37 @@ def of_value(match: re.Match[str], failure: Failure, expression: str) -> Violati
         help="pass arrays and numbers; bind the rest with `functools.partial` or a closure",
         url=jax_page(failure),
     )
+
+
+# The fix: make an array of a list.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the expression with an array in place of the list, or arrays in a list."""
+    data = context.finding.data
+    if not isinstance(data, ArrayOfItems) or not context.jnp:
+        return
+    match data.place, context.node:
+        case "brackets", ast.Call(args=[first, *_, last]):
+            edits = (
+                context.replace(first, f"[{context.text(first)}"),
+                context.replace(last, f"{context.text(last)}]"),
+            )
+            yield Candidate("Put the arrays into a list", edits, same=False)
+        case "index", ast.Subscript(slice=ast.List() as items):
+            yield _array(context, items)
+        case "argument", ast.Call(args=arguments):
+            for argument in arguments:
+                if isinstance(argument, ast.List | ast.Tuple | ast.ListComp):
+                    yield _array(context, argument)
+                    return
+        case _:
+            pass
+
+
+def _array(context: FixContext, items: ast.expr) -> Candidate:
+    edit = context.replace(items, f"{context.jnp}.array({context.text(items)})")
+    return Candidate("Make an array of the list", (edit,), same=False)
+
+
+REMEDY = Remedy("`jnp.array` around a list (unsafe)", candidates)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import jax_page, operand
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.operands import is_key, rank
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import name_of, parsed, parsed_call, unpacked
@@ -168,3 +171,19 @@ ERRORS.says(
     "`{function}` gets seeds of shape {shape}, but takes one seed",
     help="make a key from an integer, or map: `jax.vmap(jax.random.key)(seeds)`",
 )
+
+
+# The fix: derive another key with `fold_in`.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield `jax.random.fold_in(key, i)` for `key + i`."""
+    data = context.finding.data
+    for sum_ in context.find(ast.BinOp):
+        if isinstance(data, FoldedKey):
+            edit = context.replace(sum_, context.spelled(data.text))
+            yield Candidate("Derive a key with `fold_in`", (edit,), same=False)
+        return
+
+
+REMEDY = Remedy("`fold_in` for a key with an integer added to it (unsafe)", candidates)

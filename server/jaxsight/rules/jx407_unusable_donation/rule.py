@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import integer
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
+from jaxsight.source.text import Edit, Range
 from jaxsight_source.units import size
 
 RULE = Rule(
@@ -49,3 +55,65 @@ def find(view: ProgramView) -> Iterator[Violation]:
             notes=(f"its buffer takes {size(value.bytes)}, and the caller loses it for nothing",),
             data=UnusableDonation(value.said),
         )
+
+
+# The fix: do not donate a buffer that fits no result.
+
+_DONATES = ("donate_argnums", "donate_argnames")
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the decorator without the argument in `donate_argnums` or `donate_argnames`.
+
+    The keyword goes too if nothing else is in it.
+    """
+    function, donation = context.subject, context.finding.data
+    if function is None or not isinstance(donation, UnusableDonation):
+        return
+    named = re.match(r"\w+", donation.argument)
+    if named is None:
+        return
+    title = f"Do not donate `{named[0]}`"
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    for decorator in function.decorator_list:
+        if not isinstance(decorator, ast.Call):
+            continue
+        for key in decorator.keywords:
+            if key.arg not in _DONATES:
+                continue
+            donated = key.value.elts if isinstance(key.value, ast.Tuple | ast.List) else [key.value]
+            usable = [argument for argument in donated if _name(argument, names) != named[0]]
+            if len(usable) == len(donated):
+                continue
+            if not usable:
+                yield Candidate(title, (_without(context, decorator, key),))
+            else:
+                texts = ", ".join(map(context.text, usable))
+                edit = context.replace(
+                    key.value, f"({texts},)" if len(usable) == 1 else f"({texts})"
+                )
+                yield Candidate(title, (edit,))
+
+
+def _name(node: ast.expr, names: list[str]) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    index = integer(node)
+    return names[index] if index is not None and -len(names) <= index < len(names) else ""
+
+
+def _without(context: FixContext, call: ast.Call, key: ast.keyword) -> Edit:
+    """Delete a keyword of a call, with the comma before it, or after it if it is the first."""
+    parts = context.arguments(call)
+    extent = context.range(key)
+    index = parts.index(extent)
+    if index:
+        return Edit(Range(parts[index - 1].end, extent.end), "")
+    end = parts[1].start if len(parts) > 1 else extent.end
+    return Edit(Range(extent.start, end), "")
+
+
+REMEDY = Remedy(
+    "the argument without its donation",
+    candidates,
+)

@@ -14,10 +14,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx420_outer_broadcast.names import (
     computes_pairs,
     is_explicit,
     is_named,
+    operands_of,
     without_axis,
     written_column,
 )
@@ -149,3 +153,36 @@ def _is_accident(flow: Flow, join: Join, text: str) -> bool:
     if join.step.primitive in ("mul", "div") and targets:
         return not use.other
     return is_named(_WEIGHTS, text) and use.primitives <= _LINEAR
+
+
+# The fix: drop the axis of size 1 of the column.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the expression with `.squeeze(-1)` on each operand that has the column's shape.
+
+    The values change on purpose.
+    """
+    shapes = context.finding.data
+    node = next(iter(context.nodes), None)
+    if not isinstance(shapes, OuterBroadcast) or node is None:
+        return
+    columns = [
+        operand
+        for operand in operands_of(node)
+        if (aval := context.aval_of(operand)) is not None and aval.shape == shapes.column
+    ]
+    names = " and ".join(quoted(context.text(column), most=30) for column in columns)
+    edits = [
+        context.replace(column, f"{context.operand(column)}.squeeze(-1)") for column in columns
+    ]
+    if edits:
+        yield Candidate(f"Drop the last axis of {names}", tuple(edits), same=False)
+
+
+# Numbers that are right; what is computed is less.
+REMEDY = Remedy(
+    "the column without its axis of size 1 (unsafe)",
+    candidates,
+    trades=figures.ALL,
+)

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted, keyword, name_of
 from jaxsight.rules.text.jitted import JittedCalls, jitted_module, made
@@ -22,6 +24,7 @@ from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import Statement, blocks_of, imports_of, own_statements, written
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
+from jaxsight.source.text import Edit, Range
 from jaxsight.text.magics import is_timed, timed_by_magics
 from jaxsight.text.names import bound_in, read_in
 
@@ -304,3 +307,40 @@ def _bound(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
         case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
             return [target], value
     return [], None
+
+
+# The fix: wait for the result before the clock is read.
+
+_LOOPS = (ast.For, ast.While, ast.AsyncFor)
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield a wait after the loop that carries the result, else one around what is dispatched.
+
+    A loop that carries its result, as a training loop does, dispatches an iteration while the
+    device computes the one before. A wait in each iteration would end that.
+    """
+    dispatched, node = context.finding.data, context.node
+    if not isinstance(dispatched, Dispatched) or not isinstance(node, ast.expr):
+        return
+    wait = f"{context.imports.get('jax', 'jax')}.block_until_ready"
+    loops = [around for around in context.around(node) if isinstance(around, _LOOPS)]
+    statement = context.statement(node)
+    if dispatched.loops and isinstance(statement, ast.Assign) and statement.value is node:
+        loop = loops[dispatched.loops - 1]
+        read = set(read_in(node))
+        carried = [name for name in dict.fromkeys(bound_in(*statement.targets)) if name in read]
+        if carried and context.is_alone(loop):
+            end = context.range(loop).end
+            line = f"{wait}({carried[0]})"
+            edit = Edit(Range(end, end), f"\n{context.indent(loop)}{line}")
+            yield Candidate(f"Wait after the loop: `{line}`", (*context.jax_import(), edit))
+    edit = context.replace(node, f"{wait}({context.text(node)})")
+    yield Candidate(f"Wait with `{wait}`", (*context.jax_import(), edit))
+
+
+REMEDY = Remedy(
+    "`jax.block_until_ready(f(x))`, or of what a loop carries after the loop",
+    candidates,
+    proof=Proof.WRITTEN,
+)

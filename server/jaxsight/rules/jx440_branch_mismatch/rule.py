@@ -19,6 +19,8 @@ from jaxsight.rules.differences import (
 )
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import jax_page
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import parsed_call
 from jaxsight.rules.violation import Violation
@@ -198,3 +200,24 @@ ERRORS.says(
     "`switch` has no branches",
     help="pass a list of functions, of which the index chooses one",
 )
+
+
+# The fix: write a float where a branch returns an integer literal.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the call with `0.0` for a branch `lambda: 0`, where the other returns a float."""
+    data = context.finding.data
+    if not isinstance(data, BranchTypes) or "float" not in data.first + data.second:
+        return
+    for call in context.find(ast.Call):
+        for branch in call.args:
+            match branch:
+                case ast.Lambda(body=ast.Constant(value=int() as value) as body):
+                    if type(value) is int:
+                        edit = context.replace(body, f"{value}.0")
+                        yield Candidate(f"Return `{value}.0`", (edit,), same=False)
+                        return
+
+
+REMEDY = Remedy("a float literal in a branch (unsafe)", candidates)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.meshes.divided import array_type
 from jaxsight.rules.differences import shape_text
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import jax_page
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.operands import arrays, is_key, rank
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import keyword, name_of, parsed_call
@@ -218,3 +221,23 @@ ERRORS.says(
     "`in_axes` of `{api}` maps no argument",
     help="choose an axis of at least one argument, as in `in_axes=0`, or pass `axis_size=`",
 )
+
+
+# The fix: say which arguments `vmap` does not map.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the transformation with `in_axes=`, `None` for each scalar."""
+    data = context.finding.data
+    for call in context.find(ast.Call):
+        if isinstance(data, InAxes) and isinstance(call.func, ast.Call):
+            mapped = context.text(call.func)
+            yield Candidate(
+                f"Map with `in_axes={data.text}`",
+                (context.replace(call.func, f"{mapped[:-1]}, in_axes={data.text})"),),
+                same=False,
+            )
+            return
+
+
+REMEDY = Remedy("`in_axes=` with `None` for scalars (unsafe)", candidates)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import jax_page, operand
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import keyword, parsed_call
 from jaxsight.rules.violation import Violation
@@ -233,3 +236,18 @@ ERRORS.says(
     help="pass one cotangent for each result in the same containers, `jnp.zeros_like(result)` for "
     "those that are not used",
 )
+
+
+# The fix: differentiate at a float in place of an integer.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the call with a float in place of the integer."""
+    data, call = context.finding.data, context.node
+    if isinstance(data, AtInteger) and isinstance(call, ast.Call):
+        integer = call.args[data.position]
+        edit = context.replace(integer, f"{context.text(integer)}.0")
+        yield Candidate("Differentiate at a float", (edit,), same=False)
+
+
+REMEDY = Remedy("a float where a derivative is taken (unsafe)", candidates)

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import FUNCTIONS, described_type, jax_page
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import FunctionNode
+from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.text.statements import Imports, Statement, full_name, imports_of
 from jaxsight.rules.text.transformations import of_decorator
 from jaxsight.rules.violation import ModuleViolation, NodeViolation, Violation
@@ -215,3 +217,33 @@ def _handed(tree: ast.Module) -> frozenset[str]:
         for argument in (*node.args, *(word.value for word in node.keywords))
         if isinstance(argument, ast.Name)
     )
+
+
+# The fix: make the argument of a jitted function static.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the definition with a decorator that names the static argument."""
+    data = context.finding.data
+    if not isinstance(data, NotStatic):
+        return
+    name = data.function.rpartition(".")[2]
+    for chunk in context.elsewhere():
+        for node in ast.walk(chunk.tree):
+            if isinstance(node, FunctionNode) and node.name == name:
+                for decorator in node.decorator_list:
+                    if chunk.called(decorator) == "jax.jit" and dotted(decorator):
+                        static = (
+                            "static_argnums=0" if data.parameter == "self" else
+                            f'static_argnames="{data.parameter}"'
+                        )  # fmt: skip
+                        text = f"{chunk.partial}({chunk.text(decorator)}, {static})"
+                        yield Candidate(
+                            f"Make `{data.parameter}` static",
+                            (*chunk.functools_import(), chunk.replace(decorator, text)),
+                            same=False,
+                        )
+                        return
+
+
+REMEDY = Remedy("a static argument (unsafe)", candidates)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx460_differing_processes.deciding import deciding
 from jaxsight.rules.rule import Decides, DifferingPrograms, Rule
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import quoted, short
+from jaxsight.source.text import Edit
 
 RULE = Rule(
     "JX460",
@@ -73,3 +77,23 @@ def explain(differing: DifferingPrograms) -> NodeViolation | Violation:
 
 def _help(decides: Decides, text: str) -> str:
     return _HELP.get(decides, f"iterate in the same order everywhere: `sorted({short(text)})`")
+
+
+# The fix: iterate over the elements of a set in their own order.
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield `sorted(names)` for a set, and for a list or tuple of one."""
+    node = context.node
+    if not isinstance(context.finding.data, Unordered) or not isinstance(node, ast.expr):
+        return
+    match node:
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[ast.expr() as elements]):
+            pass
+        case elements:
+            pass
+    text = f"sorted({context.text(elements)})"
+    yield Candidate(f"Iterate over `{text}`", (Edit(context.range(node), text),))
+
+
+REMEDY = Remedy("`sorted(names)`", candidates)

@@ -24,5 +24,5 @@ user's text also `{x^T}`, an array with its last two axes swapped.
     '(a + b) + jnp.log(-jnp.expm1(-(a + b)))'
 
 Neither `programs.py` nor `syntax.py` knows what is wrong with what it finds. A rule is then a table
-of patterns, templates and guards: `jx417_unstable_form/forms.py`, `jx213_explicit_inverse/fix.py`.
+of patterns, templates and guards: `jx417_unstable_form/forms.py`, `jx213_explicit_inverse/rule.py`.
 """
