@@ -18,7 +18,6 @@ from jaxsight_repro.emit.from_case import Emitted, checked_run
 from jaxsight_repro.emit.repro_file import About, write
 from jaxsight_repro.failures import RunFailure
 from jaxsight_source.compat.staging import evaluate, opened
-from jaxsight_source.stablehlo.canonical import TRANSFERS
 from jaxsight_source.text.names import identifier
 
 _ASSUMED = "The dump has no arguments: those of `inputs` are assumed."
@@ -65,7 +64,5 @@ def emit(chosen: ChosenDump, out: Path, *, check: str = "", timeout: float) -> E
     )
     repro = write(jax.jit(main), values, program.names, about)
     emitted = checked_run(repro, out, timeout, checked)
-    if any(call.target in TRANSFERS for call in program.opaque):
-        return emitted  # it waits for the host
     itself = fails(dumped.artifact, out, checked, timeout=timeout)
     return replace(emitted, dump=itself)

@@ -11,7 +11,7 @@ from jaxsight_source.compat.lowered.hlo_modules import (
     stablehlo_of_proto,
     text_of_proto,
 )
-from jaxsight_source.hlo import formats, library_calls
+from jaxsight_source.hlo import convolutions, formats
 from jaxsight_source.hlo.flattening import Unflattened, flatten
 from jaxsight_source.stablehlo import StablehloProgram, UnreadableProgram
 from jaxsight_source.stablehlo import read as read_stablehlo
@@ -67,7 +67,7 @@ def _module_proto(program: str | bytes, *, ones: bool) -> bytes:
 def _stablehlo(proto: bytes) -> str:
     try:
         text = text_of_proto(proto)
-        plain = library_calls.replaced(text)
+        plain = convolutions.separated(text)
         module = stablehlo_of_proto(proto if plain == text else proto_of_text(plain))
         flatten(module)
     except (InvalidModule, Unflattened) as error:

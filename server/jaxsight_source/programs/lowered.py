@@ -38,7 +38,6 @@ def of_stablehlo(
     """
     program = _read(artifact, is_exact=is_exact, readable=readable, linked=linked)
     leaves = tuple(avals.leaf(aval) for aval in program.jaxpr.in_avals)
-    is_exact = is_exact and not program.expanded
     origin = Stablehlo(artifact, program, tuple(range(len(leaves))), is_exact)
     return GivenProgram(
         program.jaxpr,

@@ -27,13 +27,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight_source.compat.lowered.mlir import (
-    functions,
-    ir,
-    is_token,
-    parse,
-    transfer_configuration,
-)
+from jaxsight_source.compat.lowered.mlir import functions, ir, is_token, parse
 from jaxsight_source.stablehlo.attributes import constant_text
 from jaxsight_source.stablehlo.operations.regions import constant_of, is_constant, owner_of
 
@@ -68,11 +62,6 @@ _IGNORED = {
 }
 
 _WORD = re.compile(r'true|false|DEFAULT|HIGH\w*|"[^"]*"|-?\d+')
-
-TRANSFERS = {"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"}
-"""Printed as the calls of foreign functions as which they are written."""
-
-_EFFECTS = {*TRANSFERS, "stablehlo.rng"}
 
 _INDENT = "  "
 
@@ -150,7 +139,7 @@ class PrintedFunctions:
         return value
 
     def has_effects(self, operation: ir.Operation) -> bool:
-        if operation.name in _EFFECTS:
+        if operation.name == "stablehlo.rng":
             return True
         if operation.name == "stablehlo.custom_call":
             effect = "has_side_effect"
@@ -228,17 +217,13 @@ class _Block:
             self.names[result] = f"%{len(self.names)}"
         types = ", ".join(str(result.type) for result in results)
         label = f"%{first} = " if results else f"{_INDENT}"
-        name = "stablehlo.custom_call" if operation.name in TRANSFERS else operation.name
         given = f"({', '.join(operands)})"
         attributes = f" {{{', '.join(shown)}}}" if shown else ""
-        self.lines.append(f"{self.indent}{label}{name}{given}{attributes} : {types}")
+        self.lines.append(f"{self.indent}{label}{operation.name}{given}{attributes} : {types}")
         self.lines += regions
 
     def attributes(self, operation: ir.Operation) -> Iterator[tuple[str, str]]:
         """Yield what attributes say; functions as their hashes."""
-        if operation.name in TRANSFERS:
-            yield from _of_transfer(operation)
-            return
         found = {}
         for each in operation.attributes:
             name = each if isinstance(each, str) else each.name  # names since jaxlib 0.9
@@ -251,16 +236,6 @@ class _Block:
                 name not in _IGNORED and not _is_default(name, text)
             ):
                 yield name, text
-
-
-def _of_transfer(operation: ir.Operation) -> Iterator[tuple[str, str]]:
-    """Yield the attributes of a foreign function with the configuration of a transfer."""
-    found = transfer_configuration(operation)
-    with operation.context:
-        given = {name: ir.StringAttr.get(text) for name, text in found.items()}
-        yield "backend_config", str(ir.DictAttr.get(given))
-        yield "call_target_name", str(ir.StringAttr.get(operation.name))
-        yield "has_side_effect", "true"
 
 
 def _arrays(values: Iterable[ir.Value]) -> Iterator[ir.Value]:

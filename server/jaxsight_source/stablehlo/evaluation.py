@@ -150,8 +150,6 @@ class Evaluation:
     mesh: Mesh = field(default_factory=dict)
     """The mesh of the `shard_map` that is evaluated."""
     opaque: list[OpaqueCall] = field(default_factory=list)
-    expanded: bool = False
-    """Whether operations were evaluated that JAX does not lower to."""
     _jitted: dict[str, Callable[..., tuple[Array, ...]]] = field(default_factory=dict)
 
     def function(self, name: str) -> Callable[..., tuple[Array, ...]]:

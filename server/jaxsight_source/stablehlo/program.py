@@ -69,8 +69,6 @@ class StablehloProgram:
     """Whether the program has 64-bit types, so that it needs `jax_enable_x64`."""
     paths: tuple[str, ...] = ()
     """The name of each argument as the module has it, such as `p['w']`; empty if it has none."""
-    expanded: bool = False
-    """Whether it has operations that JAX does not lower to, such as `batch_norm_training`."""
     devices: int = 1
     """The number of devices of its largest mesh."""
 

@@ -13,7 +13,7 @@ from jaxsight_source.compat.lowered import mlir
 from jaxsight_source.compat.staging import opened
 from jaxsight_source.jaxprs.arguments import drawn_array
 from jaxsight_source.proof.running import too_much
-from jaxsight_source.stablehlo.canonical import TRANSFERS, canonical
+from jaxsight_source.stablehlo.canonical import canonical
 from jaxsight_source.stablehlo.program import StablehloProgram
 
 MOST_EQUATIONS = 2_000
@@ -51,8 +51,6 @@ def prove(
     with program.types():
         different = difference(source, program, function)
         reason = too_much(opened(program.jaxpr), is_drawn=True, most_equations=MOST_EQUATIONS)
-        if any(call.target in TRANSFERS for call in program.opaque):
-            reason = "it waits for the host"
         if program.devices > 1:
             reason = "it is for several devices"
         if reason:

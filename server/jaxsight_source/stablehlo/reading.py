@@ -96,7 +96,6 @@ def _read(module: ir.Module, lines: Lines, *, readable: bool) -> StablehloProgra
         tuple(evaluation.opaque),
         evaluation.wide,
         tuple(paths),
-        evaluation.expanded,
         _devices(meshes),
     )
 

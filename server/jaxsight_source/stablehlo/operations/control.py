@@ -192,6 +192,12 @@ def _operands(operation: ir.Operation) -> Iterator[ir.Value]:
                 yield from _operands(each.operation)
 
 
+@reads("stablehlo.create_token", "stablehlo.after_all")
+def token(_: OperationStep) -> Results:
+    """Return nothing: JAX orders effects as a program has them, so tokens are not written."""
+    return [None]
+
+
 @reads("stablehlo.tuple")
 def tuple_(step: OperationStep) -> Results:
     return [step.operands]

@@ -12,6 +12,7 @@ from jaxsight_source.stablehlo import attributes
 from jaxsight_source.stablehlo.evaluation import READERS, OperationStep, Results, reads
 from jaxsight_source.stablehlo.operations.control import symbol
 from jaxsight_source.stablehlo.operations.elementwise import elementwise
+from jaxsight_source.stablehlo.operations.library_calls import library_call
 from jaxsight_source.stablehlo.program import OpaqueCall, UnreadableProgram
 
 _IDENTITIES = {
@@ -43,7 +44,8 @@ def custom_call(step: OperationStep) -> Results:
     function = elementwise(target.replace("mhlo.", "chlo."))
     if function is not None and target.startswith("mhlo."):
         return function(*step.operands)
-    return foreign(step, target)
+    found = library_call(step, target)
+    return foreign(step, target) if found is None else found
 
 
 def _topk(step: OperationStep) -> int:

@@ -113,16 +113,6 @@ def elementwise(name: str) -> Callable[..., jax.Array] | None:
     return _PLAIN.get(name)
 
 
-@reads("stablehlo.map")
-def map_(step: OperationStep) -> Results:
-    """Return the results of a function of numbers, for all elements."""
-    step.evaluation.expanded = True
-    run = step.region(0)
-    for _ in step.operand.shape:
-        run = jax.vmap(run)
-    return run(*step.operands)
-
-
 @reads(*_ACCURATE)
 def accurate(step: OperationStep) -> Array:
     function = _ACCURATE[step.operation.name]
@@ -147,12 +137,14 @@ def arithmetic(step: OperationStep) -> Array:
 
 @reads("stablehlo.compare")
 def compare(step: OperationStep) -> Array:
-    direction = step.word("comparison_direction")
+    direction, (left, right) = step.word("comparison_direction"), step.operands
     if step.word("compare_type") != "TOTALORDER":
-        return COMPARISONS[direction](*step.operands)
+        return COMPARISONS[direction](left, right)
+    if direction in ("GT", "GE"):
+        direction, left, right = direction.replace("G", "L"), right, left
     if direction not in _TOTAL:
-        raise UnreadableProgram(f"expected a total order of {', '.join(_TOTAL)}, got {direction}")
-    return _TOTAL[direction].bind(*step.operands)
+        raise UnreadableProgram(f"expected a total order, got {direction}")
+    return _TOTAL[direction].bind(left, right)
 
 
 @reads("stablehlo.constant")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 from jax import lax
 
-from jaxsight_source.compat.lowered.mlir import dialect
+from jaxsight_source.compat.lowered.mlir import dialect, ir
 from jaxsight_source.stablehlo.evaluation import Array, OperationStep, Results, reads
 from jaxsight_source.stablehlo.operations.comparators import keys_of
 from jaxsight_source.stablehlo.operations.regions import owner_of
@@ -51,10 +53,10 @@ def gather(step: OperationStep) -> Array:
 
 @reads("stablehlo.scatter")
 def scatter(step: OperationStep) -> Results:
-    """Return a scatter of each operand, if its updates depend on it alone."""
-    count = len(step.operands) // 2
+    if len(step.operands) > 3:
+        raise UnreadableProgram("expected one operand, as in JAX")
+    x, indices, updates = step.operands
     told = dialect.ScatterDimensionNumbers(step.attribute("scatter_dimension_numbers"))
-    indices = step.operands[count]
     numbers = lax.ScatterDimensionNumbers(
         update_window_dims=tuple(told.update_window_dims),
         inserted_window_dims=tuple(told.inserted_window_dims),
@@ -63,66 +65,42 @@ def scatter(step: OperationStep) -> Results:
         scatter_indices_batching_dims=tuple(told.scatter_indices_batching_dims),
     )
     indices = _index_vectors(indices, told.index_vector_dim)
-    step.evaluation.expanded |= count > 1
-    if count == 1 and (found := _scatter_apply(step, step.operand, indices, numbers)) is not None:
-        return found
-    return [
-        _update(step, place, count)(
-            step.operands[place],
-            indices,
-            step.operands[count + 1 + place],
-            numbers,
-            indices_are_sorted=step.flag("indices_are_sorted"),
-            unique_indices=step.flag("unique_indices"),
-            mode=lax.GatherScatterMode.FILL_OR_DROP,  # what the operation does out of bounds
-        )
-        for place in range(count)
-    ]
-
-
-def _update(step: OperationStep, place: int, count: int) -> Callable[..., Array]:
-    """Return the scatter of an operand, by what the region returns for it."""
-    block = step.block(0)
-    element, update = block.arguments[place], block.arguments[count + place]
-    returned = [*block.operations][-1].operation.operands[place]
-    if returned == update:
-        return lax.scatter
-    owner = owner_of(returned)
-    function = _SCATTERS.get(owner.name) if owner is not None else None
-    operands = [*owner.operands] if owner is not None else []
-    is_ordered = owner is None or owner.name == "stablehlo.subtract"
-    if function is None or not (
-        operands == [element, update] or (operands == [update, element] and not is_ordered)
-    ):
-        raise UnreadableProgram("expected add, sub, mul, min, max or a function of the element")
-    return function
-
-
-def _scatter_apply(
-    step: OperationStep, x: Array, indices: Array, numbers: lax.ScatterDimensionNumbers
-) -> Array | None:
-    """Return a scatter that applies a function of the element alone (`lax.scatter_apply`)."""
-    element, update = step.block(0).arguments
-    if [*update.uses]:
-        return None
-    run, zero = step.region(0), step.operands[2]
-    del element
+    options: dict[str, Any] = {
+        "indices_are_sorted": step.flag("indices_are_sorted"),
+        "unique_indices": step.flag("unique_indices"),
+        "mode": lax.GatherScatterMode.FILL_OR_DROP,  # what the operation does out of bounds
+    }
+    if [*step.block(0).arguments[1].uses]:
+        return _updating(step.block(0))(x, indices, updates, numbers, **options)
+    run, zero = step.region(0), np.zeros((), x.dtype)
     return lax.scatter_apply(
         x,
         indices,
-        lambda value: run(value, lax.full((), 0, x.dtype))[0],
+        lambda value: run(value, zero)[0],
         numbers,
-        update_shape=zero.shape,
-        indices_are_sorted=step.flag("indices_are_sorted"),
-        unique_indices=step.flag("unique_indices"),
-        mode=lax.GatherScatterMode.FILL_OR_DROP,
+        update_shape=updates.shape,
+        **options,
     )
+
+
+def _updating(block: ir.Block) -> Callable[..., Array]:
+    """Return the scatter whose region this is."""
+    element, update = block.arguments
+    (returned,) = [*block.operations][-1].operation.operands
+    if returned == update:
+        return lax.scatter
+    owner = owner_of(returned)
+    if owner is not None and owner.name in _SCATTERS:
+        operands, is_ordered = [*owner.operands], owner.name == "stablehlo.subtract"
+        if operands == [element, update] or (operands == [update, element] and not is_ordered):
+            return _SCATTERS[owner.name]
+    raise UnreadableProgram("expected add, sub, mul, min, max or a function of the element")
 
 
 @reads("stablehlo.sort")
 def sort(step: OperationStep) -> Results:
-    keys = keys_of(step.block(0))
-    computed = [key.array(step) for key in keys]
+    keys = keys_of(step.region(0), [operand.dtype for operand in step.operands])
+    computed = [key.array(step.operands[key.operand]) for key in keys]
     is_first = [key.is_plain and key.operand == place for place, key in enumerate(keys)]
     operands = step.operands if all(is_first) else (*computed, *step.operands)
     found = lax.sort(
