@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 
 import jax
@@ -17,9 +18,10 @@ from jaxsight_source.module_text import module_lines
 from jaxsight_source.passes import parameters
 from jaxsight_source.passes.comprehensions import gathered
 from jaxsight_source.passes.inlining import handled
-from jaxsight_source.text.exprs import Atom, Call, Expr, call, is_number
+from jaxsight_source.text.exprs import call, changed, dotted, is_number, public
+from jaxsight_source.text.layout import flat
 from jaxsight_source.text.paths import path_of
-from jaxsight_source.text.statements import Assign, Function, Return, Statement
+from jaxsight_source.text.statements import assign, define, return_
 from jaxsight_source.values import constants as arrays
 from jaxsight_source.values.pytrees import pytree
 from jaxsight_source.writing.scope import Scope
@@ -58,20 +60,20 @@ def write_once(
         if options.style == "pretty":
             scope.body = [*_converted(inner, scope.body), *scope.body]
     arguments = inner.bound.arguments.items()
-    trees = [(Atom(new_names.get(name, name)), value) for name, value in arguments]
+    trees = [(ast.Name(new_names.get(name, name)), value) for name, value in arguments]
     value = pytree(traced_call.structure, results, trees, writer.passed.structure)
     if options.folds:
         value = gathered(value, writer.folds.sizes)
     stored = list(writer.constants.stored) if options.constants == "argument" else []
     if decorated is not None and (writer.passed.placeholders or stored):
         return write_once(called, traced_call, new_writer, name, apart=True)
-    scope.body.append(Return(value))
+    scope.body.append(return_(value))
     main = _main(writer, name, called, inner, scope.body, stored)
     if new_names:
         body_name = writer.names.fresh(f"{name}_body")
         body = parameters.apart(main, body_name, new_names)
         writer.functions.statements.append(body)
-    statements: list[Statement] = [main] if decorated is None else decorated.decorated(main)
+    statements: list[ast.stmt] = [main] if decorated is None else decorated.decorated(main)
     lines = tuple(module_lines(writer, statements, name))
     written = Written(
         "\n".join(line.text for line in lines) + "\n",
@@ -93,17 +95,17 @@ def _write_arguments(scope: Scope, called: BoundCall, program: Program) -> None:
     """Write the assignments of traced arguments that are parts of parameters."""
     used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
     for argument, var in zip(called.arguments, program.jaxpr.invars, strict=True):
-        if isinstance(argument.expr, Atom):
+        if isinstance(argument.expr, ast.Name):
             scope.write(var, argument.expr)
         elif id(var) in used:
             fresh = scope.names.fresh(argument.name)
-            scope.write(var, Atom(fresh))
+            scope.write(var, ast.Name(fresh))
             if isinstance(argument.value, (jax.Array, jax.ShapeDtypeStruct)):
                 _record_path(scope, var, argument.expr)
-            scope.body.append(Assign(fresh, argument.expr))
+            scope.body.append(assign(fresh, argument.expr))
 
 
-def _record_path(scope: Scope, var: Var, expr: Expr) -> None:
+def _record_path(scope: Scope, var: Var, expr: ast.expr) -> None:
     """Record the path that reads a part of an argument, and minimum lengths of the lists on it."""
     path = path_of(expr)
     if path is None:
@@ -121,27 +123,26 @@ def _main(
     name: str,
     called: BoundCall,
     inner: BoundCall,
-    body: list[Statement],
+    body: list[ast.stmt],
     stored: Sequence[str],
-) -> Function:
+) -> ast.FunctionDef:
     """Return the function that callers use, with parameters for passed and `stored` values."""
     passed = writer.passed.placeholders
     guards = static_guards.checks(inner.fixed)
     names = [placeholder.name for placeholder in passed]
-    nested: list[Statement] = []
+    nested: list[ast.stmt] = []
     if names or stored:
         functions = writer.functions
         functions.statements, nested = parameters.split(functions.statements, [*names, *stored])
     named = _with_keywords(called.parameters, [*names, *stored])
-    main = Function(name, named, [*nested, *guards.statements, *body])
-    main.docstring = parameters.explained(
+    docstring = parameters.explained(
         [
             *((placeholder.name, placeholder.why) for placeholder in passed),
             *((constant, arrays.about(writer.constants.stored[constant])) for constant in stored),
         ],
         guards.explained,
     )
-    return main
+    return define(name, named, [*nested, *guards.statements, *body], docstring=docstring)
 
 
 def _with_keywords(parameters: tuple[str, ...], added: Sequence[str]) -> tuple[str, ...]:
@@ -154,46 +155,46 @@ def _with_keywords(parameters: tuple[str, ...], added: Sequence[str]) -> tuple[s
     return (*plain, *star, *added, *double)
 
 
-def _converted(called: BoundCall, body: list[Statement]) -> list[Statement]:
+def _converted(called: BoundCall, body: list[ast.stmt]) -> list[ast.stmt]:
     """Return assignments that convert arguments to JAX arrays, for parameters.
 
     Python and NumPy would compute with numbers and NumPy arrays in their own way. Parts of
     arguments that are assigned in the body are converted there.
     """
     used = handled(body)
-    conversions: list[Statement] = []
+    conversions: list[ast.stmt] = []
     for argument in called.arguments:
         if isinstance(argument.value, (jax.Array, jax.ShapeDtypeStruct)):
             continue
-        if isinstance(argument.expr, Atom):
-            if argument.expr.text in used:
-                conversions.append(Assign(argument.expr.text, _array(argument.expr)))
+        if isinstance(argument.expr, ast.Name):
+            if argument.expr.id in used:
+                conversions.append(assign(argument.expr.id, _array(argument.expr)))
             continue
         for statement in body:
             if (
-                isinstance(statement, Assign)
+                isinstance(statement, ast.Assign)
                 and statement.value is argument.expr
-                and statement.targets in used
+                and flat(statement.targets[0]) in used
             ):
                 statement.value = _array(argument.expr)
     return conversions
 
 
-def _returned(expr: Expr, was_number: bool) -> Expr:
+def _returned(expr: ast.expr, was_number: bool) -> ast.expr:
     """Return the expression of a result that the original returns as a Python number or an array.
 
     Numbers of NumPy and Python are not arrays. `True` has no weak type.
     """
     match expr:
-        case Call(Atom("np.bool_"), (Atom() as number,)) if was_number:
+        case ast.Call(function, [number]) if was_number and dotted(function) == "np.bool_":
             return number
         case _ if was_number or not is_number(expr):
             return expr
-        case Call(Atom(text), items) if text.startswith("np.") and hasattr(jnp, text[3:]):
-            return Call(Atom(f"jnp.{text[3:]}"), items)
+        case ast.Call(ast.Attribute(ast.Name("np"), name)) if hasattr(jnp, name):
+            return changed(expr, func=public(f"jnp.{name}"))
         case _:
             return _array(expr)
 
 
-def _array(expr: Expr) -> Expr:
+def _array(expr: ast.expr) -> ast.expr:
     return call("jnp.asarray", expr)

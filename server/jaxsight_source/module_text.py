@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Sequence
@@ -12,36 +13,36 @@ import jax
 from jaxsight_source.options import Options
 from jaxsight_source.passes.inlining import inlined
 from jaxsight_source.passes.source_comments import with_sources
-from jaxsight_source.text.exprs import Atom, Index
+from jaxsight_source.text.exprs import parsed, subscript
 from jaxsight_source.text.imports import IMPORTS
-from jaxsight_source.text.statements import Assign, Line, Raw, Statement, With, lines, roots
+from jaxsight_source.text.statements import Line, Raw, assign, lines, roots
 from jaxsight_source.text.walks import modules_read
 from jaxsight_source.values import constants as arrays
 from jaxsight_source.values import scalars
 from jaxsight_source.writing.writer import Writer
 
 
-def module_lines(writer: Writer, main: list[Statement], name: str) -> list[Line]:
+def module_lines(writer: Writer, main: list[ast.stmt], name: str) -> list[Line]:
     """Return the lines of a module whose function `name` the statements in `main` define."""
     options = writer.options
-    inner: list[Statement] = [*writer.functions.statements, *main]
+    inner: list[ast.stmt] = [*writer.functions.statements, *main]
     if options.style == "pretty" and not options.shapes:
         inner = inlined(inner, name)
     if options.sources:
         inner = with_sources(inner)
     constants = writer.constants
-    derived: list[Statement] = []
+    derived: list[ast.stmt] = []
     if constants.packed:
         inner.insert(0, Raw(["", "", *arrays.UNPACK]))
         for constant, packed in constants.packed:
             derived.append(Raw(arrays.definition(constant, packed)))
     if options.constants == "npz" and constants.stored:
-        reading: list[Statement] = []
+        reading: list[ast.stmt] = []
         for constant, array in constants.stored.items():
-            entry = Index(Atom("_stored"), (scalars.text(constant),))
-            reading.append(Assign(constant, arrays.read_back(entry, array)))
-        beside = Atom('np.load(Path(__file__).with_suffix(".npz")) as _stored')
-        derived.append(With(beside, reading))
+            entry = subscript(ast.Name("_stored"), scalars.text(constant))
+            reading.append(assign(constant, arrays.read_back(entry, array)))
+        beside = parsed('np.load(Path(__file__).with_suffix(".npz"))')
+        derived.append(ast.With([ast.withitem(beside, ast.Name("_stored"))], reading))
     derived.extend(constants.derived)
     statements = [*constants.statements, *inner, *derived]
     written = lines(statements, before=Raw([]))
@@ -86,7 +87,7 @@ def _devices_note(text: str) -> list[str]:
     return ["", f"# needs {count} devices: {flags} simulates them"]
 
 
-def _imports(text: str, statements: Sequence[Statement], writer: Writer) -> list[str]:
+def _imports(text: str, statements: Sequence[ast.stmt], writer: Writer) -> list[str]:
     """Return the imports of a module as import sorters order them: `import` before `from`."""
     used = roots(text)
     standard = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -17,19 +18,9 @@ from jax import lax
 
 from jaxsight_source.api import write
 from jaxsight_source.options import Options
-from jaxsight_source.text.exprs import (
-    Atom,
-    Attribute,
-    Binary,
-    Call,
-    Index,
-    Keyword,
-    Sequence_,
-    call,
-)
-from jaxsight_source.text.formatting import formatted
-from jaxsight_source.text.layout import assign
-from jaxsight_source.text.statements import Assign, lines
+from jaxsight_source.text.exprs import binary, call, subscript, tuple_
+from jaxsight_source.text.layout import assignment
+from jaxsight_source.text.statements import assign, formatted, lines
 from tests.jaxsight_source.gate import check_format
 
 RUFF = shutil.which("ruff") or shutil.which("ruff", path=str(Path(sys.executable).parent))
@@ -82,7 +73,7 @@ def test_a_call_whose_name_does_not_fit_beside_its_target_stands_in_parentheses(
         "result_of_quite_a_long_name",
         "jax.experimental.multihost_utils.of_all_the_hosts_there_are",
     )
-    assert assign(target, call(function, Atom("x")), "    ") == [
+    assert assignment(ast.Name(target), call(function, ast.Name("x")), "    ") == [
         f"    {target} = (",
         f"        {function}(x)",
         "    )",
@@ -90,9 +81,10 @@ def test_a_call_whose_name_does_not_fit_beside_its_target_stands_in_parentheses(
 
 
 def test_an_attribute_that_does_not_fit_beside_its_target_stands_in_parentheses(tmp_path):
-    held = Index(Attribute(Atom("state"), "inner_states"), (Atom('"momentum_of_the_muon"'),))
-    chain = Attribute(Index(Attribute(held, "inner_state"), (Atom("0"),)), "coefficients")
-    lines = assign("state_inner_states_muon_inner", chain, "")
+    states = ast.Attribute(ast.Name("state"), "inner_states")
+    held = ast.Attribute(subscript(states, ast.Constant("momentum_of_the_muon")), "inner_state")
+    chain = ast.Attribute(subscript(held, ast.Constant(0)), "coefficients")
+    lines = assignment(ast.Name("state_inner_states_muon_inner"), chain, "")
     assert lines == [
         "state_inner_states_muon_inner = (",
         '    state.inner_states["momentum_of_the_muon"].inner_state[0].coefficients',
@@ -102,24 +94,25 @@ def test_an_attribute_that_does_not_fit_beside_its_target_stands_in_parentheses(
 
 
 def test_a_sum_that_ends_in_a_call_is_broken_in_the_call():
-    bias = Atom("result_of_quite_a_long_name_of_some_layer_of_a_network")
-    shaped = call(Attribute(bias, "reshape"), Atom("1"), Atom("4"))
-    lines = assign("total", Binary("+", Atom("product_of_two"), shaped), "")
+    bias = ast.Name("result_of_quite_a_long_name_of_some_layer_of_a_network")
+    shaped = call(ast.Attribute(bias, "reshape"), ast.Constant(1), ast.Constant(4))
+    total = ast.Name("total")
+    lines = assignment(total, binary("+", ast.Name("product_of_two"), shaped), "")
     assert lines == [
         "total = product_of_two + result_of_quite_a_long_name_of_some_layer_of_a_network.reshape(",
         "    1, 4",
         ")",
     ]
     check_format("\n".join(lines) + "\n")
-    twice = Binary("+", Binary("+", Atom("first"), Atom("product_of_two")), shaped)
-    lines = assign("total", twice, "")
+    twice = binary("+", binary("+", ast.Name("first"), ast.Name("product_of_two")), shaped)
+    lines = assignment(total, twice, "")
     assert lines[0] == "total = ("
     check_format("\n".join(lines) + "\n")
 
 
 def test_many_names_stand_on_as_few_lines_as_fit():
-    names = tuple(Atom(f"state_of_the_solver_{number}") for number in range(9))
-    made = lines([Assign(Sequence_("(", names), Atom("carry"))])
+    names = [ast.Name(f"state_of_the_solver_{number}") for number in range(9)]
+    made = lines([assign(tuple_(names), ast.Name("carry"))])
     text = "\n".join(row.text for row in made) + "\n"
     assert text.count("\n") == 5
     assert text.endswith(") = carry  # fmt: skip\n")
@@ -127,9 +120,9 @@ def test_many_names_stand_on_as_few_lines_as_fit():
 
 
 def test_a_remark_that_makes_a_line_too_long_is_spared():
-    names = tuple(Atom(f"state_of_the_solver_{number}") for number in range(9))
-    value = Index(Atom("a" * 60), (Atom("b" * 22),))
-    made = lines([Assign(Sequence_("(", names), value)])
+    names = [ast.Name(f"state_of_the_solver_{number}") for number in range(9)]
+    value = subscript(ast.Name("a" * 60), ast.Name("b" * 22))
+    made = lines([assign(tuple_(names), value)])
     text = "\n".join(row.text for row in made) + "\n"
     assert "fmt" not in text
     assert text.count("\n") > 9
@@ -138,8 +131,8 @@ def test_a_remark_that_makes_a_line_too_long_is_spared():
 
 def test_long_strings_are_parted_after_spaces():
     said = "what is wrong here is said at great length, " * 4
-    message = Keyword("message", Atom(f'"{said}"'))
-    text = "\n".join(assign("checked", Call(Atom("check"), (Atom("x"), message)), "    "))
+    checked = call("check", ast.Name("x"), message=ast.Constant(said))
+    text = "\n".join(assignment(ast.Name("checked"), checked, "    "))
     assert max(map(len, text.splitlines())) <= 88
     made: dict[str, str] = {}
     exec(textwrap.dedent(text), {"check": lambda x, message: message, "x": 0}, made)

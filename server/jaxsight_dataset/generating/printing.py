@@ -10,8 +10,8 @@ from itertools import accumulate
 
 from jaxsight_dataset.generating.expansion import Expansion
 from jaxsight_dataset.program import Argument, Array
-from jaxsight_source.text.formatting import formatted
 from jaxsight_source.text.layout import WIDTH
+from jaxsight_source.text.statements import formatted
 
 SHORT = {
     "float32": "f32",

@@ -5,6 +5,7 @@ Larger arrays are read from the `.npz` file beside the repro.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from jaxsight.wire.meshes import Mesh
 from jaxsight_repro import meshes
 from jaxsight_repro.values import ConcreteValue, array_of
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.text.exprs import Atom, Expr, Index
+from jaxsight_source.text.exprs import subscript
 from jaxsight_source.text.layout import flat
 from jaxsight_source.values import constants, scalars, spelling
 
@@ -135,7 +136,7 @@ class Data:
             self._packed += constants.definition(constant, packed)
             return constant if make == "jnp.asarray" else f"np.asarray({constant})"
         self.stored[name] = constants.plain(data)
-        read: Expr = Index(Atom("stored"), (scalars.text(name),))
+        read: ast.expr = subscript(ast.Name("stored"), scalars.text(name))
         text = flat(constants.read_back(read, data))
         return text if make == "jnp.asarray" else text.replace("jnp.asarray", make)
 

@@ -6,6 +6,7 @@ results of the program in order.
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +19,6 @@ from jaxsight_source.compat.parameters import functions
 from jaxsight_source.compat.staging import Program, opened
 from jaxsight_source.jaxprs.same.liveness import live
 from jaxsight_source.rules.functions.calls import decorated, jit_options
-from jaxsight_source.text.exprs import Expr
-from jaxsight_source.text.statements import Function, Statement
 from jaxsight_source.values.spelling import value
 
 
@@ -28,9 +27,9 @@ class Jitted:
     """The program inside a jitted function, and the options of its `jax.jit`."""
 
     program: Program
-    options: dict[str, Expr]
+    options: dict[str, ast.expr]
 
-    def decorated(self, function: Function) -> list[Statement]:
+    def decorated(self, function: ast.FunctionDef) -> list[ast.stmt]:
         return decorated(function, jax.jit, "jax.jit", self.options)
 
 
@@ -88,12 +87,12 @@ def only_call(program: Program) -> Equation | None:
 
 def _chosen(
     prefix: str, chosen: Sequence[inspect.Parameter], parameters: Sequence[inspect.Parameter]
-) -> dict[str, Expr]:
+) -> dict[str, ast.expr]:
     """Return the names of parameters, or the positions of those without a keyword name."""
     unnamed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
     positions = [parameters.index(parameter) for parameter in chosen if parameter.kind in unnamed]
     names = [parameter.name for parameter in chosen if parameter.kind not in unnamed]
-    options: dict[str, Expr] = {}
+    options: dict[str, ast.expr] = {}
     if positions:
         options[f"{prefix}_argnums"] = value(
             positions[0] if len(positions) == 1 else tuple(positions)

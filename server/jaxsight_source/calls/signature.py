@@ -7,6 +7,7 @@ checks that they are the same.
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from jaxsight_source.compat.parameters import functions
 from jaxsight_source.compat.staging import abstract, is_ref, stage
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.proof.running import is_number_type
-from jaxsight_source.text.exprs import Atom, Attribute, Expr, Index, call, is_identifier
+from jaxsight_source.text.exprs import call, is_identifier, subscript
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import identifier, of_path
 from jaxsight_source.values import spelling
@@ -33,7 +34,7 @@ _ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, bool, int, f
 class TracedArgument:
     """A traced leaf: the expression that reads it, a name for it, and its value."""
 
-    expr: Expr
+    expr: ast.expr
     name: str
     value: object
 
@@ -42,7 +43,7 @@ class TracedArgument:
 class Fixed:
     """A leaf or parameter whose value is built into the program."""
 
-    expr: Expr
+    expr: ast.expr
     value: object
     parameter: str
     """The parameter that it is, or is part of."""
@@ -164,17 +165,17 @@ def bind(
         if name not in bound.arguments:
             if parameter.default is not inspect.Parameter.empty:
                 unheld = _default(parameter.default) == "..."
-                fixed.append(Fixed(Atom(name), parameter.default, name, unheld))
+                fixed.append(Fixed(ast.Name(name), parameter.default, name, unheld))
             continue
         value = bound.arguments[name]
         if position in static.positions or name in static.names:
-            fixed.append(Fixed(Atom(name), value, name))
+            fixed.append(Fixed(ast.Name(name), value, name))
             continue
         paths, tree = jax.tree_util.tree_flatten_with_path(value)
         if type(value) in (list, tuple) and not any(traced(leaf) for _, leaf in paths):
             numbers = [type(part) in (bool, int, float, complex) for part in value]
             if numbers and all(numbers) and parameter.kind is not parameter.VAR_POSITIONAL:
-                fixed.append(Fixed(Atom(name), value, name))  # one check of them all
+                fixed.append(Fixed(ast.Name(name), value, name))  # one check of them all
                 parts[name] = _Part([leaf for _, leaf in paths], tree, [-1] * len(paths))
                 continue
         places = []
@@ -222,36 +223,34 @@ def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
 
 def _default(default: object) -> str:
     if isinstance(default, (bool, int, float, str, type(None))):
-        from jaxsight_source.text.layout import flat
-
         return flat(spelling.value(default))
     return "..."
 
 
-def _reader(parameter: str, value: object, path: tuple[object, ...]) -> tuple[Expr, str]:
+def _reader(parameter: str, value: object, path: tuple[object, ...]) -> tuple[ast.expr, str]:
     """Return the expression that reads a leaf from its parameter, and a name for it."""
-    expr: Expr = Atom(parameter)
+    expr: ast.expr = ast.Name(parameter)
     name = parameter
     for key in path:
         match key:
             case DictKey(key=inner) if (key_said := _said(inner)) is not None:
-                expr = Index(expr, (key_said,))
+                expr = subscript(expr, key_said)
                 name = f"{name}_{inner}"
             case SequenceKey(idx=index):
-                expr = Index(expr, (Atom(str(index)),))
+                expr = subscript(expr, ast.Constant(index))
                 name = f"{name}_{index}"
             case GetAttrKey(name=attribute) if is_identifier(attribute):
-                expr = Attribute(expr, attribute)
+                expr = ast.Attribute(expr, attribute)
                 name = attribute if name == "self" else f"{name}_{attribute}"
             case _:
                 leaves = jax.tree_util.tree_flatten_with_path(value)[0]
                 position = [leaf_path for leaf_path, _ in leaves].index(path)
-                flat = call("jax.tree.leaves", Atom(parameter))
-                return Index(flat, (Atom(str(position)),)), f"{parameter}_{position}"
+                flat = call("jax.tree.leaves", ast.Name(parameter))
+                return subscript(flat, ast.Constant(position)), f"{parameter}_{position}"
     return expr, of_path(name, parameter)
 
 
-def _said(key: object) -> Expr | None:
+def _said(key: object) -> ast.expr | None:
     """Return a dictionary key as an expression, or None if it has none.
 
     An `enum` that is defined in a function has none.

@@ -7,6 +7,7 @@ written function's docstring explains it.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import enum
 import math
@@ -19,9 +20,9 @@ import numpy as np
 
 from jaxsight_source.calls.signature import Fixed
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.text.exprs import Expr, call, modules_in
+from jaxsight_source.text.exprs import call, modules_in
 from jaxsight_source.text.layout import STEP, broken, flat
-from jaxsight_source.text.statements import Raw, Statement
+from jaxsight_source.text.statements import Raw
 from jaxsight_source.values import scalars, spelling
 
 _LONGEST = 120
@@ -35,13 +36,13 @@ _IDENTICAL = (bool, type(None), enum.Enum)
 class Checks:
     """Statements that reject other values, and explanations of values that cannot be compared."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[ast.stmt, ...]
     explained: tuple[tuple[str, str], ...]
 
 
 def checks(fixed: Sequence[Fixed]) -> Checks:
     """Return the checks of all fixed arguments."""
-    statements: list[Statement] = []
+    statements: list[ast.stmt] = []
     explained: list[tuple[str, str]] = []
     for argument in fixed:
         name = flat(argument.expr)
@@ -63,13 +64,13 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
             shown = flat(expected)
         elif not _tells_all(argument.value, shown):
             shown = _shown(argument.value)
-        raised = call("raise ValueError", scalars.text(f"written for {name} = {shown}"))
-        rows = [row[len(STEP) :] for row in broken(raised, STEP * 2, "", "")]
+        raised = call("ValueError", scalars.text(f"written for {name} = {shown}"))
+        rows = [row[len(STEP) :] for row in broken(raised, STEP * 2, "raise ", "")]
         statements.append(Raw([f"if {test}:", *rows], modules))
     return Checks(tuple(statements), tuple(explained))
 
 
-def _test(name: str, value: object, expected: Expr | None) -> str | None:
+def _test(name: str, value: object, expected: ast.expr | None) -> str | None:
     """Return a condition that is true for other values, or None if no expression can tell."""
     if isinstance(value, float) and math.isnan(value):
         return f"not np.isnan({name})"

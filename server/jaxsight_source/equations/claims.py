@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import itertools
 import math
@@ -19,7 +20,7 @@ from jaxsight_source.equations.registry import View
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.jaxprs.same.tokens import value_token
 from jaxsight_source.proof.prover import Claim
-from jaxsight_source.text.exprs import Expr, Slot, call
+from jaxsight_source.text.exprs import call, slot
 from jaxsight_source.values import scalars
 
 VARIANTS = 3
@@ -36,7 +37,7 @@ def claim_of(equation: Equation) -> tuple[Callable[[int], View], Claim]:
             equation.primitive,
             equation.params,
             tuple(
-                _literal(atom, variant) if number is None else Slot(number)
+                _literal(atom, variant) if number is None else slot(number)
                 for atom, number in zip(equation.invars, numbers, strict=True)
             ),
             tuple(atom.aval for atom in equation.invars),
@@ -57,7 +58,7 @@ class _Binder:
     aval: Aval
 
 
-def _literal(atom: Any, variant: int) -> Expr:
+def _literal(atom: Any, variant: int) -> ast.expr:
     value = np.asarray(atom.val)
     dtype = getattr(atom.aval, "dtype", value.dtype)
     value = value.astype(dtype)

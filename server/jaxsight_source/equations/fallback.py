@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 
 from jaxsight_source.compat.jaxpr_types import Params
 from jaxsight_source.equations.registry import View
-from jaxsight_source.text.exprs import Atom, Expr, Item, Keyword, call, is_identifier
+from jaxsight_source.text.exprs import TRUE, Item, call, is_identifier
 from jaxsight_source.text.imports import SHORT
 from jaxsight_source.values import public_names, spelling
 
@@ -19,19 +20,19 @@ _HOMES = {"lax": "jax.lax", "lax.linalg": "jax.lax.linalg", "jax": "jax"} | {
 """The modules with functions named like primitives, those of Pallas if they are imported."""
 
 
-def keywords(view: View, *names: str) -> dict[str, Expr]:
+def keywords(view: View, *names: str) -> dict[str, ast.expr]:
     """Return those of the named parameters that the equation has, as keyword arguments."""
     return {name: spelling.value(view.params[name]) for name in names if name in view.params}
 
 
-def given(params: Params, *names: str) -> dict[str, Expr]:
+def given(params: Params, *names: str) -> dict[str, ast.expr]:
     """Return those of the named parameters that are not None, as keyword arguments."""
     return {name: spelling.value(params[name]) for name in names if params.get(name) is not None}
 
 
-def flags(params: Params, *names: str) -> dict[str, Expr]:
+def flags(params: Params, *names: str) -> dict[str, ast.expr]:
     """Return `name=True` for those of the named parameters that are true."""
-    return {name: Atom("True") for name in names if params.get(name)}
+    return {name: TRUE for name in names if params.get(name)}
 
 
 @functools.cache
@@ -46,7 +47,7 @@ def public_function(name: str) -> tuple[str, inspect.Signature] | None:
     return None
 
 
-def by_name(view: View) -> Iterator[Expr]:
+def by_name(view: View) -> Iterator[ast.expr]:
     """Yield a call such as `lax.cumsum(x, axis=0)`.
 
     Operands are passed for the parameters for which the equation has no value.
@@ -61,7 +62,7 @@ def by_name(view: View) -> Iterator[Expr]:
             yield candidate
 
 
-def _called(path: str, signature: inspect.Signature, view: View, explicit: bool) -> Expr | None:
+def _called(path: str, signature: inspect.Signature, view: View, explicit: bool) -> ast.expr | None:
     waiting = list(view.operands)
     positional: list[Item] = []
     named: list[Item] = []
@@ -69,7 +70,7 @@ def _called(path: str, signature: inspect.Signature, view: View, explicit: bool)
         if parameter.name in view.params:
             argument = view.params[parameter.name]
             if explicit or not is_default(argument, parameter.default):
-                named.append(Keyword(parameter.name, spelling.value(argument)))
+                named.append(ast.keyword(parameter.name, spelling.value(argument)))
         elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             positional.extend(waiting)
             waiting = []
@@ -78,7 +79,7 @@ def _called(path: str, signature: inspect.Signature, view: View, explicit: bool)
         elif waiting and not named:
             positional.append(waiting.pop(0))
         elif waiting and parameter.default is inspect.Parameter.empty:
-            named.append(Keyword(parameter.name, waiting.pop(0)))
+            named.append(ast.keyword(parameter.name, waiting.pop(0)))
         elif parameter.default is inspect.Parameter.empty:
             return None
     return None if waiting else call(path, *positional, *named)
@@ -94,7 +95,7 @@ def is_default(argument: object, default: object) -> bool:
         return False
 
 
-def by_package(view: View) -> Iterator[Expr]:
+def by_package(view: View) -> Iterator[ast.expr]:
     """Yield the same for another package's primitive, as `equinox.internal.unvmap_any(x)`."""
     package = public_names.package_of(view.primitive)
     if package is None or not is_identifier(view.name):
@@ -106,9 +107,9 @@ def by_package(view: View) -> Iterator[Expr]:
             yield call(path, *view.operands, **named)
 
 
-def by_primitive(view: View) -> Iterator[Expr]:
+def by_primitive(view: View) -> Iterator[ast.expr]:
     """Yield a call such as `primitives.add_jaxvals_p.bind(x, y)`."""
     path = public_names.primitive(view.primitive)
     named = {name: spelling.value(value) for name, value in view.params.items()}
     if all(is_identifier(name) for name in named):
-        yield call(path.dot("bind"), *view.operands, **named)
+        yield call(ast.Attribute(path, "bind"), *view.operands, **named)

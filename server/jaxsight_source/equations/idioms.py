@@ -8,6 +8,7 @@ its equations are consecutive, so their order is kept.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from jaxsight_source.compat.parameters.shard_maps import has_effects
 from jaxsight_source.compat.staging import Program, is_literal
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.jaxprs.same.tokens import value_token
-from jaxsight_source.text.exprs import Expr, Slot
+from jaxsight_source.text.exprs import slot
 from jaxsight_source.values import scalars
 
 LONGEST = 16
@@ -47,12 +48,12 @@ class Window:
     def output(self) -> Var:
         return self.equations[-1].outvars[0]
 
-    def expr(self, atom: Atom) -> Expr:
+    def expr(self, atom: Atom) -> ast.expr:
         """Return an outside variable or a literal; raise `KeyError` for an inner variable."""
         if not is_literal(atom):
             for index, var in enumerate(self.inputs):
                 if var is atom:
-                    return Slot(index)
+                    return slot(index)
             raise KeyError(str(atom))
         value = np.asarray(atom.val).astype(getattr(atom.aval, "dtype", None))
         if not self.exact:
@@ -82,12 +83,12 @@ class Window:
             atom = equation.invars[0]
         return atom
 
-    def operands(self, equation: Equation, *through: str) -> list[Expr]:
+    def operands(self, equation: Equation, *through: str) -> list[ast.expr]:
         """Return the operands of an equation, as they were before these primitives."""
         return [self.expr(self.origin(atom, *through)) for atom in equation.invars]
 
 
-Idiom = Callable[[Window], Iterator[Expr]]
+Idiom = Callable[[Window], Iterator[ast.expr]]
 """Yields candidate expressions for a window, the best one first.
 
 It may raise `LookupError`, `ValueError` or `Unwritable` to stop.
@@ -170,14 +171,14 @@ class FoundWindow:
     """A window and its expression."""
 
     window: Window
-    expr: Expr
+    expr: ast.expr
 
 
 def find_windows(
     idioms: Idioms,
     equations: Sequence[Equation],
     uses: Mapping[int, int],
-    prove: Callable[[Sequence[Window], object], Expr | None],
+    prove: Callable[[Sequence[Window], object], ast.expr | None],
     pretty: bool,
 ) -> dict[int, FoundWindow]:
     """Return the windows to write as one expression, by their start; they do not overlap.
@@ -212,7 +213,7 @@ def find_windows(
     return windows
 
 
-def candidates(idioms: Idioms, window: Window, pretty: bool) -> Iterator[Expr]:
+def candidates(idioms: Idioms, window: Window, pretty: bool) -> Iterator[ast.expr]:
     """Yield the candidates of all rules for a window's names, in a style."""
     for idiom in idioms.of([equation.primitive.name for equation in window.equations], pretty):
         try:

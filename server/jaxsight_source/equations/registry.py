@@ -8,6 +8,7 @@ returns the call; `ABSORBS` says which equations before such an equation are par
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,6 @@ from jaxsight_source.compat.jaxpr_types import Aval, Equation, Params, Primitive
 from jaxsight_source.equations.idioms import Idioms
 from jaxsight_source.jaxprs.base import Rules
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class View:
 
     primitive: Primitive
     params: Params
-    operands: tuple[Expr, ...]
+    operands: tuple[ast.expr, ...]
     inputs: tuple[Aval, ...]
     """Abstract values of the operands."""
     outputs: tuple[Aval, ...]
@@ -37,7 +37,7 @@ class View:
         return str(self.primitive.name)
 
 
-Spelling = Callable[[View], Iterator[Expr]]
+Spelling = Callable[[View], Iterator[ast.expr]]
 """A rule for one equation: yields candidate expressions, the best one first.
 
 Each is proved before it is used, so a rule may be speculative: candidates that are wrong, or do not

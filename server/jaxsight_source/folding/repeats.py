@@ -7,6 +7,7 @@ compared with the program at the end.
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -30,7 +31,6 @@ from jaxsight_source.folding.steps import (
     places_of,
 )
 from jaxsight_source.folding.tokens import EquationNumbers
-from jaxsight_source.text.exprs import Atom, Expr, is_identifier
 from jaxsight_source.text.names import identifier
 
 SHORTEST = 12
@@ -68,7 +68,7 @@ class Listed:
 
     equations: Sequence[Any]
     outputs: Sequence[object]
-    global_exprs: dict[int, Expr]
+    global_exprs: dict[int, ast.expr]
     around: tuple[Listed, int] | None = None
     """The enclosing program, and the position of the item there."""
     at: int = 0
@@ -84,7 +84,7 @@ class Repeat:
     flow: Hashable
     inputs: tuple[Place, ...]
     """The first reads of values from outside."""
-    fixed: tuple[tuple[Place, Expr], ...]
+    fixed: tuple[tuple[Place, ast.expr], ...]
     """The first reads of values that are the same at all places, with their expressions."""
     outputs: tuple[Place, ...]
     """The results that are read outside, at one of the places at least."""
@@ -102,14 +102,14 @@ class Repeats:
 
 
 def listed(
-    equations: Sequence[Any], outputs: Sequence[object], read: Callable[[Any], Expr | None]
+    equations: Sequence[Any], outputs: Sequence[object], read: Callable[[Any], ast.expr | None]
 ) -> Listed:
     """Return a program as a list, before it is written.
 
     Args:
         read: returns the expression of a variable that is global in the module, or None.
     """
-    global_exprs: dict[int, Expr] = {}
+    global_exprs: dict[int, ast.expr] = {}
     for key, atom in read_outside(equations).items():
         expr = read(atom)
         if expr is not None:
@@ -276,7 +276,7 @@ def _repeat(
     """Return runs as a repeat, or None if they read different numbers."""
     rows = [program.equations[at : at + length] for program, at, length in runs]
     inputs: dict[Hashable, Place] = {}
-    fixed: dict[Hashable, tuple[Place, Expr]] = {}
+    fixed: dict[Hashable, tuple[Place, ast.expr]] = {}
     firsts: dict[Hashable, Place] = {}
     again: list[tuple[Place, Place]] = []
     for position, equation in enumerate(rows[0]):
@@ -313,8 +313,8 @@ def _repeat(
     )
 
 
-def _is_name(expr: Expr) -> bool:
-    return isinstance(expr, Atom) and is_identifier(expr.text)
+def _is_name(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Name)
 
 
 def _read_outside(
@@ -349,7 +349,7 @@ def with_repeats(
     outputs: Sequence[object],
     repeats: Repeats,
     around: Sequence[Repeat],
-    read: Callable[[Any], Expr | None],
+    read: Callable[[Any], ast.expr | None],
 ) -> list[Any]:
     """Return the equations with steps in place of repeats.
 
@@ -385,7 +385,7 @@ def with_repeats(
     return done
 
 
-def _reads_so(repeat: Repeat, run: Sequence[Item], read: Callable[[Any], Expr | None]) -> bool:
+def _reads_so(repeat: Repeat, run: Sequence[Item], read: Callable[[Any], ast.expr | None]) -> bool:
     """Return whether a run has equal operands where the repeat has, and the same global ones."""
 
     def var(position: Place) -> Operand:
@@ -400,7 +400,7 @@ def _reads_so(repeat: Repeat, run: Sequence[Item], read: Callable[[Any], Expr | 
     )
 
 
-def fixed_values(step: FoldedStep) -> Mapping[int, tuple[Operand, Expr]]:
+def fixed_values(step: FoldedStep) -> Mapping[int, tuple[Operand, ast.expr]]:
     """Return the global operands that the run reads, by the variable's id."""
     repeat: Repeat = step.family
     values = {}

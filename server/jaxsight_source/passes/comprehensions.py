@@ -7,30 +7,15 @@ computations and their order stay the same.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeGuard
 
-from jaxsight_source.text.exprs import (
-    Atom,
-    Call,
-    Choice,
-    Each,
-    Expr,
-    Keyword,
-    Lambda,
-    Pair,
-    Sequence_,
-    Star,
-    call,
-    parts_of,
-    tuple_,
-    with_parts,
-)
+from jaxsight_source.text.exprs import call, changed, generators, is_atom, mapped, parsed, tuple_
 from jaxsight_source.text.layout import flat
-from jaxsight_source.text.paths import Path, Walk, iterated, numbered, path_of, walk
-from jaxsight_source.text.statements import Assign, Effect, For, Return, Statement, With, height
+from jaxsight_source.text.paths import Path, iterated, numbered, path_of, walk
+from jaxsight_source.text.statements import assign, equations_of, height
 from jaxsight_source.text.walks import value_name
 
 FEWEST_STATEMENTS = 3
@@ -49,98 +34,102 @@ _MOST_VARYING = 2
 """The maximum number of names in which the expressions of a comprehension differ."""
 
 
-def alike(body: Sequence[Statement], indent: str, used: set[str]) -> list[Statement]:
+def alike(body: Sequence[ast.stmt], indent: str, used: set[str]) -> list[ast.stmt]:
     """Return the statements of a function, with comprehensions for consecutive similar ones."""
     inside = [_alike_within(statement, indent, used) for statement in body]
-    written: list[Statement] = []
+    written: list[ast.stmt] = []
     position = 0
     while position < len(inside):
         stop = position + 1
         while stop < len(inside) and _continues(inside[position:stop], inside[stop]):
             stop += 1
-        comprehension = _one(inside[position:stop], indent, used)  # type: ignore[arg-type]
+        comprehension = _one(inside[position:stop], indent, used)
         written.extend([comprehension] if comprehension is not None else inside[position:stop])
         position = stop
     return written
 
 
-def _alike_within(statement: Statement, indent: str, used: set[str]) -> Statement:
+def _alike_within(statement: ast.stmt, indent: str, used: set[str]) -> ast.stmt:
     """Return a statement with comprehensions inside it: for statements, and for items."""
     match statement:
-        case With(body=body) | For(body=body):
-            return dataclasses.replace(statement, body=alike(body, f"{indent}    ", used))
-        case Assign(value=value) | Effect(value) | Return(value):
-            return dataclasses.replace(statement, value=_gathered(value, used))
+        case ast.With(body=body) | ast.For(body=body):
+            return changed(statement, body=alike(body, f"{indent}    ", used))
+        case ast.Assign(value=value) | ast.Expr(value) | ast.Return(ast.expr() as value):
+            return changed(statement, value=_gathered(value, used))
         case _:
             return statement
 
 
-def _continues(before: Sequence[Statement], statement: Statement) -> bool:
+def _continues(before: Sequence[ast.stmt], statement: ast.stmt) -> bool:
     """Return whether a statement is similar to those before it, and independent of them."""
     first = before[0]
     if not (_is_computed(first) and _is_computed(statement)):
         return False
-    assigned = {previous.targets for previous in before if isinstance(previous, Assign)}
-    first_value, value = first.value, statement.value  # type: ignore[union-attr]
-    return _shape(first_value) == _shape(value) and not assigned & set(_leaves(value))
+    assigned = {flat(each.targets[0]) for each in before if isinstance(each, ast.Assign)}
+    is_same = _shape(first.value) == _shape(statement.value)
+    return is_same and not assigned & set(_leaves(statement.value))
 
 
-def _is_computed(statement: Statement) -> bool:
-    return (
-        isinstance(statement, Assign)
-        and isinstance(statement.targets, str)
-        and not isinstance(statement.value, Atom)
-        and bool(statement.equations)
-        and not statement.comment
-    )
+def _is_computed(statement: ast.stmt) -> TypeGuard[ast.Assign]:
+    match statement:
+        case ast.Assign([ast.Name()], value):
+            is_commented = getattr(statement, "comment", "")
+            return not is_atom(value) and bool(equations_of(statement)) and not is_commented
+        case _:
+            return False
 
 
-def _one(run: Sequence[Assign], indent: str, used: set[str]) -> Assign | None:
+def _one(run: Sequence[Any], indent: str, used: set[str]) -> ast.Assign | None:
     """Return a comprehension for similar statements, or None if that is not shorter."""
     if len(run) < FEWEST_STATEMENTS:
         return None
-    comprehension = _each([statement.value for statement in run], used)
-    if comprehension is None:
+    each = _each([statement.value for statement in run], used)
+    if each is None:
         return None
-    targets = tuple_(Atom(str(statement.targets)) for statement in run)
-    equations = [equation for statement in run for equation in statement.equations]
-    assignment = Assign(targets, Sequence_("[", (comprehension,)), equations)
+    targets = tuple_(statement.targets[0] for statement in run)
+    equations = [equation for statement in run for equation in equations_of(statement)]
+    assignment = assign(targets, ast.ListComp(*each), equations)
     return assignment if height([assignment], indent) < height(run, indent) else None
 
 
-def _gathered(expr: object, used: set[str]) -> Any:
+def _gathered(expr: Any, used: set[str]) -> Any:
     """Return an expression with comprehensions for similar items."""
-    rebuilt = with_parts(expr, tuple(_gathered(part, used) for part in parts_of(expr)))
-    if not isinstance(rebuilt, Sequence_) or rebuilt.bracket == "{":
-        return rebuilt
-    elements: list[Any] = []
+    if is_atom(expr) or isinstance(expr, ast.Lambda | ast.IfExp):
+        return expr
+    expr = mapped(expr, lambda part: _gathered(part, used))
+    if not isinstance(expr, ast.Tuple | ast.List):
+        return expr
+    elements: list[ast.expr] = []
     position = 0
-    while position < len(rebuilt.items):
+    while position < len(expr.elts):
         stop = position + 1
-        first = rebuilt.items[position]
-        while stop < len(rebuilt.items) and isinstance(first, Call) and (
-            _shape(first) == _shape(rebuilt.items[stop])
+        first = expr.elts[position]
+        while stop < len(expr.elts) and isinstance(first, ast.Call) and (
+            _shape(first) == _shape(expr.elts[stop])
         ):  # fmt: skip
             stop += 1
-        run = rebuilt.items[position:stop]
-        comprehension = _each(run, used) if len(run) >= FEWEST_ITEMS else None
-        if comprehension is not None and len(flat(comprehension)) < _SHORTER * len(
+        run = expr.elts[position:stop]
+        each = _each(run, used) if len(run) >= FEWEST_ITEMS else None
+        if each is not None and len(flat(ast.ListComp(*each))) - 2 < _SHORTER * len(
             flat(tuple_(run))
         ):
-            elements.append(Star(Sequence_("[", (comprehension,))))
+            elements.append(ast.Starred(ast.ListComp(*each)))
         else:
             elements.extend(run)
         position = stop
-    if len(elements) == 1 and len(rebuilt.items) > 1:
-        return (
-            elements[0].value
-            if rebuilt.bracket == "["
-            else call("tuple", elements[0].value.items[0])
-        )
-    return Sequence_(rebuilt.bracket, tuple(elements))
+    match elements:
+        case [ast.Starred(ast.ListComp(body, over) as only)] if len(expr.elts) > 1:
+            is_list = isinstance(expr, ast.List)
+            return only if is_list else call("tuple", ast.GeneratorExp(body, over))
+        case _:
+            return changed(expr, elts=elements)
 
 
-def _each(exprs: Sequence[object], used: set[str]) -> Each | None:
+_Each: TypeAlias = tuple[ast.expr, list[ast.comprehension]]
+"""The body of a comprehension, and what it is over."""
+
+
+def _each(exprs: Sequence[ast.expr], used: set[str]) -> _Each | None:
     """Return `f(x) for x in values` for expressions that differ in one name or two, or None."""
     columns = list(zip(*map(_leaves, exprs), strict=True))
     varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
@@ -151,45 +140,44 @@ def _each(exprs: Sequence[object], used: set[str]) -> Each | None:
         return None
     called = dict(zip(varying, names, strict=True))
     leaves = iter([called.get(column, column[0]) for column in columns])
-    values = [tuple_(map(Atom, column)) for column in varying]
-    target = ", ".join(names)
-    over: Expr = values[0] if len(values) == 1 else call("zip", *values)
-    return Each(_with_leaves(exprs[0], leaves), target, over)
+    values = [tuple_(map(ast.Name, column)) for column in varying]
+    over = values[0] if len(values) == 1 else call("zip", *values)
+    return _renamed(exprs[0], lambda _: next(leaves)), generators(_target(names), over)
 
 
-def _shape(expr: object) -> Any:
+def _target(names: Sequence[str]) -> ast.expr:
+    return ast.Name(names[0]) if len(names) == 1 else tuple_(map(ast.Name, names))
+
+
+_LATER = (ast.Lambda, ast.IfExp, ast.ListComp, ast.GeneratorExp, ast.DictComp)
+
+
+def _shape(expr: ast.expr) -> object:
     """Return a key for an expression without the names of values in it."""
-    if isinstance(expr, Atom):
-        return None if value_name(expr) else expr.text
-    if isinstance(expr, Call) and isinstance(expr.function, Atom):
-        return (Call, expr.function.text, *map(_shape, expr.items))
-    if isinstance(expr, (Choice, Lambda, Each)):
-        return id(expr)
-    label = [getattr(expr, name, "") for name in ("name", "operator", "bracket", "target")]
-    return (type(expr), *label, *map(_shape, parts_of(expr)))
+    later = (id(part) for part in ast.walk(expr) if isinstance(part, _LATER))
+    return flat(_renamed(expr, lambda _: "")), *later
 
 
-def _leaves(expr: object) -> Iterator[str]:
-    """Yield the names of values in an expression, in order."""
-    if isinstance(expr, Atom):
-        if name := value_name(expr):
-            yield name
-    elif isinstance(expr, Call) and isinstance(expr.function, Atom):
-        for argument in expr.items:
-            yield from _leaves(argument)
-    else:
-        for part in parts_of(expr):
-            yield from _leaves(part)
+def _leaves(expr: ast.expr) -> list[str]:
+    """Return the names of values in an expression, in order."""
+    names: list[str] = []
+
+    def note(name: str) -> str:
+        names.append(name)
+        return name
+
+    _renamed(expr, note)
+    return names
 
 
-def _with_leaves(expr: object, leaves: Iterator[str]) -> Any:
-    if isinstance(expr, Atom):
-        return Atom(next(leaves)) if value_name(expr) else expr
-    if isinstance(expr, Call) and isinstance(expr.function, Atom):
-        return Call(
-            expr.function, tuple([_with_leaves(argument, leaves) for argument in expr.items])
-        )
-    return with_parts(expr, tuple([_with_leaves(part, leaves) for part in parts_of(expr)]))
+def _renamed(expr: Any, rename: Callable[[str], str]) -> Any:
+    """Return an expression with other names of values; those of functions that it calls stay."""
+    if name := value_name(expr):
+        return ast.Name(rename(name))
+    if is_atom(expr) or isinstance(expr, _LATER):
+        return expr
+    function = expr.func if isinstance(expr, ast.Call) and value_name(expr.func) else None
+    return mapped(expr, lambda part: part if part is function else _renamed(part, rename))
 
 
 FEWEST_ELEMENTS = 3
@@ -198,66 +186,56 @@ FEWEST_ELEMENTS = 3
 _ELEMENT = "g"
 
 
-def gathered(expr: object, sizes: Mapping[tuple[object, ...], int]) -> Any:
-    """Return an expression with comprehensions for collections whose elements differ in one index.
+Sizes: TypeAlias = Mapping[tuple[object, ...], int]
+"""The lengths of the lists that are read, by the root of a path and its steps."""
 
-    Args:
-        sizes: the lengths of the lists that are read, by the root of a path and its steps.
-    """
+
+def gathered(expr: Any, sizes: Sizes) -> Any:
+    """Return an expression with comprehensions for elements that differ in one index."""
     match expr:
-        case Sequence_("{", elements) if all(isinstance(element, Pair) for element in elements):
-            return Sequence_("{", _pairs(elements, sizes))  # type: ignore[arg-type]
-        case Sequence_("[" | "(" as bracket, elements):
-            both = _of_elements(elements, sizes)
-            if both is not None:
-                comprehension, _ = both
-                return (
-                    Sequence_("[", (comprehension,))
-                    if bracket == "["
-                    else call("tuple", comprehension)
-                )
+        case ast.Dict():
+            return _pairs(expr, sizes)
+        case ast.Tuple(elements) | ast.List(elements):
+            if (each := _of_elements(elements, sizes)) is not None:
+                if isinstance(expr, ast.List):
+                    return ast.ListComp(*each)
+                return call("tuple", ast.GeneratorExp(*each))
             for inside in (slice(1, None), slice(None, -1)):
-                if (both := _of_elements(elements[inside], sizes)) is not None:
-                    comprehension, _ = both
+                if (each := _of_elements(elements[inside], sizes)) is not None:
                     parts = [gathered(element, sizes) for element in elements]
-                    parts[inside] = [Star(Sequence_("[", (comprehension,)))]
-                    return Sequence_(bracket, tuple(parts))
-            return Sequence_(bracket, tuple(gathered(element, sizes) for element in elements))
-        case Call(function, elements):
-            return Call(function, tuple(gathered(element, sizes) for element in elements))
-        case Keyword(name, value):
-            return Keyword(name, gathered(value, sizes))
+                    parts[inside] = [ast.Starred(ast.ListComp(*each))]
+                    return changed(expr, elts=parts)
+            return mapped(expr, lambda part: gathered(part, sizes))
+        case ast.Call() | ast.keyword():
+            return mapped(expr, lambda part: gathered(part, sizes))
         case _:
             return expr
 
 
-def _pairs(elements: Sequence[Pair], sizes: Mapping[tuple[object, ...], int]) -> tuple[object, ...]:
-    """Return a dictionary's pairs, with `**{…}` for those with numbered keys (`"Block_0"`)."""
-    groups: dict[str, list[Pair]] = {}
-    for element in elements:
-        text = element.key.text if isinstance(element.key, Atom) else ""
-        groups.setdefault(text.rstrip("\"'0123456789"), []).append(element)
-    done: list[object] = []
+def _pairs(expr: ast.Dict, sizes: Sizes) -> ast.expr:
+    """Return a dictionary, with `**{…}` for pairs with numbered keys (`"Block_0"`)."""
+    groups: dict[str, list[tuple[str, ast.expr | None, ast.expr]]] = {}
+    for key, value in zip(expr.keys, expr.values, strict=True):
+        text = flat(key) if key is not None and is_atom(key) else ""
+        groups.setdefault(text.rstrip("\"'0123456789"), []).append((text, key, value))
+    pairs: list[tuple[ast.expr | None, ast.expr]] = []
     for before, group in groups.items():
-        group.sort(key=lambda element: (len(element.key.text), element.key.text) if before else ())  # type: ignore[union-attr]
-        both = _of_elements([element.value for element in group], sizes) if before else None
-        keys = numbered([element.key.text for element in group]) if both is not None else None  # type: ignore[union-attr]
-        if both is None or keys is None or keys[1].start or keys[1].step != 1:
-            done.extend(Pair(element.key, gathered(element.value, sizes)) for element in group)
+        group.sort(key=lambda pair: (len(pair[0]), pair[0]) if before else ())
+        each = _of_elements([value for _, _, value in group], sizes) if before else None
+        keys = numbered([text for text, _, _ in group]) if each is not None else None
+        if each is None or keys is None or keys[1].start or keys[1].step != 1:
+            pairs += [(key, gathered(value, sizes)) for _, key, value in group]
             continue
-        comprehension, values = both
-        key = Atom(f'f"{keys[0]}{{i}}"')
-        pair = Each(Pair(key, comprehension.body), f"i, {_ELEMENT}", call("enumerate", values))  # type: ignore[arg-type]
-        inside = Sequence_("{", (pair,))
+        body, [over] = each
+        counted = generators(_target(["i", _ELEMENT]), call("enumerate", over.iter))
+        both = ast.DictComp(parsed(f'f"{keys[0]}{{i}}"'), body, counted)
         if len(groups) == 1:
-            return (pair,)
-        done.append(Star(Star(inside)))
-    return tuple(done)
+            return both
+        pairs.append((None, both))
+    return ast.Dict([key for key, _ in pairs], [value for _, value in pairs])
 
 
-def _of_elements(
-    elements: Sequence[object], sizes: Mapping[tuple[object, ...], int]
-) -> tuple[Each, Expr] | None:
+def _of_elements(elements: Sequence[ast.expr], sizes: Sizes) -> _Each | None:
     if len(elements) < FEWEST_ELEMENTS:
         return None
     shared = _Found()
@@ -265,12 +243,10 @@ def _of_elements(
         body = _shared(elements, shared)
     except _Differs:
         return None
-    if shared.base is None:
+    if (base := shared.base) is None:
         return None
-    values = iterated(
-        shared.base.expr, shared.keys, sizes.get((shared.base.root, *shared.base.steps))
-    )
-    return None if values is None else (Each(body, _ELEMENT, values), values)
+    values = iterated(base.expr, shared.keys, sizes.get((base.root, *base.steps)))
+    return None if values is None else (body, generators(ast.Name(_ELEMENT), values))
 
 
 class _Differs(Exception):
@@ -280,45 +256,43 @@ class _Differs(Exception):
 @dataclass(slots=True)
 class _Found:
     base: Path | None = None
-    keys: tuple[str, ...] = field(default_factory=tuple)
+    keys: tuple[str, ...] = ()
 
 
 def _shared(elements: Sequence[Any], shared: _Found) -> Any:
     """Return the expression that all items have in common, in terms of `g`; raise `_Differs`."""
+
+    def same(parts: Sequence[object]) -> None:
+        if len(set(parts)) > 1:
+            raise _Differs
+
+    def columns(field: str) -> list[Any]:
+        rows = [getattr(element, field) for element in elements]
+        same(list(map(len, rows)))
+        return [_shared(column, shared) for column in zip(*rows, strict=True)]
+
     first = elements[0]
-    if isinstance(first, (Pair, Keyword)):
-        label = first.key if isinstance(first, Pair) else first.name
-        if any(
-            type(element) is not type(first)
-            or (element.key if isinstance(element, Pair) else element.name) != label
-            for element in elements
-        ):
-            raise _Differs
-        value = _shared([element.value for element in elements], shared)
-        return Pair(first.key, value) if isinstance(first, Pair) else Keyword(first.name, value)
-    if all(element == first for element in elements):
+    if len(set(map(flat, elements))) == 1:
         return first
-    if isinstance(first, (Sequence_, Call)):
-        parts = [element.items for element in elements if type(element) is type(first)]
-        heads = [
-            element.bracket
-            if isinstance(element, Sequence_)
-            else getattr(element, "function", None)
-            for element in elements
-        ]
-        if len(parts) != len(elements) or any(head != heads[0] for head in heads):
-            raise _Differs
-        if len(set(map(len, parts))) != 1:
-            raise _Differs
-        inside = tuple(_shared(column, shared) for column in zip(*parts, strict=True))
-        if isinstance(first, Sequence_):
-            return Sequence_(first.bracket, inside)
-        return Call(first.function, inside)
-    way: Walk | None = walk([path_of(element) for element in elements])
+    same(list(map(type, elements)))
+    match first:
+        case ast.keyword():
+            same([element.arg for element in elements])
+            return changed(first, value=_shared([element.value for element in elements], shared))
+        case ast.Dict():
+            same([tuple(flat(key) for key in element.keys) for element in elements])
+            return changed(first, values=columns("values"))
+        case ast.Tuple() | ast.List() | ast.Set():
+            return changed(first, elts=columns("elts"))
+        case ast.Call():
+            same([flat(element.func) for element in elements])
+            return changed(first, args=columns("args"), keywords=columns("keywords"))
+        case _:
+            pass
+    way = walk(list(map(path_of, elements)))
     if way is None:
         raise _Differs
     if shared.base is None:
         shared.base, shared.keys = way.base, way.keys
-    if (shared.base, shared.keys) != (way.base, way.keys):
-        raise _Differs
+    same([(shared.base, shared.keys), (way.base, way.keys)])
     return Path(_ELEMENT, way.after).expr

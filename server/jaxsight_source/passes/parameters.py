@@ -7,16 +7,18 @@ because only that function knows the values that its caller passes in.
 
 from __future__ import annotations
 
+import ast
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from jaxsight_source.calls.signature import BoundCall, Fixed, TracedArgument
-from jaxsight_source.text.exprs import Atom, Expr, Slot, call, rebuilt
+from jaxsight_source.text.exprs import call, substituted
 from jaxsight_source.text.imports import IMPORTS
 from jaxsight_source.text.layout import WIDTH
-from jaxsight_source.text.statements import Function, Remark, Return, Statement, lines, roots
+from jaxsight_source.text.layout import parameters as texts_of
+from jaxsight_source.text.statements import define, lines, return_, roots
 
 SHADOWING = frozenset(IMPORTS) | {"complex", "frozenset", "range", "repr", "slice", "tuple", "type"}
 """Names that the body of a function may use, so that a parameter would shadow them."""
@@ -42,13 +44,10 @@ def renamed(inner: BoundCall) -> tuple[BoundCall, dict[str, str]]:
     if not new_names:
         return inner, {}
 
-    def leaf(part: Atom | Slot) -> Expr:
-        if isinstance(part, Atom) and part.text in new_names:
-            return Atom(new_names[part.text])
-        return part
+    others = {old: ast.Name(new) for old, new in new_names.items()}
 
     def read(part: Read) -> Read:
-        return replace(part, expr=rebuilt(part.expr, leaf))
+        return replace(part, expr=substituted(part.expr, others))
 
     return replace(
         inner,
@@ -58,19 +57,18 @@ def renamed(inner: BoundCall) -> tuple[BoundCall, dict[str, str]]:
     ), new_names
 
 
-def apart(function: Function, name: str, new_names: dict[str, str]) -> Function:
+def apart(main: ast.FunctionDef, name: str, new_names: dict[str, str]) -> ast.FunctionDef:
     """Move the body of a function into a new function `name`, and return that."""
-    parameters = bare(function.parameters)
-    inner = Function(
-        name, tuple(new_names.get(parameter, parameter) for parameter in parameters), function.body
-    )
-    function.body = [Return(call(name, *map(Atom, parameters)))]
+    names = bare(tuple(texts_of(main.args)))
+    start = 0 if ast.get_docstring(main) is None else 1
+    inner = define(name, [new_names.get(each, each) for each in names], main.body[start:])
+    main.body[start:] = [return_(call(name, *map(ast.Name, names)))]
     return inner
 
 
 def split(
-    functions: Sequence[Statement], passed: Iterable[str]
-) -> tuple[list[Statement], list[Statement]]:
+    functions: Sequence[ast.stmt], passed: Iterable[str]
+) -> tuple[list[ast.stmt], list[ast.stmt]]:
     """Split the module's functions into those that can stay and those that need a `passed` name.
 
     A function needs a name if it, or a function that it calls, reads it.
@@ -83,15 +81,12 @@ def split(
     while True:
         before = len(needed)
         for index, (part, used) in enumerate(zip(functions, names, strict=True)):
-            if not moving[index] and used & needed and not isinstance(part, Remark):
+            if not moving[index] and used & needed:
                 moving[index] = True
-                if isinstance(part, Function):
+                if isinstance(part, ast.FunctionDef):
                     needed.add(part.name)
         if len(needed) == before:
             break
-    for index, part in enumerate(functions[:-1]):
-        if isinstance(part, Remark) and moving[index + 1]:
-            moving[index] = True
     return (
         [part for part, moves in zip(functions, moving, strict=True) if not moves],
         [part for part, moves in zip(functions, moving, strict=True) if moves],

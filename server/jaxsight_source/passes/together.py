@@ -5,28 +5,27 @@ Works on the statements of one function. The computations and their order stay t
 
 from __future__ import annotations
 
-import dataclasses
+import ast
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from jaxsight_source.text.exprs import (
-    Atom,
-    Call,
-    Each,
-    Expr,
-    Sequence_,
-    Star,
+    NONE,
+    arguments,
     call,
+    changed,
+    dotted,
+    is_atom,
     is_identifier,
+    mapped,
     parts_of,
     tuple_,
-    with_parts,
 )
-from jaxsight_source.text.layout import flat
+from jaxsight_source.text.layout import flat, parameters
 from jaxsight_source.text.names import unused, without_number
-from jaxsight_source.text.statements import Assign, Function, Return, Statement
+from jaxsight_source.text.statements import equations_of, return_
 from jaxsight_source.text.walks import (
     UNREAD,
     expressions,
@@ -59,65 +58,77 @@ class _Passed:
     single: Counter[str] = field(default_factory=Counter)
     """How often each is the only item."""
 
-    def note(self, expr: object) -> None:
-        if isinstance(expr, (Call, Sequence_)):
-            before = ""
-            for part in expr.items:
-                name = part.text if type(part) is Atom and part.text in self.of else ""
-                if name:
-                    self.parts[name] += 1
-                    if before:
-                        self.pairs[before, name] += 1
-                    if len(expr.items) == 1:
-                        self.single[name] += 1
-                before = name
+    def note(self, expr: ast.AST) -> None:
+        items = items_of(expr)
+        before = ""
+        for part in items:
+            name = part.id if type(part) is ast.Name and part.id in self.of else ""
+            if name:
+                self.parts[name] += 1
+                if before:
+                    self.pairs[before, name] += 1
+                if len(items) == 1:
+                    self.single[name] += 1
+            before = name
         for part in parts_of(expr):
-            if type(part) is not Atom:
+            if not is_atom(part):
                 self.note(part)
 
 
-def starred(body: Sequence[Statement], used: set[str], *, mostly: bool = False) -> list[Statement]:
+def items_of(expr: ast.AST) -> Sequence[ast.AST]:
+    """Return the items of a collection or a call."""
+    match expr:
+        case ast.Call(_, args, keywords):
+            return [*args, *keywords]
+        case ast.Tuple(items) | ast.List(items) | ast.Set(items):
+            return items
+        case _:
+            return ()
+
+
+def starred(body: Sequence[ast.stmt], used: set[str], *, mostly: bool = False) -> list[ast.stmt]:
     """Return a function's statements, with one name for values that are only passed on together.
 
     Args:
         used: names that are in use; new ones are added.
         mostly: skip results most of which would keep their names.
     """
-    own = [unpacking for unpacking in own_statements(body) if _is_taking_apart(unpacking)]
+    own = [statement for statement in own_statements(body) if _is_taking_apart(statement)]
     if not own:
         return list(body)
     together = _together(body, names_assigned(own))
-    runs: dict[str, tuple[list[str], Expr]] = {}
-    changed: dict[int, Statement | None] = {}
+    runs: dict[str, tuple[list[str], ast.expr]] = {}
+    others: dict[int, ast.stmt | None] = {}
     for statement in own:
-        targets = statement.targets
-        run = _longest(list(map(value_name, targets.items)), together)
-        if len(targets.items) == 1 and together(flat(targets.items[0]), ""):
-            run = [flat(targets.items[0])]
-        if len(run) == len(targets.items) and isinstance(statement.value, Atom):
-            changed[id(statement)] = None
-            runs[run[0]] = run, statement.value
+        targets, value = statement.targets[0].elts, statement.value
+        run = _longest(list(map(value_name, targets)), together)
+        if len(targets) == 1 and together(flat(targets[0]), ""):
+            run = [flat(targets[0])]
+        if len(run) == len(targets) and is_atom(value):
+            others[id(statement)] = None
+            runs[run[0]] = run, value
             continue
-        if len(run) < (FEWEST_PARTS if isinstance(statement.value, Atom) else FEWEST) or (
-            mostly and 2 * len(run) < len(targets.items)
+        if len(run) < (FEWEST_PARTS if is_atom(value) else FEWEST) or (
+            mostly and 2 * len(run) < len(targets)
         ):
             continue
-        common = Atom(_fresh(_plural(run), used))
-        if len(run) == len(targets.items):
-            if not _gives_sequence(statement.value):
+        common = ast.Name(_fresh(_plural(run), used))
+        target: ast.expr = common
+        if len(run) == len(targets):
+            if not _gives_sequence(value):
                 continue
-            changed[id(statement)] = dataclasses.replace(statement, targets=common.text)
         else:
-            start = targets.items.index(Atom(run[0]))
-            parts = (*targets.items[:start], Star(common), *targets.items[start + len(run) :])
-            changed[id(statement)] = dataclasses.replace(statement, targets=tuple_(parts))
+            start = list(map(value_name, targets)).index(run[0])
+            after = targets[start + len(run) :]
+            target = tuple_([*targets[:start], ast.Starred(common), *after])
+        others[id(statement)] = changed(statement, targets=[target])
         runs[run[0]] = run, common
-    if not changed:
+    if not others:
         return list(body)
-    return rewritten(body, lambda expr: _passing(expr, runs), changed=changed)
+    return rewritten(body, lambda expr: _passing(expr, runs), replaced=others)
 
 
-def _together(body: Sequence[Statement], names: Iterable[str]) -> Callable[[str, str], bool]:
+def _together(body: Sequence[ast.stmt], names: Iterable[str]) -> Callable[[str, str], bool]:
     """Return a predicate on names: whether two of them are only read as consecutive items.
 
     For a single name, it returns whether that is only read as the only item.
@@ -137,12 +148,12 @@ def _together(body: Sequence[Statement], names: Iterable[str]) -> Callable[[str,
     return together
 
 
-def with_rest(function: Function, used: set[str]) -> Function:
+def with_rest(function: ast.FunctionDef, used: set[str]) -> ast.FunctionDef:
     """Return a function with `*rest` for its last parameters if these are only passed on together.
 
     All calls of the function must use positional arguments only.
     """
-    names = list(function.parameters)
+    names = parameters(function.args)
     if len(names) < FEWEST_PARTS or not all(map(is_identifier, names)):
         return function
     together = _together(function.body, names)
@@ -153,21 +164,23 @@ def with_rest(function: Function, used: set[str]) -> Function:
         return function
     run = names[-count:]
     common = _fresh(_plural(run), used)
-    runs: dict[str, tuple[list[str], Expr]] = {run[0]: (run, Atom(common))}
+    runs: dict[str, tuple[list[str], ast.expr]] = {run[0]: (run, ast.Name(common))}
     body = rewritten(function.body, lambda expr: _passing(expr, runs))
-    return dataclasses.replace(function, parameters=(*names[:-count], f"*{common}"), body=body)
+    return changed(function, args=arguments([*names[:-count], f"*{common}"]), body=body)
 
 
-def _is_taking_apart(statement: Statement) -> bool:
+def _is_taking_apart(statement: ast.stmt) -> TypeGuard[Any]:
     """Return whether a statement unpacks a value into names that are not the user's."""
-    return (
-        isinstance(statement, Assign)
-        and isinstance(statement.targets, Sequence_)
-        and isinstance(statement.value, (Atom, Call, Sequence_))
-        and not statement.user_named
-        and not any(isinstance(part, Star) for part in statement.targets.items)
-        and not (isinstance(statement.value, Atom) and statement.equations)
-    )
+    match statement:
+        case ast.Assign([ast.Tuple(targets)], value):
+            is_read = is_atom(value) and not equations_of(statement)
+            return (
+                (is_read or isinstance(value, ast.Call | ast.Tuple | ast.List | ast.ListComp))
+                and not getattr(statement, "user_named", False)
+                and not any(isinstance(part, ast.Starred) for part in targets)
+            )
+        case _:
+            return False
 
 
 def _longest(names: Sequence[str], together: Callable[[str, str], bool]) -> list[str]:
@@ -183,15 +196,14 @@ def _longest(names: Sequence[str], together: Callable[[str, str], bool]) -> list
     return best if len(best) > 1 else []
 
 
-def _gives_sequence(value: object) -> bool:
+def _gives_sequence(value: ast.expr) -> bool:
     """Return whether a value is known not to be an array, whose unpacking creates equations."""
     match value:
-        case Call(Atom(path)):
-            return "." not in path or path in _LOOPS
-        case Sequence_():
-            return True
+        case ast.Call(function):
+            path = dotted(function)
+            return bool(path) and ("." not in path or path in _LOOPS)
         case _:
-            return False
+            return isinstance(value, ast.Tuple | ast.List | ast.ListComp)
 
 
 def _plural(run: Sequence[str]) -> str:
@@ -205,60 +217,56 @@ def _fresh(base: str, used: set[str]) -> str:
     return name
 
 
-def _passing(expr: object, runs: dict[str, tuple[list[str], Expr]]) -> Any:
+def _passing(expr: Any, runs: Mapping[str, tuple[list[str], ast.expr]]) -> Any:
     """Return an expression with `*rest` for each run of names."""
-
-    def again(part: object) -> Any:
-        return _passing(part, runs)
-
+    if isinstance(expr, ast.Lambda | ast.IfExp) or is_atom(expr):
+        return expr
+    expr = mapped(expr, lambda part: _passing(part, runs))
     match expr:
-        case Call(function, items):
-            return Call(again(function), _with_stars(tuple(map(again, items)), runs))
-        case Each(inside, target, Sequence_("(", items)):
-            values = _with_stars(items, runs)
-            if len(values) == 1 and isinstance(values[0], Star):
-                return Each(again(inside), target, values[0].value)
-            return Each(again(inside), target, tuple_(values))
-        case Sequence_(bracket, items):
-            return Sequence_(bracket, _with_stars(tuple(map(again, items)), runs))
+        case ast.Call(_, args):
+            return changed(expr, args=_with_stars(args, runs))
+        case ast.comprehension(_, ast.Tuple([ast.Starred(only)])):
+            return changed(expr, iter=only)
+        case ast.Tuple(items) | ast.List(items):
+            return changed(expr, elts=_with_stars(items, runs))
         case _:
-            return with_parts(expr, tuple(map(again, parts_of(expr))))
+            return expr
 
 
 def _with_stars(
-    parts: tuple[object, ...], runs: dict[str, tuple[list[str], Expr]]
-) -> tuple[Any, ...]:
-    starred_parts: list[object] = []
+    parts: list[ast.expr], runs: Mapping[str, tuple[list[str], ast.expr]]
+) -> list[ast.expr]:
+    starred_parts: list[ast.expr] = []
     position = 0
     while position < len(parts):
-        run, common = runs.get(value_name(parts[position]), ([], None))
-        if run and [value_name(part) for part in parts[position : position + len(run)]] == run:
-            starred_parts.append(Star(common))  # type: ignore[arg-type]
+        run, common = runs.get(value_name(parts[position]), ([], NONE))
+        if run and list(map(value_name, parts[position : position + len(run)])) == run:
+            starred_parts.append(ast.Starred(common))
             position += len(run)
         else:
             starred_parts.append(parts[position])
             position += 1
-    return tuple(starred_parts)
+    return starred_parts
 
 
-def returned_whole(body: Sequence[Statement]) -> list[Statement]:
+def returned_whole(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return a loop's result directly, as `return lax.scan(…)`, if all its parts are returned."""
     match list(body):
         case [
             *before,
-            Assign(Sequence_("(", targets), Call(Atom(path)) as value, equations),
-            Return(Sequence_("(", results), others),
+            ast.Assign([ast.Tuple() as targets], ast.Call(function) as value) as loop,
+            ast.Return(ast.Tuple() as results) as last,
         ] if (
-            path in _LOOPS
-            and targets == results
-            and not any(target == Atom("_") for target in targets)
+            dotted(function) in _LOOPS
+            and flat(targets) == flat(results)
+            and UNREAD not in map(flat, targets.elts)
         ):
-            return [*before, Return(value, [*equations, *others])]
-        case kept:
-            return kept
+            return [*before, return_(value, [*equations_of(loop), *equations_of(last)])]
+        case same:
+            return same
 
 
-def returned(body: Sequence[Statement], functions: Collection[str]) -> list[Statement]:
+def returned(body: Sequence[ast.stmt], functions: Collection[str]) -> list[ast.stmt]:
     """Return the statements of a function that returns a whole tuple or list without unpacking it.
 
     Args:
@@ -267,49 +275,58 @@ def returned(body: Sequence[Statement], functions: Collection[str]) -> list[Stat
     match list(body):
         case [
             *before,
-            Assign(str(name), Sequence_("[", (Each() as each,)), equations),
-            Return(Sequence_("(", (Star(Atom(same)),)), others),
+            ast.Assign([ast.Name(name)], ast.ListComp(each, over)) as made,
+            ast.Return(ast.Tuple([ast.Starred(ast.Name(same))])) as last,
         ] if name == same:
-            return [*before, Return(call("tuple", each), [*equations, *others])]
-        case [*before, Return(Sequence_("(", (Star(Call(Atom(path)) as value),)), equations)] if (
-            path in functions or path in _LOOPS
-        ):
-            return [*before, Return(value, equations)]
+            value = call("tuple", ast.GeneratorExp(each, over))
+            return [*before, return_(value, [*equations_of(made), *equations_of(last)])]
+        case [
+            *before,
+            ast.Return(ast.Tuple([ast.Starred(ast.Call(function) as value)])) as last,
+        ] if dotted(function) in functions or dotted(function) in _LOOPS:
+            return [*before, return_(value, equations_of(last))]
         case same:
             return same
 
 
-def unread(body: Sequence[Statement]) -> list[Statement]:
+def unread(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a function without names for unread results: `first, *_ = f(x)`."""
     counts = Counter(names_read(body))
-    changed: dict[int, Statement | None] = {}
+    others: dict[int, ast.stmt | None] = {}
     for statement in own_statements(body):
-        if not isinstance(statement, Assign) or not isinstance(statement.targets, Sequence_):
-            continue
-        targets = _read_alone(statement.targets, counts)
-        if targets != statement.targets:
-            changed[id(statement)] = dataclasses.replace(statement, targets=targets)
-        if targets == Sequence_("(", (Star(UNREAD),)) and isinstance(statement.value, Atom):
-            changed[id(statement)] = None
-    return rewritten(body, changed=changed) if changed else list(body)
+        match statement:
+            case ast.Assign([ast.Tuple() as before], value):
+                targets = _read_alone(before, counts)
+                if flat(targets) == f"(*{UNREAD},)" and is_atom(value):
+                    others[id(statement)] = None
+                elif flat(targets) != flat(before):
+                    others[id(statement)] = changed(statement, targets=[targets])
+            case _:
+                pass
+    return rewritten(body, replaced=others) if others else list(body)
 
 
-def _read_alone(targets: Sequence_, counts: Counter[str]) -> Sequence_:
-    parts: list[Any] = []
-    for part in targets.items:
-        if isinstance(part, Sequence_):
-            inside = _read_alone(part, counts)
-            parts.append(UNREAD if all(map(_is_unread, inside.items)) else inside)
-        elif isinstance(part, Atom):
-            parts.append(part if counts[part.text] else UNREAD)
-        else:
-            parts.append(part)
+def _read_alone(targets: ast.Tuple, counts: Counter[str]) -> ast.Tuple:
+    parts: list[ast.expr] = []
+    for part in targets.elts:
+        match part:
+            case ast.Tuple():
+                inside = _read_alone(part, counts)
+                parts.append(_unread() if all(map(_is_unread, inside.elts)) else inside)
+            case ast.Name(name):
+                parts.append(part if counts[name] else _unread())
+            case _:
+                parts.append(part)
     last = max((i for i, part in enumerate(parts) if not _is_unread(part)), default=-1)
-    starred_before = any(isinstance(part, Star) for part in parts[: last + 1])
+    starred_before = any(isinstance(part, ast.Starred) for part in parts[: last + 1])
     if len(parts) - last > 2 and not starred_before:
-        parts[last + 1 :] = [Star(UNREAD)]
-    return Sequence_(targets.bracket, tuple(parts))
+        parts[last + 1 :] = [ast.Starred(_unread())]
+    return tuple_(parts)
 
 
-def _is_unread(target: object) -> bool:
-    return target in (UNREAD, Star(UNREAD))
+def _unread() -> ast.Name:
+    return ast.Name(UNREAD)
+
+
+def _is_unread(target: ast.expr) -> bool:
+    return flat(target) in (UNREAD, f"*{UNREAD}")

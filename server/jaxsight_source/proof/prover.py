@@ -7,6 +7,7 @@ text that rules built from public names; it runs no user functions.
 
 from __future__ import annotations
 
+import ast
 import logging
 import sys
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import stage, surroundings
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.jaxprs.same.tokens import Block
-from jaxsight_source.text.exprs import Expr, modules_in
+from jaxsight_source.text.exprs import modules_in
 from jaxsight_source.text.imports import SHORT
 from jaxsight_source.text.layout import flat
 
@@ -46,7 +47,7 @@ class Claim:
 class Proved:
     """An expression with slots, and the tree of its results (a pytree of result positions)."""
 
-    expr: Expr
+    expr: ast.expr
     results: object
     bound: bool = False
     """Whether it calls `bind`."""
@@ -72,7 +73,7 @@ class Prover:
         self.axes: list[tuple[object, int]] = []
         """The names and sizes of the enclosing mapped axes, which collectives need."""
 
-    def proves(self, expr: Expr, claim: Claim) -> tuple[object] | None:
+    def proves(self, expr: ast.expr, claim: Claim) -> tuple[object] | None:
         """Return the tree of the expression's results, or None if it is not those equations.
 
         The tree is a pytree of result positions, in a tuple.

@@ -27,17 +27,7 @@ import numpy as np
 from jaxsight_source.compat import dtypes
 from jaxsight_source.equations.registry import LAX, PRETTY, Spelling, View
 from jaxsight_source.jaxprs.base import Rules
-from jaxsight_source.text.exprs import (
-    NONE,
-    Atom,
-    Attribute,
-    Binary,
-    Expr,
-    Unary,
-    call,
-    list_,
-    tuple_,
-)
+from jaxsight_source.text.exprs import NONE, binary, call, list_, public, tuple_
 from jaxsight_source.text.imports import AT_HAND, IMPORTS
 from jaxsight_source.values import public_names
 from jaxsight_source.values.spelling import struct, value
@@ -192,7 +182,7 @@ def _register(rules: Rules[Spelling], table: str) -> None:
         rules(name)(functools.partial(_candidates, own))
 
 
-def _candidates(templates: list[ast.expr], view: View) -> Iterator[Expr]:
+def _candidates(templates: list[ast.expr], view: View) -> Iterator[ast.expr]:
     params = view.params
     axes: Any = params.get("axes", params.get("axis_name"))
     groups = params.get("axis_index_groups")
@@ -217,7 +207,7 @@ def _candidates(templates: list[ast.expr], view: View) -> Iterator[Expr]:
                 yield expr
 
 
-def _filled(node: ast.expr, names: _Values) -> Expr | None:
+def _filled(node: ast.expr, names: _Values) -> ast.expr | None:
     """Return a template with operands and parameters; raise `NameError` if one is missing."""
     match node:
         case ast.IfExp(test, chosen, other):
@@ -225,26 +215,26 @@ def _filled(node: ast.expr, names: _Values) -> Expr | None:
         case ast.Constant(None):
             return None
         case ast.Call(ast.Attribute(ast.Name("first"), method), args):
-            return call(Attribute(names["first"], method), *_parts(args, names))
+            return call(ast.Attribute(names["first"], method), *_parts(args, names))
         case ast.Call(function, args, keywords):
             return call(_path(function), *_parts(args, names), **_keywords(keywords, names))
         case ast.BinOp(left, ast.Pow(), right):
-            return Binary("**", _part(left, names), _part(right, names))
+            return binary("**", _part(left, names), _part(right, names))
         case ast.UnaryOp(operator, operand):
-            return Unary("-" if isinstance(operator, ast.USub) else "~", _part(operand, names))
+            return ast.UnaryOp(operator, _part(operand, names))
         case _:
             return _part(node, names)
 
 
-def _keywords(nodes: list[ast.keyword], names: _Values) -> dict[str, Expr]:
-    named: dict[str, Expr] = {}
+def _keywords(nodes: list[ast.keyword], names: _Values) -> dict[str, ast.expr]:
+    named: dict[str, ast.expr] = {}
     for node in nodes:
         with contextlib.suppress(NameError):
             named[str(node.arg)] = _part(node.value, names)
-    return {name: part for name, part in named.items() if part != NONE}
+    return {name: part for name, part in named.items() if part is not NONE}
 
 
-def _parts(nodes: list[ast.expr], names: _Values) -> Iterator[Expr]:
+def _parts(nodes: list[ast.expr], names: _Values) -> Iterator[ast.expr]:
     for node in nodes:
         match node:
             case ast.Starred(ast.Name(name)):
@@ -253,7 +243,7 @@ def _parts(nodes: list[ast.expr], names: _Values) -> Iterator[Expr]:
                 yield _part(node, names)
 
 
-def _part(node: ast.expr, names: _Values) -> Expr:
+def _part(node: ast.expr, names: _Values) -> ast.expr:
     match node:
         case ast.List([ast.Starred(ast.Name("operands"))] as parts):
             return list_(_parts(parts, names))
@@ -280,11 +270,11 @@ def _compiled(node: ast.expr) -> CodeType:
 
 
 @functools.cache
-def _path(function: ast.expr) -> Atom:
+def _path(function: ast.expr) -> ast.expr:
     """Return the path of a public function, with the module to import for it."""
     module, _, name = ast.unparse(function).rpartition(".")
     at_hand = module in AT_HAND or module.partition(".")[0] in IMPORTS.keys() - {"jax"}
-    return Atom(f"{module}.{name}") if at_hand else public_names.imported(module, name)
+    return public(f"{module}.{name}") if at_hand else public_names.imported(module, name)
 
 
 _register(LAX, _LAX)

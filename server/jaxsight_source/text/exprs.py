@@ -1,326 +1,313 @@
-"""Python expressions as small trees, so that rules need not place brackets or line breaks.
+"""Python expressions as `ast` nodes: what builds them, and questions about them.
 
-An expression never names a variable of the program being written: `Slot(0)` is the equation's first
-operand, and the writer fills the slots. `layout` formats expressions; the prover resolves their
-names.
+A node never changes once it is built, because expressions share their parts: `mapped` and `changed`
+return new nodes. Some have attributes that Python's grammar has no place for: a public path has its
+text, `path`, and the name at its root the `module` to import, unless every module imports that; a
+value that the module has only once has the base of its name, `once`; the passes do not look into an
+expression that `is_whole`.
 """
 
 from __future__ import annotations
 
+import ast
+import functools
 import keyword
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from jaxsight_source.text.imports import IMPORTS
+
+Item: TypeAlias = ast.expr | ast.keyword
+"""An argument of a call."""
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+NONE, TRUE, FALSE = ast.Constant(None), ast.Constant(True), ast.Constant(False)
+ELLIPSIS, COLON = ast.Constant(...), ast.Slice()
+
+_OPERATORS: dict[str, type[ast.operator]] = {
+    "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod,
+    "@": ast.MatMult, "**": ast.Pow, "&": ast.BitAnd, "|": ast.BitOr, "^": ast.BitXor,
+    "<<": ast.LShift, ">>": ast.RShift,
+}  # fmt: skip
+_COMPARISONS: dict[str, type[ast.cmpop]] = {
+    "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq,
+    "is": ast.Is, "is not": ast.IsNot, "in": ast.In, "not in": ast.NotIn,
+}  # fmt: skip
+_UNARY: dict[str, type[ast.unaryop]] = {
+    "-": ast.USub, "+": ast.UAdd, "~": ast.Invert, "not ": ast.Not,
+}  # fmt: skip
+
+SYMBOLS: dict[type[ast.AST], str] = {
+    kind: symbol
+    for symbols in (_OPERATORS, _COMPARISONS, _UNARY)
+    for symbol, kind in symbols.items()
+} | {ast.And: "and", ast.Or: "or"}
+"""How operators are written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
-    """Text that is never broken: a name, a number, an attribute chain."""
+@functools.lru_cache(maxsize=4096)  # the public names of a large text
+def public(path: str, module: str = "") -> ast.Name | ast.Attribute:
+    """Return a name, or a public path such as `jnp.float32`.
 
-    text: str
-    module: str = field(default="", compare=False, repr=False)
-    """The module to import for the name, unless a written module always imports it."""
-
-    def dot(self, name: str) -> Atom:
-        """Return an attribute of the name."""
-        return Atom(f"{self.text}.{name}", self.module)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """The `index`-th operand of the equation being spelled."""
-
-    index: int
+    `module` has to be imported for it, unless a written module always imports that.
+    """
+    root, *attributes = path.split(".")
+    expr: ast.Name | ast.Attribute = ast.Name(root)
+    if module:
+        vars(expr)["module"] = module
+    for attribute in attributes:
+        expr = ast.Attribute(expr, attribute)
+    if module or (attributes and root in IMPORTS):
+        vars(expr)["path"] = path
+    return expr
 
 
-@dataclass(frozen=True, slots=True)
-class Keyword:
-    """`name=value` in a call."""
-
-    name: str
-    value: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """`key: value` in a dictionary."""
-
-    key: Expr
-    value: Expr
+@functools.lru_cache(maxsize=4096)
+def parsed(text: str) -> ast.expr:
+    """Return the expression of a text that the passes do not look into, such as `jax.devices()`."""
+    (statement,) = parse(text)
+    assert isinstance(statement, ast.Expr)
+    return changed(statement.value, is_whole=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Star:
-    """`*value` in a call or a sequence."""
-
-    value: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """`function(items)`."""
-
-    function: Expr
-    items: tuple[Item, ...]
+def parse(text: str) -> list[ast.stmt]:
+    """Return the statements of a text, with numbers as they are spelled: `1e-3`, not `0.001`."""
+    module, rows = ast.parse(text), text.encode().split(b"\n")
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | complex):
+            row = rows[node.lineno - 1]
+            node.kind = row[node.col_offset : node.end_col_offset].decode()
+    return module.body
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
-    """`value[items]`; slices such as `1:` are atoms."""
-
-    value: Expr
-    items: tuple[Expr, ...]
+def slot(index: int) -> ast.Name:
+    """Return the name that stands for the `index`-th operand of the equation being spelled."""
+    return ast.Name(f"a{index}")
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """`value.name`."""
-
-    value: Expr
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence_:
-    """A tuple `(…)`, list `[…]` or dictionary `{…}`, by its opening bracket."""
-
-    bracket: str
-    items: tuple[Item, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Each:
-    """`body for target in values`, in the brackets of a sequence or call."""
-
-    body: Expr | Pair
-    target: str
-    values: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    """`left operator right`."""
-
-    operator: str
-    left: Expr
-    right: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Unary:
-    """`operator value`, such as `-x`."""
-
-    operator: str
-    value: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Lambda:
-    """`lambda parameters: body`."""
-
-    parameters: tuple[str, ...]
-    body: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """`single if absent is None else total`."""
-
-    single: Expr
-    absent: Expr
-    total: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Once:
-    """An argument without operands that is written once in a module, under a name like `base`."""
-
-    base: str
-    value: Expr
-
-
-Expr: TypeAlias = (
-    Atom
-    | Slot
-    | Call
-    | Index
-    | Attribute
-    | Sequence_
-    | Binary
-    | Unary
-    | Lambda
-    | Choice
-    | Star
-    | Once
-)
-Item: TypeAlias = "Expr | Keyword | Pair | Each"
-
-NONE = Atom("None")
-
-
-def call(function: str | Expr, *arguments: Item, **keywords: Expr) -> Call:
+def call(function: str | ast.expr, *arguments: Item, **keywords: ast.expr) -> ast.Call:
     """Return a call; keywords come last, in the order given."""
-    named = tuple(Keyword(name, value) for name, value in keywords.items())
-    return Call(Atom(function) if isinstance(function, str) else function, (*arguments, *named))
+    positional = [part for part in arguments if not isinstance(part, ast.keyword)]
+    named = [part for part in arguments if isinstance(part, ast.keyword)]
+    named += [ast.keyword(key, value) for key, value in keywords.items()]
+    return ast.Call(public(function) if isinstance(function, str) else function, positional, named)
 
 
-def tuple_(elements: Iterable[Item]) -> Sequence_:
-    return Sequence_("(", tuple(elements))
+def subscript(value: ast.expr, *indices: ast.expr) -> ast.Subscript:
+    """Return `value[indices]`."""
+    return ast.Subscript(value, indices[0] if len(indices) == 1 else ast.Tuple([*indices]))
 
 
-def list_(elements: Iterable[Item]) -> Sequence_:
-    return Sequence_("[", tuple(elements))
+def span(start: int | None, stop: int | None, step: int = 1) -> ast.Slice:
+    """Return `start:stop:step`, without a step of one and a start of zero."""
+    return ast.Slice(
+        ast.Constant(int(start)) if start else None,
+        None if stop is None else ast.Constant(int(stop)),
+        None if step == 1 else ast.Constant(int(step)),
+    )
 
 
-def dict_(pairs: Iterable[tuple[Expr, Expr]]) -> Sequence_:
-    return Sequence_("{", tuple(Pair(key, value) for key, value in pairs))
+def binary(operator: str, left: ast.expr, right: ast.expr) -> ast.BinOp | ast.Compare:
+    """Return `left operator right`, also for comparisons."""
+    if operator in _COMPARISONS:
+        return ast.Compare(left, [_COMPARISONS[operator]()], [right])
+    return ast.BinOp(left, _OPERATORS[operator](), right)
 
 
-def keywords(values: Mapping[str, Expr]) -> tuple[Keyword, ...]:
-    """Return keyword arguments; the caller checks that their names are valid identifiers."""
-    return tuple(Keyword(name, value) for name, value in values.items())
+def unary(operator: str, value: ast.expr) -> ast.UnaryOp:
+    """Return `operator value`, such as `-x`."""
+    return ast.UnaryOp(_UNARY[operator](), value)
 
 
-def is_identifier(name: str) -> bool:
-    return name.isidentifier() and not keyword.iskeyword(name)
+def tuple_(elements: Iterable[ast.expr]) -> ast.Tuple:
+    return ast.Tuple([*elements])
 
 
-_FIRSTS = frozenset("-0123456789ijnTF")
-"""The first characters of numbers, which most names do not have."""
+def list_(elements: Iterable[ast.expr]) -> ast.List:
+    return ast.List([*elements])
 
-_NUMBER = re.compile(r"-?\d|-?(jnp\.)?(inf|nan)\b|(True|False)$")
+
+def dict_(pairs: Iterable[tuple[ast.expr, ast.expr]]) -> ast.Dict:
+    keys: list[ast.expr | None] = []
+    values: list[ast.expr] = []
+    for key, value in pairs:
+        keys.append(key)
+        values.append(value)
+    return ast.Dict(keys, values)
+
+
+def lambda_(parameters: Sequence[str], body: ast.expr) -> ast.Lambda:
+    return ast.Lambda(arguments(parameters), body)
+
+
+def arguments(parameters: Sequence[str]) -> ast.arguments:
+    """Return parameters as in a `def`, with defaults, `*` and `/`."""
+    function = ast.parse(f"lambda {', '.join(parameters)}: 0", mode="eval").body
+    assert isinstance(function, ast.Lambda)
+    return function.args
+
+
+def generators(target: ast.expr, values: ast.expr) -> list[ast.comprehension]:
+    """Return `for target in values` of a comprehension."""
+    return [ast.comprehension(target, values, [], 0)]
+
+
+def once(base: str, value: ast.Call) -> ast.Call:
+    """Return an argument without operands that a module has once, under a name like `base`."""
+    return changed(value, once=base)
+
+
+def is_identifier(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+def dotted(expr: ast.AST) -> str:
+    """Return the text of a name or of a public path; empty for other expressions."""
+    if "path" in vars(expr):
+        return str(vars(expr)["path"])
+    attributes: list[str] = []
+    while isinstance(expr, ast.Attribute):
+        attributes.append(expr.attr)
+        expr = expr.value
+    if not isinstance(expr, ast.Name):
+        return ""
+    if not attributes:
+        return expr.id
+    is_public = expr.id in IMPORTS or "module" in vars(expr)
+    return ".".join((expr.id, *reversed(attributes))) if is_public else ""
+
+
+def is_atom(expr: ast.AST) -> bool:
+    """Return whether an expression is read as a whole: a name, a public path, a number, a slice."""
+    kind = type(expr)
+    if kind is ast.Name or kind is ast.Constant:
+        return True
+    return (
+        kind is ast.Slice
+        or "is_whole" in vars(expr)
+        or bool(dotted(expr))
+        or (kind is ast.UnaryOp and is_number(expr))
+    )
 
 
 def is_number(expr: object) -> bool:
     """Return whether an expression is a Python number, or one with a NumPy dtype."""
     match expr:
-        case Atom(text):
-            return text[0] in _FIRSTS and _NUMBER.match(text) is not None
-        case Call(Atom(text), (inner,)):
-            return text == "complex" or (text.startswith(("np.", "jnp.")) and is_number(inner))
+        case ast.Constant(number):
+            return isinstance(number, int | float)
+        case ast.UnaryOp(ast.USub(), ast.Constant() | ast.Attribute() as operand):
+            return is_number(operand)
+        case ast.Attribute(ast.Name("jnp"), "inf" | "nan"):
+            return True
+        case ast.Call(function, [inner], []):
+            return dotted(function).startswith(("np.", "jnp.")) and is_number(inner)
         case _:
             return False
 
 
-def uses_python(expr: object) -> bool:
+def uses_python(expr: ast.AST) -> bool:
     """Return whether an expression has operators, methods or indices.
 
     Their meaning depends on the types of the values.
     """
     match expr:
-        case Binary() | Unary() | Index() | Attribute():
-            return True
-        case Call(function, items):
-            return uses_python(function) or any(map(uses_python, items))
-        case Sequence_(_, items):
-            return any(map(uses_python, items))
-        case Keyword(_, value) | Star(value) | Lambda(_, value) | Pair(_, value):
-            return uses_python(value)
-        case Choice():
-            return True
-        case _:
+        case _ if is_atom(expr) or "once" in vars(expr):
             return False
+        case ast.Lambda(_, body):
+            return uses_python(body)
+        case ast.Call() | ast.Tuple() | ast.List() | ast.Set() | ast.Dict():
+            return any(map(uses_python, parts_of(expr)))
+        case ast.keyword(_, value) | ast.Starred(value):
+            return uses_python(value)
+        case _:
+            return True
 
 
-_PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
-    Keyword: lambda expr: (expr.value,),
-    Star: lambda expr: (expr.value,),
-    Unary: lambda expr: (expr.value,),
-    Attribute: lambda expr: (expr.value,),
-    Pair: lambda expr: (expr.key, expr.value),
-    Call: lambda expr: (expr.function, *expr.items),
-    Index: lambda expr: (expr.value, *expr.items),
-    Sequence_: lambda expr: tuple(expr.items),
-    Binary: lambda expr: (expr.left, expr.right),
-    Each: lambda expr: (expr.values, expr.body),
-}
+def indices_of(expr: ast.Subscript) -> list[ast.expr]:
+    """Return what stands in the brackets of an expression."""
+    inside = expr.slice
+    return inside.elts if isinstance(inside, ast.Tuple) and len(inside.elts) > 1 else [inside]
 
 
-def parts_of(expr: object) -> tuple[Any, ...]:
+_PARTS = (ast.expr, ast.keyword, ast.comprehension)
+
+
+def children(node: ast.AST) -> Iterator[Any]:
+    """Yield the expressions directly in an expression."""
+    for field in node._fields:
+        part = getattr(node, field, None)
+        if isinstance(part, _PARTS):
+            yield part
+        elif type(part) is list:
+            yield from (each for each in part if isinstance(each, _PARTS))
+
+
+def parts_of(expr: Any) -> Sequence[Any]:
     """Return the parts of an expression that Python evaluates before the expression, in order."""
-    parts = _PARTS.get(type(expr))
-    return parts(expr) if parts is not None else ()
-
-
-def modules_in(expr: object) -> set[str]:
-    """Return the modules to import for the names in an expression."""
-    if isinstance(expr, Atom):
-        return {expr.module} if expr.module else set()
-    return set().union(*map(modules_in, _later(expr) or parts_of(expr)))
-
-
-def _later(expr: object) -> tuple[object, ...]:
-    """Return the parts of an expression that are not evaluated where it is."""
     match expr:
-        case Lambda(_, inside) | Once(_, inside):
-            return (inside,)
-        case Choice(single, absent, total):
-            return (single, absent, total)
-        case _:
+        case ast.Name() | ast.Constant() | ast.Lambda() | ast.IfExp():
             return ()
-
-
-def with_parts(expr: Any, parts: tuple[Any, ...]) -> Any:
-    """Return an expression with other parts."""
-    match expr:
-        case Keyword(name):
-            return Keyword(name, *parts)
-        case Attribute(_, name):
-            return Attribute(parts[0], name)
-        case Unary(operator) | Binary(operator):
-            return type(expr)(operator, *parts)
-        case Star() | Pair():
-            return type(expr)(*parts)
-        case Call() | Index():
-            return type(expr)(parts[0], parts[1:])
-        case Sequence_(bracket):
-            return Sequence_(bracket, parts)
-        case Each(_, target):
-            return Each(parts[1], target, parts[0])
+        case _ if "is_whole" in vars(expr) or "once" in vars(expr):
+            return ()
+        case ast.Subscript(value):
+            return (value, *indices_of(expr))
+        case ast.ListComp(body, [each]) | ast.GeneratorExp(body, [each]):
+            return (each.iter, body)
+        case ast.DictComp(key, value, [each]):
+            return (each.iter, key, value)
         case _:
-            return expr
+            return [*children(expr)]
+
+
+def modules_in(expr: ast.AST) -> set[str]:
+    """Return the modules to import for the names in an expression or a statement."""
+    names = (node for node in ast.walk(expr) if type(node) is ast.Name)
+    return {vars(node)["module"] for node in names if "module" in vars(node)}
+
+
+def changed(node: _Node, **fields: object) -> _Node:
+    """Return a copy of a node with other fields or attributes."""
+    copy: _Node = type(node).__new__(type(node))
+    vars(copy).update(vars(node), **fields)
+    return copy
 
 
 def mapped(expr: Any, change: Callable[[Any], Any]) -> Any:
     """Return `expr` with each of its parts changed; `expr` itself if no part changes."""
-    parts = _later(expr) or parts_of(expr)
-    changed = tuple([change(part) for part in parts])
-    if all(part is before for part, before in zip(changed, parts, strict=True)):
+    fields: dict[str, object] = {}
+    for field, part in vars(expr).items():
+        if type(part) is list:
+            others = [change(each) if isinstance(each, _PARTS) else each for each in part]
+            if any(map(operator.is_not, others, part)):
+                fields[field] = others
+        elif isinstance(part, _PARTS) and (other := change(part)) is not part:
+            fields[field] = other
+    return changed(expr, **fields) if fields else expr
+
+
+def substituted(expr: Any, values: Mapping[str, ast.expr]) -> Any:
+    """Return `expr` with other expressions in place of names."""
+    if type(expr) is ast.Name:
+        return values.get(expr.id, expr)
+    if type(expr) is ast.Constant or "path" in vars(expr):
         return expr
-    match expr:
-        case Lambda(parameters):
-            return Lambda(parameters, *changed)
-        case Once(base):
-            return Once(base, *changed)
-        case Choice():
-            return Choice(*changed)
-        case _:
-            return with_parts(expr, changed)
+    return mapped(expr, lambda part: substituted(part, values))
 
 
-def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
-    """Return `expr` with each atom and slot replaced by the result of `leaf`."""
-    if type(expr) is Atom or type(expr) is Slot:
-        return leaf(expr)
-    return mapped(expr, lambda part: rebuilt(part, leaf))
+def fill(expr: ast.expr, operands: Sequence[ast.expr]) -> Any:
+    """Return `expr` with an operand in place of each slot."""
+    return substituted(expr, {slot(i).id: operand for i, operand in enumerate(operands)})
 
 
-def fill(expr: Any, slots: Sequence[Expr]) -> Any:
-    """Return `expr` with each slot replaced."""
-    kind = type(expr)  # the common kinds first: this runs for every equation
-    if kind is Slot:
-        return slots[expr.index]
-    if kind is Atom:
-        return expr
-    if kind is Call and type(expr.function) is Atom:
-        return Call(expr.function, tuple([fill(argument, slots) for argument in expr.items]))
-    return mapped(expr, lambda part: fill(part, slots))
-
-
-def without_once(expr: Any, named: Callable[[Once], Expr]) -> Any:
+def without_once(expr: Any, named: Callable[[str, ast.expr], ast.expr]) -> Any:
     """Return `expr` with each part that is written once replaced by its name."""
-    return named(expr) if type(expr) is Once else mapped(expr, lambda e: without_once(e, named))
+    if (base := vars(expr).get("once")) is not None:
+        return named(base, expr)
+    if type(expr) is ast.Name or type(expr) is ast.Constant or "path" in vars(expr):
+        return expr
+    return mapped(expr, lambda part: without_once(part, named))
 
 
 def quoted(text: str) -> str:

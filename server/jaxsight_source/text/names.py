@@ -6,13 +6,14 @@ and of the module.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 import keyword
 import re
 from collections.abc import Callable, Iterable
 
-from jaxsight_source.text.exprs import Atom, Attribute, Call, Expr, Index, is_identifier
+from jaxsight_source.text.exprs import dotted
 from jaxsight_source.text.imports import IMPORTS
 
 LONGEST = 30
@@ -73,25 +74,25 @@ _BY_METHOD = {
 }  # fmt: skip
 
 
-def after_expression(expr: Expr) -> str | None:
+def after_expression(expr: ast.expr) -> str | None:
     """Return a base name for an expression's value if its function or method suggests one."""
     match expr:
-        case Call(Atom("jnp.split")):
-            return "part"
-        case Call(Atom(path)) if "." in path and not path.endswith(".bind"):
+        case ast.Call(function) if "." in (path := dotted(function)):
             last = path.rpartition(".")[2]
-            return _BY_FUNCTION.get(last) or suggested(last)
-        case Call(Attribute(Index(Attribute(_, "at"), _), _)):
+            if path == "jnp.split":
+                return "part"
+            return None if last == "bind" else _BY_FUNCTION.get(last) or suggested(last)
+        case ast.Call(ast.Attribute(ast.Subscript(ast.Attribute(_, "at")))):
             return "updated"
-        case Call(Attribute(_, method)) | Attribute(_, method):
+        case ast.Call(ast.Attribute(_, method)) | ast.Attribute(_, method):
             return _BY_METHOD.get(method)
-        case Index():
+        case ast.Subscript():
             return "part"
-        case Call(Atom(name)) if name.startswith(STAND_IN):
+        case ast.Call(ast.Name(name)) if name.startswith(STAND_IN):
             return "out"
-        case Call(Atom("closed_call"), (Atom(name), *_)) if is_identifier(name):
+        case ast.Call(ast.Name("closed_call"), [ast.Name(name), *_]):
             return f"{name}_out"
-        case Call(Atom(name)) if is_identifier(name):
+        case ast.Call(ast.Name(name)):
             return f"{name.strip('_')}_out"
         case _:
             return None

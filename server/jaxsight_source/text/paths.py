@@ -5,12 +5,14 @@ A path is a root and steps, so that the common part of several paths can be pass
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxsight_source.text.exprs import Atom, Attribute, Expr, Index, call
+from jaxsight_source.text.exprs import call, is_atom, parsed, span, subscript
+from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import identifier, of_path
 
 Step = tuple[str, str]
@@ -34,10 +36,10 @@ class Path:
         return of_path("_".join((self.root, *filter(None, words))), self.root)
 
     @property
-    def expr(self) -> Expr:
-        expr: Expr = Atom(self.root)
+    def expr(self) -> ast.expr:
+        expr: ast.expr = ast.Name(self.root)
         for kind, text in self.steps:
-            expr = Index(expr, (Atom(text),)) if kind == "[" else Attribute(expr, text)
+            expr = subscript(expr, parsed(text)) if kind == "[" else ast.Attribute(expr, text)
         return expr
 
 
@@ -46,17 +48,14 @@ def path_of(expr: object) -> Path | None:
     steps: list[Step] = []
     while True:
         match expr:
-            case Index(inside, (Atom(text),)):
-                steps.append(("[", text))
+            case ast.Subscript(inside, at) if is_atom(at):
+                steps.append(("[", flat(at)))
                 expr = inside
-            case Attribute(inside, name):
+            case ast.Attribute(inside, name):
                 steps.append((".", name))
                 expr = inside
-            case Atom(text):
-                root, *names = text.split(".")
-                if not all(name.isidentifier() for name in (root, *names)):
-                    return None
-                return Path(root, (*((".", name) for name in names), *reversed(steps)))
+            case ast.Name(root):
+                return Path(root, tuple(reversed(steps)))
             case _:
                 return None
 
@@ -105,7 +104,7 @@ def walk(paths: Sequence[Path | None]) -> Walk | None:
     return Walk(Path(first.root, first.steps[:position]), keys, first.steps[position + 1 :])
 
 
-def iterated(base: Expr, keys: Sequence[str], size: int | None) -> Expr | None:
+def iterated(base: ast.expr, keys: Sequence[str], size: int | None) -> ast.expr | None:
     """Return an expression for the elements at these indices, such as `reversed(params["h"])`.
 
     Return None if no slice selects them.
@@ -122,18 +121,14 @@ def iterated(base: Expr, keys: Sequence[str], size: int | None) -> Expr | None:
     (step,) = steps
     first, last = numbers[0], numbers[-1]
     if step == 1:
-        stop = "" if last + 1 == size else str(last + 1)
-        is_whole = not first and not stop
-        return base if is_whole else Index(base, (Atom(f"{first or ''}:{stop}"),))
+        stop = None if last + 1 == size else last + 1
+        return subscript(base, span(first, stop)) if first or stop else base
     if step == -1:
         if first + 1 == size and last == 0:
             return call("reversed", base)
-        stop = "" if last == 0 else str(last - 1)
-        start = "" if first + 1 == size else str(first)
-        return Index(base, (Atom(f"{start}:{stop}:-1"),))
-    if step > 1:
-        return Index(base, (Atom(f"{first or ''}:{last + 1}:{step}"),))
-    return None
+        start = None if first + 1 == size else first
+        return subscript(base, span(start, last - 1 if last else None, -1))
+    return subscript(base, span(first, last + 1, step)) if step > 1 else None
 
 
 _QUOTED = re.compile(r"""(["'])(\w*?)(\d+)\1$""")

@@ -1,110 +1,92 @@
-"""A Python module as statements, and its text.
+"""Statements as `ast` nodes: what builds them, and their text as `ruff format` lays it out.
 
-Knows nothing of JAX: passes can change the statements before they are laid out.
+Knows nothing of JAX. Nodes have attributes beside Python's where a builder here sets them: the
+`equations` of the value, for links to the source, a `comment`, `remarks` above the statement,
+whether a target is `user_named`, and whether a function `runs` where it is defined.
 """
 
 from __future__ import annotations
 
-import itertools
+import ast
+import inspect
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from jaxsight_source.text.exprs import Expr, Sequence_
+from jaxsight_source.text.exprs import arguments, changed, parse, public
 from jaxsight_source.text.layout import (
     STEP,
     WIDTH,
-    assign,
+    assignment,
+    bare,
     broken,
     broken_always,
     definition,
     flat,
     kept,
+    parameters,
     returned,
 )
 
 
-@dataclass(slots=True)
-class Assign:
-    """`targets = value`.
-
-    `equations` are those of the value, for comments and for links to the source.
-    """
-
-    targets: str | Sequence_
-    value: Expr
-    equations: Sequence[Any] = ()
-    comment: str = ""
-    user_named: bool = False
-    """Whether the name is the user's own."""
-
-
-@dataclass(slots=True)
-class Effect:
-    """An expression statement, for its effect, or `target[…] = value`."""
-
-    value: Expr
-    equations: Sequence[Any] = ()
-    target: Expr | None = None
-    """Where the value is stored, if it is."""
-
-
-@dataclass(slots=True)
-class Return:
-    """`return value`; `equations` are those of expressions that were inlined into it."""
-
-    value: Expr
-    equations: Sequence[Any] = ()
-
-
-@dataclass(slots=True)
-class Remark:
-    """A comment, one line of text or several."""
-
-    text: str
-
-
-@dataclass(slots=True)
-class Raw:
+class Raw(ast.stmt):
     """Verbatim lines, relative to the indentation around them."""
 
-    lines: list[str]
-    modules: frozenset[str] = frozenset()
-    """The modules to import for the names in them."""
+    def __init__(self, lines: list[str], modules: frozenset[str] = frozenset()) -> None:
+        """Hold lines, and the modules to import for the names in them."""
+        super().__init__()
+        self.lines = lines
+        self.modules = modules
 
 
-@dataclass(slots=True)
-class With:
-    """`with context:` around statements."""
-
-    context: Expr
-    body: list[Statement]
-
-
-@dataclass(slots=True)
-class For:
-    """`for target in values:` around statements."""
-
-    target: str | Sequence_
-    values: Expr
-    body: list[Statement]
+def assign(
+    target: str | ast.expr,
+    value: ast.expr,
+    equations: Sequence[Any] = (),
+    comment: str = "",
+    *,
+    user_named: bool = False,
+) -> ast.Assign:
+    """Return `target = value`, of these equations; `user_named` if the user named the target."""
+    node = ast.Assign([public(target) if isinstance(target, str) else target], value)
+    vars(node).update(equations=equations, comment=comment, user_named=user_named)
+    return node
 
 
-@dataclass(slots=True)
-class Function:
-    """A function with its decorators (`@jax.jit` without the `@`)."""
-
-    name: str
-    parameters: tuple[str, ...]
-    body: list[Statement] = field(default_factory=list)
-    decorators: list[Expr] = field(default_factory=list)
-    docstring: str = ""
-    runs: bool = False
-    """Whether a decorator calls the function where it is defined."""
+def effect(value: ast.expr, equations: Sequence[Any] = ()) -> ast.Expr:
+    """Return an expression statement, for its effect."""
+    node = ast.Expr(value)
+    vars(node).update(equations=equations)
+    return node
 
 
-Statement: TypeAlias = Assign | Effect | Return | Remark | Raw | With | For | Function
+def return_(value: ast.expr, equations: Sequence[Any] = ()) -> ast.Return:
+    """Return `return value`; `equations` are those of expressions that were inlined into it."""
+    node = ast.Return(value)
+    vars(node).update(equations=equations)
+    return node
+
+
+def define(
+    name: str,
+    named: Sequence[str],
+    body: list[ast.stmt],
+    decorators: Sequence[ast.expr] = (),
+    docstring: str = "",
+    *,
+    runs: bool = False,
+) -> ast.FunctionDef:
+    """Return a function with these parameters; `runs` if a decorator calls it at once."""
+    documented = [ast.Expr(ast.Constant(docstring)), *body] if docstring else body
+    node = ast.FunctionDef(name, arguments(named), documented, [*decorators])
+    vars(node).update(runs=runs)
+    return node
+
+
+def equations_of(statement: ast.stmt) -> Sequence[Any]:
+    """Return the equations of a statement's value."""
+    equations: Sequence[Any] = getattr(statement, "equations", ())
+    return equations
 
 
 class Line(NamedTuple):
@@ -114,89 +96,120 @@ class Line(NamedTuple):
     equations: Sequence[Any] = ()
 
 
-def lines(
-    body: Sequence[Statement], indent: str = "", before: Statement | None = None
-) -> list[Line]:
+def formatted(text: str) -> str:
+    """Return a module as `ruff format` prints it, with a line length of 88.
+
+    Comments, empty lines between statements and redundant brackets are lost.
+    """
+    return "".join(f"{line.text}\n" for line in lines(parse(text)))
+
+
+def lines(body: Sequence[ast.stmt], indent: str = "", before: ast.stmt | None = None) -> list[Line]:
     """Return the statements as formatted lines, to follow the statement `before`."""
     text_lines: list[Line] = []
-    for statement, after in itertools.zip_longest(body, body[1:]):
-        if before is not None and _is_apart(before, statement, after):
+    for statement in body:
+        if before is not None and isinstance(before, ast.FunctionDef) | isinstance(
+            statement, ast.FunctionDef
+        ):
             text_lines += [Line("")] * (1 if indent else 2)
+        remarks = getattr(statement, "remarks", "")
+        text_lines += [Line(f"{indent}# {_visible(row)}".rstrip()) for row in remarks.splitlines()]
         text_lines += _laid_out(statement, indent)
         before = statement
     return text_lines
 
 
-def height(body: Sequence[Statement], indent: str) -> int:
+def height(body: Sequence[ast.stmt], indent: str) -> int:
     """Return the number of lines of statements."""
     return len(lines(body, indent))
 
 
-def _is_apart(before: Statement, statement: Statement, after: Statement | None) -> bool:
-    """Return whether empty lines precede a statement: around functions with leading comments."""
-    if isinstance(statement, Function):
-        return not isinstance(before, Remark)
-    leads = isinstance(statement, Remark) and isinstance(after, Function)
-    return leads or isinstance(before, Function)
-
-
-def _laid_out(statement: Statement, indent: str) -> list[Line]:
+def _laid_out(statement: ast.stmt, indent: str) -> list[Line]:
     match statement:
-        case Assign(targets, value, equations, quoted):
-            rows = kept(assign(targets, value, indent))
-            if not quoted:
-                return [Line(text, equations) for text in rows]
-            comment = _visible(quoted)
+        case ast.Assign([target], value):
+            rows = kept(_assigned(target, value, indent))
             above = []
-            if len(rows) == 1 and len(rows[0]) + len(comment) + 4 <= WIDTH:
-                rows[0] += f"  # {comment}"
-            else:
-                above = [Line(f"{indent}# {comment}")]
-            return [*above, *(Line(text, equations) for text in rows)]
-        case Effect(value, equations, target):
-            opening = f"{flat(target)} = " if target is not None else ""
-            return [Line(text, equations) for text in kept(broken(value, indent, opening, ""))]
-        case Return(value, equations):
-            return [Line(text, equations) for text in kept(returned(value, indent))]
-        case Remark(text):
-            return [Line(f"{indent}# {_visible(row)}".rstrip()) for row in text.splitlines()]
-        case Raw(given):
-            return [Line(f"{indent}{row}".rstrip()) for row in given]
-        case With(context, inside):
-            head = [Line(text) for text in kept(broken(context, indent, "with ", ":"))]
-            gap = [Line("")] if isinstance(inside[0], Function) else []
-            return [*head, *gap, *lines(inside, indent + STEP)]
-        case For(target, values, inside):
-            return [*_heading(target, values, indent), *lines(inside, indent + STEP)]
-        case Function():
+            if comment := _visible(getattr(statement, "comment", "")):
+                if len(rows) == 1 and len(rows[0]) + len(comment) + 4 <= WIDTH:
+                    rows[0] += f"  # {comment}"
+                else:
+                    above = [Line(f"{indent}# {comment}")]
+            return [*above, *(Line(row, equations_of(statement)) for row in rows)]
+        case ast.Expr(ast.Constant(str(text))):
+            text = inspect.cleandoc(text)
+            end = "\n" if "\n" in text else ""
+            return [Line(f"{indent}{row}".rstrip()) for row in f'"""{text}{end}"""'.splitlines()]
+        case ast.Expr(value):
+            rows = kept(broken(value, indent, "", ""))
+            return [Line(row, equations_of(statement)) for row in rows]
+        case ast.Return(ast.expr() as value):
+            return [Line(row, equations_of(statement)) for row in kept(returned(value, indent))]
+        case ast.Raise(ast.expr() as value, None):
+            return [*map(Line, kept(broken(value, indent, "raise ", "")))]
+        case Raw():
+            return [Line(f"{indent}{row}".rstrip()) for row in statement.lines]
+        case ast.With([ast.withitem(context, target)], body):
+            end = f" as {flat(target)}:" if target else ":"
+            head = kept(broken(context, indent, "with ", end))
+            return [*map(Line, head), *_block(body, indent)]
+        case ast.For(target, values, body, []):
+            return [*map(Line, kept(_heading(target, values, indent))), *_block(body, indent)]
+        case ast.FunctionDef():
             return _function(statement, indent)
+        case ast.If(test, body, others):
+            chosen = [Line(f"{indent}if {flat(test)}:"), *_block(body, indent)]
+            match others:
+                case []:
+                    return chosen
+                case [ast.If() as other]:
+                    first, *following = _laid_out(other, indent)
+                    return [*chosen, Line(f"{indent}el{first.text.lstrip()}"), *following]
+                case _:
+                    return [*chosen, Line(f"{indent}else:"), *_block(others, indent)]
+        case ast.ClassDef(body=body) | ast.While(body=body, orelse=[]):
+            *heads, _ = ast.unparse(changed(statement, body=[ast.Pass()])).splitlines()
+            return [*(Line(indent + head) for head in heads), *_block(body, indent)]
+        case _:
+            return [Line(indent + row) for row in ast.unparse(statement).splitlines()]
 
 
-def _heading(target: str | Sequence_, values: Expr, indent: str) -> list[Line]:
+def _assigned(target: ast.expr, value: ast.expr, indent: str) -> list[str]:
+    match value:
+        case ast.Tuple([ast.expr(col_offset=first), *_], col_offset=own) if first == own:
+            text = f"{bare(target)} = {bare(value)}"
+            if len(text) < _LONGEST_BARE:
+                return [indent + text]
+        case _:
+            pass
+    if isinstance(target, ast.Subscript):
+        return broken(value, indent, f"{flat(target)} = ", "")
+    return assignment(target, value, indent)
+
+
+_LONGEST_BARE = WIDTH - 16
+"""The maximum length of an assigned tuple without brackets, which leaves room to indent it."""
+
+
+def _block(body: Sequence[ast.stmt], indent: str) -> list[Line]:
+    gap = [Line("")] if isinstance(body[0], ast.FunctionDef) else []
+    return [*gap, *lines(body, indent + STEP)]
+
+
+def _heading(target: ast.expr, values: ast.expr, indent: str) -> list[str]:
     """Return the lines of `for target in values:`."""
-    heading: list[str] = []
-    named = target if isinstance(target, str) else flat(target)[1:-1]
-    if isinstance(target, str) or len(f"{indent}for {named} in zip(") <= WIDTH:
-        opening = f"for {named} in "
-    else:
-        *heading, last = broken_always(target, indent)
-        heading[0] = f"{indent}for ("
-        opening = f"{last.strip()} in "
-    heading += broken(values, indent, opening, ":")
-    return [Line(text) for text in kept(heading)]
+    if isinstance(target, ast.Name) or len(f"{indent}for {bare(target)} in zip(") <= WIDTH:
+        return broken(values, indent, f"for {bare(target)} in ", ":")
+    assert isinstance(target, ast.Tuple)
+    _, *rows, last = broken_always(target, indent)
+    return [f"{indent}for (", *rows, *broken(values, indent, f"{last.strip()} in ", ":")]
 
 
-def _function(function: Function, indent: str) -> list[Line]:
+def _function(function: ast.FunctionDef, indent: str) -> list[Line]:
     head: list[str] = []
-    for decorator in function.decorators:
+    for decorator in function.decorator_list:
         head += kept(broken(decorator, indent, "@", ""))
-    head += kept(definition(function.name, function.parameters, indent))
-    if function.docstring:
-        end = "\n" if "\n" in function.docstring else ""
-        rows = f'"""{function.docstring}{end}"""'.splitlines()
-        head += [f"{indent}{STEP}{row}".rstrip() for row in rows]
-        if function.body and isinstance(function.body[0], Function):
-            head.append("")
+    end = f" -> {flat(function.returns)}:" if function.returns else ":"
+    head += kept(definition(function.name, parameters(function.args), indent, end))
     return [*map(Line, head), *lines(function.body, indent + STEP)]
 
 

@@ -2,64 +2,45 @@
 
 from __future__ import annotations
 
-import functools
+import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from jaxsight_source.text.exprs import (
-    Atom,
-    Choice,
-    Each,
-    Expr,
-    Lambda,
-    Sequence_,
-    Slot,
-    Star,
-    is_identifier,
-    modules_in,
-    parts_of,
-    rebuilt,
-)
-from jaxsight_source.text.statements import (
-    Assign,
-    Effect,
-    For,
-    Function,
-    Raw,
-    Return,
-    Statement,
-    With,
-)
+from jaxsight_source.text.exprs import changed, children, modules_in, substituted
+from jaxsight_source.text.statements import Raw
 
-UNREAD = Atom("_")
+UNREAD = "_"
 
 
-def contents(statement: Statement) -> tuple[Sequence[Expr], Sequence[Statement]]:
-    """Return the expressions of a statement, and the statements inside it."""
+def contents(statement: ast.stmt) -> tuple[Sequence[ast.expr], list[ast.stmt]]:
+    """Return the expressions that a statement reads, and the statements inside it."""
     match statement:
-        case Effect(value, target=target) if target is not None:
-            return (value, target), ()
-        case Assign(_, value) | Effect(value) | Return(value):
-            return (value,), ()
-        case With(head, inside) | For(_, head, inside):
-            return (head,), inside
-        case Function(_, _, inside, decorators):
-            return decorators, inside
+        case ast.Assign(targets, value):
+            return [value, *(part for part in targets if isinstance(part, ast.Subscript))], []
+        case ast.Expr(value) | ast.Return(ast.expr() as value) | ast.Raise(ast.expr() as value):
+            return [value], []
+        case ast.With([ast.withitem(context)], body):
+            return [context], body
+        case ast.For(_, values, body):
+            return [values], body
+        case ast.FunctionDef(_, parameters, body, decorators):
+            return [*decorators, *parameters.defaults, *filter(None, parameters.kw_defaults)], body
+        case ast.If(test, body, others):
+            return [test], [*body, *others]
         case _:
-            return (), ()
+            return [], []
 
 
-def own_statements(body: Iterable[Statement], *, inner: bool = False) -> Iterator[Any]:
+def own_statements(body: Iterable[ast.stmt], *, inner: bool = False) -> Iterator[ast.stmt]:
     """Yield the statements of a function, those of `inner` functions only on request."""
     for statement in body:
         yield statement
-        if inner or not isinstance(statement, Function):
+        if inner or not isinstance(statement, ast.FunctionDef):
             yield from own_statements(contents(statement)[1], inner=inner)
 
 
-def expressions(body: Iterable[Statement]) -> Iterator[Expr]:
+def expressions(body: Iterable[ast.stmt]) -> Iterator[ast.expr]:
     """Yield all expressions, also those of inner functions."""
     for statement in own_statements(body, inner=True):
         yield from contents(statement)[0]
@@ -67,36 +48,23 @@ def expressions(body: Iterable[Statement]) -> Iterator[Expr]:
 
 def value_name(expr: object) -> str:
     """Return the name that an item is, or an empty string."""
-    if isinstance(expr, Atom) and is_identifier(expr.text) and expr != UNREAD:
-        return expr.text
-    return ""
+    return expr.id if isinstance(expr, ast.Name) and expr.id != UNREAD else ""
 
 
-def names_read(body: Sequence[Statement]) -> Iterator[str]:
+def names_read(body: Iterable[ast.stmt]) -> Iterator[str]:
     """Yield every name that is read, once per reading."""
     for statement in own_statements(body, inner=True):
         for expr in contents(statement)[0]:
-            yield from _read(expr)
-        match statement:
-            case Function(_, parameters):
-                for parameter in parameters:
-                    yield from _words(parameter.partition("=")[2])
-            case Raw(lines):
-                for line in lines:
-                    yield from _words(line)
-            case _:
-                pass
+            yield from names_in(expr)
+        if isinstance(statement, Raw):
+            yield from _words(statement)
 
 
-@functools.lru_cache(maxsize=4096)  # the atoms of a large text
-def _words(text: str) -> tuple[str, ...]:
-    """Return the root names in a text: `jnp` for `jnp.ones`."""
-    if is_identifier(text):
-        return (text,)
-    return tuple(re.findall(r"(?<![\w.])[A-Za-z_]\w*", text))
+def _words(raw: Raw) -> list[str]:
+    return re.findall(r"(?<![\w.])[A-Za-z_]\w*", "\n".join(raw.lines))
 
 
-def _read(expr: object) -> list[str]:
+def names_in(expr: ast.expr) -> list[str]:
     """Return the names that an expression reads, once per reading."""
     names: list[str] = []
     _gather(expr, names)
@@ -104,126 +72,116 @@ def _read(expr: object) -> list[str]:
 
 
 def _gather(expr: Any, names: list[str]) -> None:
-    kind = type(expr)
-    if kind is Atom:
-        names.extend(_words(expr.text))
-    elif kind is Choice:
-        for part in (expr.single, expr.absent, expr.total):
-            _gather(part, names)
-            _gather(part, names)  # twice, as below
-    elif kind is Lambda or kind is Each:
-        inside = _read(expr.body)
-        names.extend(inside)
-        names.extend(inside)  # twice: values evaluated later, or repeatedly, must not be inlined
-        if kind is Each:
-            _gather(expr.values, names)
-    else:
-        for part in parts_of(expr):
-            _gather(part, names)
+    match expr:
+        case ast.Name(name):
+            names.append(name)
+        case ast.Constant():
+            pass
+        case ast.comprehension(_, values):
+            _gather(values, names)
+        case _:
+            for part in children(expr):
+                _gather(part, names)
+                if isinstance(expr, _LATER) and not isinstance(part, ast.comprehension):
+                    _gather(part, names)  # twice: values evaluated later must not be inlined
 
 
-def modules_read(body: Sequence[Statement]) -> set[str]:
+_LATER = (ast.IfExp, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp)
+"""Expressions whose parts are evaluated later, or repeatedly."""
+
+
+def modules_read(body: Iterable[ast.stmt]) -> set[str]:
     """Return the modules to import for the names that statements read."""
-    raw = [part for part in own_statements(body, inner=True) if isinstance(part, Raw)]
-    return {module for part in raw for module in part.modules}.union(
-        *map(modules_in, expressions(body))
-    )
+    raw = (part for part in own_statements(body, inner=True) if isinstance(part, Raw))
+    return set().union(*(part.modules for part in raw), *map(modules_in, body))
 
 
-def names_assigned(body: Sequence[Statement]) -> Iterator[str]:
+def names_assigned(body: Iterable[ast.stmt]) -> Iterator[str]:
     """Yield every name that is assigned, once per assignment."""
     for statement in own_statements(body, inner=True):
         match statement:
-            case Assign(targets) | For(targets):
-                yield from _targets(targets)
-            case Function(name, parameters):
+            case ast.Assign([target]) | ast.For(target):
+                yield from _targets(target)
+            case ast.FunctionDef(name, parameters):
                 yield name
-                for parameter in parameters:
-                    yield from _words(parameter.lstrip("*").partition("=")[0])
-            case With(context):
-                yield from _read(context)  # `as name` is part of it
-            case Raw(lines):
-                for line in lines:
-                    yield from _words(line)
+                yield from (node.arg for node in ast.walk(parameters) if isinstance(node, ast.arg))
+            case ast.With([ast.withitem(_, ast.Name(name))]):
+                yield name
+            case Raw():
+                yield from _words(statement)
             case _:
                 pass
 
 
-def _targets(targets: str | Expr | Star) -> Iterator[str]:
-    match targets:
-        case str(text) | Atom(text):
-            yield from _words(text)
-        case Star(inside):
+def _targets(target: ast.expr) -> Iterator[str]:
+    match target:
+        case ast.Name(name):
+            yield name
+        case ast.Starred(inside):
             yield from _targets(inside)
-        case Sequence_(_, items):
-            for item in items:
-                yield from _targets(item)  # type: ignore[arg-type]
+        case ast.Tuple(parts):
+            for part in parts:
+                yield from _targets(part)
         case _:
             pass
 
 
 def rewritten(
-    body: Iterable[Statement],
+    body: Iterable[ast.stmt],
     expression: Callable[[Any], Any] = lambda expr: expr,
     name: Callable[[str], str] = str,
-    changed: Mapping[int, Statement | None] | None = None,
-) -> list[Statement]:
+    replaced: Mapping[int, ast.stmt | None] | None = None,
+) -> list[ast.stmt]:
     """Return statements with other expressions.
 
     Args:
         expression: returns what takes the place of an expression.
         name: returns what takes the place of a name that is assigned or defined.
-        changed: what takes the place of whole statements, by their ids; None removes one.
+        replaced: what takes the place of whole statements, by their ids; None removes one.
     """
-    changed = changed or {}
-    statements: list[Statement] = []
+    replaced = replaced or {}
+    statements: list[ast.stmt] = []
     for old in body:
-        statement = changed.get(id(old), old)
+        statement = replaced.get(id(old), old)
         match statement:
             case None:
                 continue
-            case Assign(targets, value):
-                targets = name(targets) if isinstance(targets, str) else targets
-                statement = replace(statement, targets=targets, value=expression(value))
-            case Effect(value, target=target) if target is not None:
-                statement = replace(statement, value=expression(value), target=expression(target))
-            case Effect(value) | Return(value):
-                statement = replace(statement, value=expression(value))
-            case With(context, inside):
-                inside = rewritten(inside, expression, name, changed)
-                statement = With(expression(context), inside)
-            case For(target, values, inside):
-                inside = rewritten(inside, expression, name, changed)
-                statement = For(target, expression(values), inside)
-            case Function(own, _, inside, decorators):
-                inside = rewritten(inside, expression, name, changed)
+            case ast.Assign([target], value):
+                target = ast.Name(name(target.id)) if isinstance(target, ast.Name) else target
+                target = expression(target) if isinstance(target, ast.Subscript) else target
+                statement = changed(statement, targets=[target], value=expression(value))
+            case ast.Expr(value) | ast.Return(value):
+                statement = changed(statement, value=expression(value))
+            case ast.With([item], inside):
+                item = changed(item, context_expr=expression(item.context_expr))
+                inside = rewritten(inside, expression, name, replaced)
+                statement = changed(statement, items=[item], body=inside)
+            case ast.For(_, values, inside):
+                inside = rewritten(inside, expression, name, replaced)
+                statement = changed(statement, iter=expression(values), body=inside)
+            case ast.FunctionDef(own, _, inside, decorators):
+                inside = rewritten(inside, expression, name, replaced)
                 decorators = list(map(expression, decorators))
-                statement = replace(statement, name=name(own), body=inside, decorators=decorators)
+                statement = changed(
+                    statement, name=name(own), body=inside, decorator_list=decorators
+                )
             case _:
                 pass
         statements.append(statement)
     return statements
 
 
-def replaced(
-    body: Iterable[Statement],
-    leaf: Callable[[Atom | Slot], Expr],
-    name: Callable[[str], str] = str,
-) -> list[Statement]:
-    """Return statements with each atom replaced by the result of `leaf`, and names by `name`."""
-    return rewritten(body, lambda expr: rebuilt(expr, leaf), name)
-
-
-def renamed(body: Iterable[Statement], old: str, new: str) -> list[Statement]:
+def renamed(body: Iterable[ast.stmt], old: str, new: str) -> list[ast.stmt]:
     """Return the statements with `old` replaced in all names.
 
-    It is also replaced at the start of a name (`old_jvp`, `old.defjvp`).
+    It is also replaced at the start of a name (`old_jvp`).
     """
 
     def text(defined: str) -> str:
         return new + defined[len(old) :] if defined.startswith(old) else defined
 
-    def leaf(part: Atom | Slot) -> Expr:
-        return Atom(text(part.text), part.module) if isinstance(part, Atom) else part
+    def expression(expr: ast.expr) -> ast.expr:
+        own = {name: ast.Name(text(name)) for name in names_in(expr) if name.startswith(old)}
+        return substituted(expr, own) if own else expr
 
-    return replaced(body, leaf, text)
+    return rewritten(body, expression, text)

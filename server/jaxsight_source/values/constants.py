@@ -7,6 +7,7 @@ compared bit for bit.
 
 from __future__ import annotations
 
+import ast
 import base64
 import contextlib
 import zlib
@@ -21,7 +22,7 @@ import numpy as np
 from jaxsight_source.compat import dtypes
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.jaxprs.same.tokens import value_token
-from jaxsight_source.text.exprs import Atom, Attribute, Expr, call, list_
+from jaxsight_source.text.exprs import call, list_
 from jaxsight_source.text.layout import flat
 from jaxsight_source.values import scalars, spelling
 
@@ -50,7 +51,7 @@ class Packed:
     shape: tuple[int, ...]
 
 
-def regular(value: object) -> Iterator[Expr]:
+def regular(value: object) -> Iterator[ast.expr]:
     """Yield expressions that may make this array; the caller compares."""
     array = np.asarray(value)
     shape, dtype = spelling.value(array.shape), scalars.dtype(array.dtype)
@@ -65,15 +66,15 @@ def regular(value: object) -> Iterator[Expr]:
             yield from _ranges(array, dtype)
     if array.ndim == 2:
         rows, columns = array.shape
-        sides = (Atom(str(rows)),) if rows == columns else (Atom(str(rows)), Atom(str(columns)))
-        yield call("jnp.eye", *sides, dtype=dtype)
+        sides = (rows,) if rows == columns else (rows, columns)
+        yield call("jnp.eye", *map(ast.Constant, sides), dtype=dtype)
         yield call("jnp.tril", call("jnp.ones", shape, dtype))
     if array.ndim > 1:
         for axis in range(array.ndim):
-            yield call("lax.broadcasted_iota", dtype, shape, Atom(str(axis)))
+            yield call("lax.broadcasted_iota", dtype, shape, ast.Constant(axis))
 
 
-def _filled(number: object, shape: Expr, dtype: Expr, *, weak: bool) -> Iterator[Expr]:
+def _filled(number: object, shape: ast.expr, dtype: ast.expr, *, weak: bool) -> Iterator[ast.expr]:
     """Yield arrays of one number."""
     try:
         plain = scalars.plain(number)
@@ -92,7 +93,7 @@ def _filled(number: object, shape: Expr, dtype: Expr, *, weak: bool) -> Iterator
     yield call("jnp.full", shape, scalars.typed(number), dtype)
 
 
-def _ranges(array: np.ndarray, dtype: Expr) -> Iterator[Expr]:
+def _ranges(array: np.ndarray, dtype: ast.expr) -> Iterator[ast.expr]:
     """Yield the `jnp.arange` with the first two numbers of an array."""
     start, second = scalars.plain(array[0]), array[1]
     step = second - array[0]
@@ -100,19 +101,19 @@ def _ranges(array: np.ndarray, dtype: Expr) -> Iterator[Expr]:
     if not step:
         return  # `arange` has no such step
     if flat(start) in ("0", "0.0") and step == 1:
-        yield call("jnp.arange", Atom(str(array.size)), dtype=dtype)
+        yield call("jnp.arange", ast.Constant(array.size), dtype=dtype)
     elif step == 1:
         yield call("jnp.arange", start, scalars.plain(stop), dtype=dtype)
     else:
         yield call("jnp.arange", start, scalars.plain(stop), scalars.plain(step), dtype=dtype)
 
 
-def listed(value: object) -> Expr:
+def listed(value: object) -> ast.expr:
     """Return an array expression with all numbers listed."""
     array = np.asarray(value)
     dtype = scalars.dtype(array.dtype)
 
-    def nested(part: Any) -> Expr:
+    def nested(part: Any) -> ast.expr:
         if part.ndim:
             return list_(nested(inner) for inner in part)
         return scalars.plain(part)
@@ -120,7 +121,7 @@ def listed(value: object) -> Expr:
     return call("jnp.array", nested(array), dtype=dtype)
 
 
-def spelled(value: Any) -> Expr | None:
+def spelled(value: Any) -> ast.expr | None:
     """Return a short expression for a constant, or None if only its bytes can represent it."""
     if dtypes.is_key(getattr(value, "aval", value)):
         data = jax.random.key_data(value)
@@ -129,7 +130,7 @@ def spelled(value: Any) -> Expr | None:
         return None if inside is None else call("jax.random.wrap_key_data", inside, impl=impl)
     array = np.asarray(value)
     weak = getattr(value, "weak_type", False)
-    candidates: list[Expr] = []
+    candidates: list[ast.expr] = []
     if array.size <= FEW and not weak:
         with contextlib.suppress(Unwritable):
             candidates.append(listed(value))
@@ -141,7 +142,7 @@ def spelled(value: Any) -> Expr | None:
     return None
 
 
-def _makes(candidate: Expr, value: Any) -> bool:
+def _makes(candidate: ast.expr, value: Any) -> bool:
     names = {"jnp": jnp, "jax": jax, "lax": jax.lax, "np": np}
     try:
         with jax.ensure_compile_time_eval():
@@ -174,13 +175,15 @@ def is_numpy(dtype: object) -> bool:
 _BYTES = np.dtype(np.uint8)
 
 
-def read_back(stored: Expr, value: object) -> Expr:
+def read_back(stored: ast.expr, value: object) -> ast.expr:
     """Return an expression for an array from its entry in an NPZ file, with its own dtype."""
     array = np.asarray(value)
     if is_numpy(array.dtype):
         return call("jnp.asarray", stored)
-    bytes_read = call(Attribute(stored, "view"), scalars.dtype(array.dtype))
-    return call("jnp.asarray", call(Attribute(bytes_read, "reshape"), spelling.value(array.shape)))
+    bytes_read = call(ast.Attribute(stored, "view"), scalars.dtype(array.dtype))
+    return call(
+        "jnp.asarray", call(ast.Attribute(bytes_read, "reshape"), spelling.value(array.shape))
+    )
 
 
 def packed(value: object) -> Packed:

@@ -1,10 +1,11 @@
 """The public names of objects of JAX and other packages: functions, classes, primitives.
 
-A name is an `Atom` that holds the module to import for it.
+The root of a name has the module to import for it.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import sys
@@ -15,7 +16,7 @@ import jax.extend.core.primitives
 import jax.numpy as jnp
 
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.text.exprs import Atom, is_identifier
+from jaxsight_source.text.exprs import dotted, is_identifier, parsed, public
 from jaxsight_source.text.imports import AT_HAND, SHORT
 
 PUBLIC_MODULES = (
@@ -93,29 +94,29 @@ def _obtained(source: str) -> dict[int, str]:
     return names
 
 
-def _from_a_program(primitive: object) -> Atom | None:
+def _from_a_program(primitive: object) -> ast.expr | None:
     for source in _SOURCES:
         text = _obtained(source).get(id(primitive))
         if text is not None:
-            return Atom(text)
+            return parsed(text)
     return None
 
 
-def primitive(subject: object) -> Atom:
+def primitive(subject: object) -> ast.expr:
     """Return the name of a primitive; raise `Unwritable` if there is none.
 
     It is read from a public module of JAX, a program of a public function, or another package.
     """
     name = _extended().get(id(subject))
     if name is not None:
-        return Atom(f"primitives.{name}")
+        return public(f"primitives.{name}")
     path = public_path(subject) or _from_a_program(subject) or elsewhere(subject)
     if path is None:
         raise Unwritable(subject, "the primitive is in no public module")
     return path
 
 
-def elsewhere(subject: object) -> Atom | None:
+def elsewhere(subject: object) -> ast.expr | None:
     """Return the path of another package's object, or None.
 
     Public modules are preferred to private ones, then short paths to long ones.
@@ -135,7 +136,7 @@ def package_of(subject: object) -> str | None:
     if id(subject) in _extended() or public_path(subject) or _from_a_program(subject):
         return None
     path = elsewhere(subject)
-    return path.text.partition(".")[0] if path else None
+    return dotted(path).partition(".")[0] if path else None
 
 
 def _by_openness(module_and_name: tuple[str, str]) -> tuple[bool, int, str]:
@@ -173,17 +174,17 @@ def _result_types() -> dict[int, str]:
     return texts
 
 
-def type_path(cls: type) -> Atom | None:
+def type_path(cls: type) -> ast.expr | None:
     """Return an expression for a type: its public path, or a public function's result type."""
     path = public_path(cls)
     if path is None and (text := _result_types().get(id(cls))) is not None:
-        path = Atom(text)
+        path = parsed(text)
     return path
 
 
-def _path(module: str, name: str) -> Atom:
+def _path(module: str, name: str) -> ast.expr:
     if module in SHORT or module in AT_HAND:
-        return Atom(f"{SHORT.get(module, module)}.{name}")
+        return public(f"{SHORT.get(module, module)}.{name}")
     return imported(module, name)
 
 
@@ -221,7 +222,7 @@ def _names_without(left_out: frozenset[str]) -> dict[int, tuple[object, str, str
     return names
 
 
-def public_path(value: object) -> Atom | None:
+def public_path(value: object) -> ast.expr | None:
     """Return the public path of an object of any package, or None for a private one.
 
     An example is `lax.GatherDimensionNumbers`.
@@ -233,7 +234,7 @@ def public_path(value: object) -> Atom | None:
     if not isinstance(module, str) or not isinstance(name, str) or "<" in name:
         return None
     if module == "builtins":
-        return Atom(name)
+        return ast.Name(name)
     if module.partition(".")[0] in ("jax", "jaxlib") and "._" in module:
         return None
     if module.partition(".")[0] in ("jaxlib", "__main__"):
@@ -250,7 +251,7 @@ def public_path(value: object) -> Atom | None:
     return None
 
 
-def path_of(value: object, subject: object) -> Atom:
+def path_of(value: object, subject: object) -> ast.expr:
     """Return the public path of a function or class; raise `Unwritable` for `subject` without."""
     path = public_path(value)
     if path is None:
@@ -268,7 +269,7 @@ def _public_homes(module: str) -> list[str]:
     ]
 
 
-def functions_called(name: str, root: str) -> list[Atom]:
+def functions_called(name: str, root: str) -> list[ast.expr]:
     """Return the paths of a package's public functions of that name, the shortest first."""
     homes = [
         (module_name, name)
@@ -278,11 +279,11 @@ def functions_called(name: str, root: str) -> list[Atom]:
     return [_path(*home) for home in sorted(homes, key=_by_openness)]
 
 
-def at_hand(module: str, name: str) -> Atom:
+def at_hand(module: str, name: str) -> ast.expr:
     """Return the path of a public name, by the module's short name if it has one."""
     return _path(module, name)
 
 
-def imported(module: str, name: str) -> Atom:
+def imported(module: str, name: str) -> ast.expr:
     """Return the path of a public name whose module has to be imported."""
-    return Atom(f"{module}.{name}", module)
+    return public(f"{module}.{name}", module)

@@ -5,6 +5,7 @@ A pytree is built from public types, or has the structure of an argument, or one
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import operator
 import sys
@@ -14,28 +15,17 @@ from typing import Any
 import jax
 
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.text.exprs import (
-    Atom,
-    Attribute,
-    Expr,
-    Index,
-    Keyword,
-    call,
-    dict_,
-    list_,
-    modules_in,
-    tuple_,
-)
+from jaxsight_source.text.exprs import NONE, call, dict_, list_, modules_in, subscript, tuple_
 from jaxsight_source.text.imports import SHORT
 from jaxsight_source.text.layout import flat
 from jaxsight_source.values import public_names, scalars, spelling
 
-Opaque = Callable[[object, str], Expr]
+Opaque = Callable[[object, str], ast.expr]
 """Returns a name for the structure (a `PyTreeDef`) of a result that has no expression, given the
 reason as text.
 """
 
-Trees = Sequence[tuple[Expr, object]]
+Trees = Sequence[tuple[ast.expr, object]]
 """Parameters and their values, whose structure a result may share."""
 
 
@@ -43,26 +33,28 @@ class Leaf(int):
     """The position of a leaf among a program's results."""
 
 
-def pytree(tree: object, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
+def pytree(tree: object, leaves: Sequence[ast.expr], arguments: Trees, opaque: Opaque) -> ast.expr:
     """Return an expression for a pytree, given its structure (a `PyTreeDef`) and its leaves."""
     numbered = jax.tree.unflatten(tree, map(Leaf, range(len(leaves))))
     return built(numbered, leaves, arguments, opaque)
 
 
-def built(structure: object, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
+def built(
+    structure: object, leaves: Sequence[ast.expr], arguments: Trees, opaque: Opaque
+) -> ast.expr:
     """Return an expression for a result.
 
     `structure` is its pytree, whose leaves are positions (`Leaf`) in `leaves`.
     """
 
-    def inner(part: object) -> Expr:
+    def inner(part: object) -> ast.expr:
         return built(part, leaves, arguments, opaque)
 
     match structure:
         case Leaf():
             return leaves[structure]
         case None:
-            return Atom("None")
+            return NONE
         case dict() if type(structure) is dict and (keys := _keys(structure)) is not None:
             return dict_(zip(keys, map(inner, structure.values()), strict=True))
         case tuple() if type(structure) is tuple:
@@ -77,7 +69,7 @@ def built(structure: object, leaves: Sequence[Expr], arguments: Trees, opaque: O
             return _other(structure, leaves, arguments, opaque)
 
 
-def _keys(structure: dict[object, object]) -> list[Expr] | None:
+def _keys(structure: dict[object, object]) -> list[ast.expr] | None:
     try:
         return [spelling.value(key) for key in structure]
     except Unwritable:
@@ -101,7 +93,7 @@ def _is_of_fields(structure: Any) -> bool:
     return len(children) == len(structure) and all(map(operator.is_, children, structure))
 
 
-def _parts(expr: Expr, value: object, depth: int = 4) -> Iterator[tuple[Expr, object]]:
+def _parts(expr: ast.expr, value: object, depth: int = 4) -> Iterator[tuple[ast.expr, object]]:
     """Yield an argument and its parts to a `depth`, each with the expression that reads it."""
     yield expr, value
     if depth == 0:
@@ -109,27 +101,29 @@ def _parts(expr: Expr, value: object, depth: int = 4) -> Iterator[tuple[Expr, ob
     match value:
         case tuple() if hasattr(value, "_fields"):
             for name, part in zip(_field_names(value), value, strict=True):
-                yield from _parts(Attribute(expr, name), part, depth - 1)
+                yield from _parts(ast.Attribute(expr, name), part, depth - 1)
         case tuple() | list():
             for index, part in enumerate(value):
-                yield from _parts(Index(expr, (Atom(str(index)),)), part, depth - 1)
+                yield from _parts(subscript(expr, ast.Constant(index)), part, depth - 1)
         case dict():
             for key, part in value.items():
                 if isinstance(key, str):
-                    yield from _parts(Index(expr, (scalars.text(key),)), part, depth - 1)
+                    yield from _parts(subscript(expr, scalars.text(key)), part, depth - 1)
         case _:
             return
 
 
 def _from_fields(
-    structure: object, fields: dict[str, object], inner: Callable[[object], Expr]
-) -> Expr:
+    structure: object, fields: dict[str, object], inner: Callable[[object], ast.expr]
+) -> ast.expr:
     path = public_names.type_path(type(structure))
     assert path is not None
-    return call(path, *(Keyword(name, inner(part)) for name, part in fields.items()))
+    return call(path, *(ast.keyword(name, inner(part)) for name, part in fields.items()))
 
 
-def _other(structure: object, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
+def _other(
+    structure: object, leaves: Sequence[ast.expr], arguments: Trees, opaque: Opaque
+) -> ast.expr:
     numbers, tree = jax.tree.flatten(structure)
     leaf_list = list_(leaves[number] for number in numbers)
     for parameter, argument in arguments:
@@ -147,8 +141,8 @@ def _other(structure: object, leaves: Sequence[Expr], arguments: Trees, opaque: 
 
 
 def _dataclass(
-    structure: object, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque
-) -> Expr | None:
+    structure: object, leaves: Sequence[ast.expr], arguments: Trees, opaque: Opaque
+) -> ast.expr | None:
     """Return a constructor call for a dataclass, if it results in the same structure, or None."""
     if not dataclasses.is_dataclass(structure) or isinstance(structure, type):
         return None
@@ -160,8 +154,8 @@ def _dataclass(
         if field.init
     }
 
-    def build(numbers: Sequence[Expr], otherwise: Opaque) -> Expr:
-        def inner(part: object) -> Expr:
+    def build(numbers: Sequence[ast.expr], otherwise: Opaque) -> ast.expr:
+        def inner(part: object) -> ast.expr:
             inside = jax.tree.leaves(part)
             if inside and all(type(leaf) is Leaf for leaf in inside):
                 return built(part, numbers, arguments, otherwise)
@@ -169,13 +163,13 @@ def _dataclass(
 
         return _from_fields(structure, fields, inner)
 
-    def refuse(tree: object, why: str) -> Expr:
+    def refuse(tree: object, why: str) -> ast.expr:
         raise Unwritable(tree, why)
 
     count = len(leaves)
     short = {name: sys.modules.get(module) for module, name in SHORT.items()}
     try:
-        trial = build([Atom(str(number)) for number in range(count)], refuse)
+        trial = build([ast.Constant(number) for number in range(count)], refuse)
         roots = {module.partition(".")[0] for module in modules_in(trial)} | {"jax"}
         # Constructors of other packages may raise anything for numbers in place of arrays.
         again = eval(flat(trial), short | {root: sys.modules[root] for root in roots})

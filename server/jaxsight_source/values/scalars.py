@@ -6,6 +6,7 @@ chooses.
 
 from __future__ import annotations
 
+import ast
 import math
 from typing import Any
 
@@ -16,22 +17,22 @@ import numpy as np
 from jaxsight_source.compat import dtypes
 from jaxsight_source.compat.jaxpr_types import DType
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.text.exprs import Atom, Expr, call, quoted
+from jaxsight_source.text.exprs import call, parsed, public, tuple_, unary
 from jaxsight_source.text.layout import flat
 
 
-def dtype(value: Any) -> Expr:
+def dtype(value: Any) -> ast.expr:
     """Return `jnp.float32`; for a dtype of PRNG keys, that of a key."""
     if dtypes.is_subtype(value, jax.dtypes.prng_key):
         impl = dtypes.key_impl(value)
-        return Atom(f'jax.random.key(0, impl="{impl}").dtype')
+        return parsed(f'jax.random.key(0, impl="{impl}").dtype')
     converted = np.dtype(value)
     if converted == jax.dtypes.float0:
-        return Atom("jax.dtypes.float0")
+        return public("jax.dtypes.float0")
     name = "bool_" if converted.name == "bool" else converted.name
     if not hasattr(jnp, name):
         raise Unwritable(value)
-    return Atom(f"jnp.{name}")
+    return public(f"jnp.{name}")
 
 
 def kind(dtype: DType) -> str:
@@ -45,17 +46,17 @@ def kind(dtype: DType) -> str:
     return ""
 
 
-def number(value: object) -> Expr:
+def number(value: object) -> ast.expr:
     """Return a Python number exactly; `inf` and the default `nan` as `jnp` names them."""
     match value:
         case bool() | int():
-            return Atom(repr(value))
+            return ast.Constant(value)
         case float() if math.isnan(value):
-            return Atom("jnp.nan")
+            return public("jnp.nan")
         case float() if math.isinf(value):
-            return Atom("jnp.inf" if value > 0 else "-jnp.inf")
+            return public("jnp.inf") if value > 0 else unary("-", public("jnp.inf"))
         case float():
-            return Atom(repr(value).replace("e+", "e"))
+            return ast.Constant(value)
         case complex():
             return call("complex", number(value.real), number(value.imag))
         case _:
@@ -77,7 +78,7 @@ def _bits(value: object) -> bytes:
 
 
 @np.errstate(all="ignore")
-def plain(value: object) -> Expr:
+def plain(value: object) -> ast.expr:
     """Return a scalar array's value as a Python number.
 
     Raise `Unwritable` if its bits would change.
@@ -101,14 +102,14 @@ def plain(value: object) -> Expr:
     return number(as_python)
 
 
-def typed(value: object) -> Expr:
+def typed(value: object) -> ast.expr:
     """Return a scalar with its dtype: `np.float32(2.0)`, `jnp.bfloat16(2.0)`.
 
     NaNs other than the default are written by their bits.
     """
     array = np.asarray(value)
     if array.dtype == jax.dtypes.float0:
-        return call("np.zeros", Atom("()"), dtype(array.dtype))
+        return call("np.zeros", tuple_(()), dtype(array.dtype))
     native = array.dtype.isbuiltin == 1
     name = array.dtype.name
     try:
@@ -118,20 +119,19 @@ def typed(value: object) -> Expr:
         if width > 8:  # complex128: both halves
             return call("np.complex128", call("complex", typed(array.real), typed(array.imag)))
         bits = int(array.view(f"uint{8 * width}"))
-        as_integer = call(f"np.uint{8 * width}", Atom(f"0x{bits:X}"))
-        view = Atom(f"np.{name}") if native else dtype(array.dtype)
-        return call(f"{flat(as_integer)}.view", view)
+        view = public(f"np.{name}") if native else dtype(array.dtype)
+        return call(parsed(f"np.uint{8 * width}(0x{bits:X}).view"), view)
     if native:
         return call(f"np.{'bool_' if name == 'bool' else name}", inside)
     return call(flat(dtype(array.dtype)), inside)
 
 
-def text(value: str) -> Expr:
-    """Return a string literal, in double quotes as formatters write it."""
-    return Atom(quoted(value))
+def text(value: str) -> ast.expr:
+    """Return a string literal."""
+    return ast.Constant(value)
 
 
-def scalar(value: object, weak: bool) -> Expr:
+def scalar(value: object, weak: bool) -> ast.expr:
     """Return a scalar that keeps its dtype and weak type wherever it is passed."""
     array = np.asarray(value)
     return plain(array) if weak else typed(array)

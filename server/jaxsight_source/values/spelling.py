@@ -5,6 +5,7 @@ All functions raise `Unwritable` rather than guess. Everything is spelled throug
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import enum
 import functools
@@ -19,23 +20,21 @@ from jaxsight_source.compat import dtypes
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.text.exprs import (
     NONE,
-    Atom,
-    Attribute,
-    Expr,
-    Keyword,
-    Once,
-    Sequence_,
+    TRUE,
     call,
     dict_,
     is_identifier,
     list_,
+    once,
+    parsed,
+    public,
     tuple_,
 )
 from jaxsight_source.values.public_names import imported, path_of, primitive, public_path
 from jaxsight_source.values.scalars import dtype, number, text, typed
 
 
-def value(subject: object) -> Expr:
+def value(subject: object) -> ast.expr:
     """Return an expression for any parameter of an equation; raise `Unwritable` if it has none."""
     match subject:
         case None:
@@ -43,7 +42,7 @@ def value(subject: object) -> Expr:
         case np.bool_() | np.number():
             return value(subject.item()) if subject.dtype.isbuiltin == 1 else typed(subject)
         case enum.Enum() if is_identifier(subject.name or ""):
-            return path_of(type(subject), subject).dot(subject.name)
+            return ast.Attribute(path_of(type(subject), subject), subject.name)
         case enum.Enum():
             raise Unwritable(subject)
         case bool() | int() | float() | complex():
@@ -51,7 +50,7 @@ def value(subject: object) -> Expr:
         case str():
             return text(subject)
         case bytes():
-            return Atom(repr(subject))
+            return ast.Constant(subject)
         case np.dtype() | jax.dtypes.prng_key():
             return dtype(subject)
         case _:
@@ -59,7 +58,7 @@ def value(subject: object) -> Expr:
             return expr if expr is not None else _of_jax(subject)
 
 
-def _collection(collection: object) -> Expr | None:
+def _collection(collection: object) -> ast.expr | None:
     """Return an expression for a collection of Python's or NumPy's, or None for other values."""
     match collection:
         case tuple() if hasattr(collection, "_fields"):
@@ -80,18 +79,18 @@ def _collection(collection: object) -> Expr | None:
         case frozenset():
             return call("frozenset", list_(value(part) for part in sorted(collection, key=repr)))
         case set() if collection:
-            return Sequence_("{", tuple(value(part) for part in sorted(collection, key=repr)))
+            return ast.Set([value(part) for part in sorted(collection, key=repr)])
         case np.ndarray() if collection.size > 64:  # parameters have small ones
             raise Unwritable(collection, "it has more than 64 elements")
         case np.ndarray(dtype=own):
             name = "bool_" if own == np.bool_ else own.name
-            numpy_dtype = Atom(f"np.{name}") if own.isbuiltin == 1 else dtype(own)
+            numpy_dtype = public(f"np.{name}") if own.isbuiltin == 1 else dtype(own)
             return call("np.array", _nested(collection.tolist()), dtype=numpy_dtype)
         case _:
             return None
 
 
-def _of_jax(subject: object) -> Expr:
+def _of_jax(subject: object) -> ast.expr:
     """Return an expression for an object of JAX's, a function, or an object of another package."""
     match subject:
         case jax.extend.core.Primitive():
@@ -103,11 +102,11 @@ def _of_jax(subject: object) -> Expr:
                 raise Unwritable(subject) from error
             return call("jax.tree.structure", value(zeros))
         case jax.Device():
-            return Atom(
+            return parsed(
                 f'jax.devices("{subject.platform}")[{jax.devices(subject.platform).index(subject)}]'
             )
         case _ if subject is jax.sharding.PartitionSpec.UNCONSTRAINED:
-            return Atom("jax.sharding.PartitionSpec.UNCONSTRAINED")
+            return public("jax.sharding.PartitionSpec.UNCONSTRAINED")
         case jax.sharding.PartitionSpec():
             return call(path_of(type(subject), subject), *map(value, subject))
         case jax.sharding.NamedSharding() | jax.sharding.SingleDeviceSharding():
@@ -121,7 +120,7 @@ def _of_jax(subject: object) -> Expr:
         case jax.sharding.Mesh():
             if not subject.axis_names:
                 raise Unwritable(subject, "it has no devices")
-            return Once("_MESH", _usual_mesh(subject) or _mesh_of_positions(subject))
+            return once("_MESH", _usual_mesh(subject) or _mesh_of_positions(subject))
         case functools.partial():
             raise Unwritable(subject)
         case _ if isinstance(subject, type) or (
@@ -132,7 +131,7 @@ def _of_jax(subject: object) -> Expr:
             return _object(subject)
 
 
-def _sharding(sharding: Any) -> Expr:
+def _sharding(sharding: Any) -> ast.expr:
     usual = sharding.memory_kind in (None, "device")
     memory_kind = {} if usual else {"memory_kind": text(sharding.memory_kind)}
     if isinstance(sharding, jax.sharding.SingleDeviceSharding):
@@ -143,7 +142,7 @@ def _sharding(sharding: Any) -> Expr:
     return call("jax.sharding.NamedSharding", mesh, value(sharding.spec), **memory_kind)
 
 
-def placements(sharding: jax.sharding.NamedSharding | None) -> Iterator[Expr]:
+def placements(sharding: jax.sharding.NamedSharding | None) -> Iterator[ast.expr]:
     """Yield spellings of the `out_sharding` of a function: its spec under a set mesh, or whole."""
     if sharding is None:
         return
@@ -157,11 +156,11 @@ def placements(sharding: jax.sharding.NamedSharding | None) -> Iterator[Expr]:
     yield call("jax.sharding.NamedSharding", value(concrete or mesh), value(sharding.spec))
 
 
-def layout(array_layout: Any) -> Expr:
+def layout(array_layout: Any) -> ast.expr:
     """Return an array's memory layout as a `jax.experimental.layout.Layout`."""
     path = imported("jax.experimental.layout", "Layout")
     if not hasattr(array_layout, "major_to_minor"):
-        return path.dot("AUTO")
+        return ast.Attribute(path, "AUTO")
     bits = getattr(array_layout, "sub_byte_element_size_in_bits", None) or getattr(
         array_layout, "_sub_byte_element_size_in_bits", 0
     )
@@ -176,13 +175,13 @@ def _is_around(mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh) -> bool:
     return bool(mesh.axis_names) and mesh == jax.sharding.get_abstract_mesh()
 
 
-def abstract_mesh(mesh: jax.sharding.AbstractMesh) -> Expr:
+def abstract_mesh(mesh: jax.sharding.AbstractMesh) -> ast.expr:
     """Return a mesh without devices, or that of the machine's first devices of its kind."""
     if getattr(mesh, "abstract_device", None) is None:
         return value(mesh)
     concrete = of_first_devices(mesh)
     if concrete is not None and concrete.abstract_mesh == mesh:
-        return Attribute(value(concrete), "abstract_mesh")
+        return ast.Attribute(value(concrete), "abstract_mesh")
     raise Unwritable(mesh, "its devices are not present")
 
 
@@ -195,7 +194,7 @@ def of_first_devices(mesh: jax.sharding.AbstractMesh) -> jax.sharding.Mesh | Non
     return jax.sharding.Mesh(array, mesh.axis_names, axis_types=mesh.axis_types)
 
 
-def _usual_mesh(mesh: jax.sharding.Mesh) -> Expr | None:
+def _usual_mesh(mesh: jax.sharding.Mesh) -> ast.Call | None:
     """Return a call of `jax.make_mesh`, or None if it has other devices, or in another order."""
     shape, names, types = mesh.devices.shape, mesh.axis_names, tuple(mesh.axis_types)
     try:
@@ -207,40 +206,40 @@ def _usual_mesh(mesh: jax.sharding.Mesh) -> Expr | None:
     return call("jax.make_mesh", value(shape), value(names), axis_types=value(types))
 
 
-def _mesh_of_positions(mesh: jax.sharding.Mesh) -> Expr:
+def _mesh_of_positions(mesh: jax.sharding.Mesh) -> ast.Call:
     """Return a mesh of devices by their positions."""
     ids = [jax.devices().index(device) for device in mesh.devices.flat]
     if ids == list(range(len(ids))):
-        devices: Expr = Atom(f"jax.devices()[:{len(ids)}]")
+        devices: ast.expr = parsed(f"jax.devices()[:{len(ids)}]")
     else:
-        devices = list_(Atom(f"jax.devices()[{index}]") for index in ids)
-    placed = call(Attribute(call("np.array", devices), "reshape"), value(mesh.devices.shape))
+        devices = list_(parsed(f"jax.devices()[{index}]") for index in ids)
+    placed = call(ast.Attribute(call("np.array", devices), "reshape"), value(mesh.devices.shape))
     types = value(tuple(mesh.axis_types))
     return call("jax.sharding.Mesh", placed, value(mesh.axis_names), axis_types=types)
 
 
-def _nested(parts: object) -> Expr:
+def _nested(parts: object) -> ast.expr:
     return list_(_nested(part) for part in parts) if isinstance(parts, list) else number(parts)
 
 
-def function(subject: Callable[..., object] | type) -> Expr:
+def function(subject: Callable[..., object] | type) -> ast.expr:
     """Return the path from which a function or class is imported."""
     if isinstance(subject, type) and issubclass(subject, np.generic):
         return dtype(subject)
     return path_of(subject, subject)
 
 
-def _fields(subject: object, fields: Iterable[tuple[str, object]]) -> Expr:
+def _fields(subject: object, fields: Iterable[tuple[str, object]]) -> ast.expr:
     path = path_of(type(subject), subject)
-    return call(path, *(Keyword(name, value(part)) for name, part in fields))
+    return call(path, *(ast.keyword(name, value(part)) for name, part in fields))
 
 
-def _object(subject: object) -> Expr:
+def _object(subject: object) -> ast.expr:
     name = getattr(subject, "name", None)
     if isinstance(name, str) and getattr(type(subject), name, None) == subject:
         path = public_path(type(subject))  # an enum defined in C++
         if path is not None:
-            return path.dot(name)
+            return ast.Attribute(path, name)
     if dataclasses.is_dataclass(subject) and not isinstance(subject, type):
         fields = [
             (field.name, getattr(subject, field.name))
@@ -255,9 +254,9 @@ def _object(subject: object) -> Expr:
     raise Unwritable(subject)
 
 
-def struct(aval: Any) -> Expr:
+def struct(aval: Any) -> ast.expr:
     """Return `jax.ShapeDtypeStruct((3,), jnp.float32)` for an array's abstract value."""
     if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
         raise Unwritable(aval)
-    weak = {"weak_type": Atom("True")} if getattr(aval, "weak_type", False) else {}
+    weak = {"weak_type": TRUE} if getattr(aval, "weak_type", False) else {}
     return call("jax.ShapeDtypeStruct", value(tuple(aval.shape)), dtype(aval.dtype), **weak)

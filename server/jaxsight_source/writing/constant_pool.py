@@ -14,11 +14,10 @@ from jaxsight_source.compat.staging import is_ref
 from jaxsight_source.errors import TooLarge, Unwritable
 from jaxsight_source.jaxprs.same.tokens import value_token
 from jaxsight_source.options import Constants
-from jaxsight_source.text.exprs import NONE, Atom, Expr, Once, call, is_identifier, without_once
-from jaxsight_source.text.formatting import expression
+from jaxsight_source.text.exprs import NONE, TRUE, call, parsed, without_once
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import ModuleNames
-from jaxsight_source.text.statements import Assign, Statement
+from jaxsight_source.text.statements import assign
 from jaxsight_source.values import constants as arrays
 from jaxsight_source.values import scalars, spelling
 from jaxsight_source.writing.passed_values import PassedValues
@@ -31,18 +30,18 @@ class ConstantPool:
         self._kept = storage
         self._names = names
         self._passed = passed
-        self._exprs: dict[Hashable, tuple[Hashable, Expr]] = {}
+        self._exprs: dict[Hashable, tuple[Hashable, ast.expr]] = {}
         """The values with their expressions, by id, token or other keys."""
         self._inlined = 0
         """The size of all packed arrays, in bytes."""
-        self.statements: list[Statement] = []
+        self.statements: list[ast.stmt] = []
         self.packed: list[tuple[str, arrays.Packed]] = []
-        self.derived: list[Statement] = []
+        self.derived: list[ast.stmt] = []
         """Constants that are computed from packed or stored ones."""
         self.stored: dict[str, object] = {}
         """Arrays in the companion file, or passed as arguments, by name."""
 
-    def constant(self, value: object) -> Expr:
+    def constant(self, value: object) -> ast.expr:
         """Return an expression for a constant: a number, or the name of an array of the module."""
         entry = self._exprs.get(id(value))
         if entry is not None:
@@ -58,57 +57,55 @@ class ConstantPool:
         if same is None and where is not None and flat(expr) not in self.stored:
             name = self._names.fresh("_CONSTANT")
             placed = call("jax.device_put", expr, self.once(spelling.value(where)))
-            self.derived.append(Assign(name, placed))
-            expr = Atom(name)
+            self.derived.append(assign(name, placed))
+            expr = ast.Name(name)
         self._exprs[id(value)] = self._exprs[token] = (value, expr)
         return expr
 
-    def unfolded(self, value: object) -> Expr:
+    def unfolded(self, value: object) -> ast.expr:
         """Return an expression for a constant that the program converts.
 
         JAX folds conversions of numbers while tracing (`staging.folded`), but not those of arrays.
         """
         expr = self.constant(value)
-        if getattr(value, "shape", None) != () or (
-            isinstance(expr, Atom) and is_identifier(expr.text)
-        ):
+        if getattr(value, "shape", None) != () or isinstance(expr, ast.Name):
             return expr
         key = ("unfolded", value_token(value), bool(getattr(value, "weak_type", False)))
         return self._assigned(key, value, "_CONSTANT", call("jnp.asarray", expr))
 
-    def named(self, value: object, base: str, expr: Expr) -> Expr:
+    def named(self, value: object, base: str, expr: ast.expr) -> ast.expr:
         """Return a name at the top of the module for a hashable value with expression `expr`."""
         return self._assigned(("named", value), value, base, expr)
 
-    def of_user(self, name: str, number: float) -> Expr:
+    def of_user(self, name: str, number: float) -> ast.expr:
         """Return the name at the top of the module for a number that the user's module names."""
         return self.named((name, repr(number)), name, scalars.number(number))
 
-    def once(self, expr: Expr) -> Expr:
+    def once(self, expr: ast.expr) -> ast.expr:
         """Return an expression with the names of its parts that the module has once."""
 
-        def name_of(part: Once) -> Expr:
-            return self.named(flat(part.value), part.base, part.value)
+        def name_of(base: str, value: ast.expr) -> ast.expr:
+            return self.named(flat(value), base, value)
 
-        replaced: Expr = without_once(expr, name_of)
+        replaced: ast.expr = without_once(expr, name_of)
         return replaced
 
-    def _assigned(self, key: object, value: object, base: str, expr: Expr) -> Expr:
+    def _assigned(self, key: object, value: object, base: str, expr: ast.expr) -> ast.expr:
         entry = self._exprs.get(key)
         if entry is None:
-            name = Atom(self._names.fresh(base))
-            self.statements.append(Assign(name.text, expr))
+            name = ast.Name(self._names.fresh(base))
+            self.statements.append(assign(name, expr))
             entry = self._exprs[key] = (value, name)
         return entry[1]
 
-    def helper(self, name: str, text: str) -> Expr:
+    def helper(self, name: str, text: str) -> ast.expr:
         """Return the name of a value at the top of the module that is not a program constant."""
         if name not in self._names.module:
             self._names.keep(name)
-            self.statements.append(Assign(name, expression(ast.parse(text, mode="eval").body)))
-        return Atom(name)
+            self.statements.append(assign(name, parsed(text)))
+        return ast.Name(name)
 
-    def _new(self, value: Any) -> Expr:
+    def _new(self, value: Any) -> ast.expr:
         """Return a number, or the name of a new array."""
         if not hasattr(value, "dtype") and isinstance(value, (bool, int, float, complex)):
             return scalars.number(value)
@@ -122,18 +119,18 @@ class ConstantPool:
         in_argument = short is None and self._kept == "argument"
         name = self._names.fresh("constant" if in_argument else "_CONSTANT")
         if short is not None:
-            self.statements.append(Assign(name, short))
+            self.statements.append(assign(name, short))
         elif in_argument:
             self.stored[name] = value
         elif dtypes.is_key(getattr(value, "aval", value)):
             data = self.constant(jax.random.key_data(value))
             impl = scalars.text(dtypes.key_impl(value.dtype))
-            self.derived.append(Assign(name, call("jax.random.wrap_key_data", data, impl=impl)))
+            self.derived.append(assign(name, call("jax.random.wrap_key_data", data, impl=impl)))
         elif getattr(value, "weak_type", False):
-            options = {"new_dtype": scalars.dtype(value.dtype), "weak_type": Atom("True")}
+            options = {"new_dtype": scalars.dtype(value.dtype), "weak_type": TRUE}
             strong = self.constant(np.asarray(value))
             weak = call("primitives.convert_element_type_p.bind", strong, **options, sharding=NONE)
-            self.derived.append(Assign(name, weak))
+            self.derived.append(assign(name, weak))
         elif self._kept == "inline":
             self._inlined += value.nbytes
             if self._inlined > arrays.LARGEST_INLINE:
@@ -141,4 +138,4 @@ class ConstantPool:
             self.packed.append((name, arrays.packed(value)))
         else:
             self.stored[name] = value
-        return Atom(name)
+        return ast.Name(name)

@@ -5,24 +5,24 @@ A context may set a mesh, a compute type, metadata for XLA, or how random bits a
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import jax
 
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.text.exprs import Expr, call, is_identifier
+from jaxsight_source.text.exprs import call, is_identifier
 from jaxsight_source.text.layout import flat
-from jaxsight_source.text.statements import Statement, With
 from jaxsight_source.values import public_names, scalars, spelling
 
 
-def contexts(context: Any) -> list[Expr]:
+def contexts(context: Any) -> list[ast.expr]:
     """Return context managers for the settings of an equation that are not the defaults.
 
     Most equations need none. Raise `Unwritable` for a mesh of devices that are not present, and for
     metadata whose names are not Python identifiers.
     """
-    managers: list[Expr] = []
+    managers: list[ast.expr] = []
     config: Any = jax.config
     if context is None:
         return managers
@@ -45,7 +45,7 @@ def contexts(context: Any) -> list[Expr]:
     return managers
 
 
-def metadata(operands: list[Expr], entries: dict[str, object]) -> Expr:
+def metadata(operands: list[ast.expr], entries: dict[str, object]) -> ast.expr:
     """Return a call of `set_xla_metadata`, on a value or as a context."""
     if not all(is_identifier(name) for name in entries):
         raise Unwritable(entries, "its names are not Python identifiers")
@@ -57,22 +57,17 @@ def metadata(operands: list[Expr], entries: dict[str, object]) -> Expr:
     )
 
 
-def put_under(body: list[Statement], start: int, managers: list[Expr]) -> None:
+def put_under(body: list[ast.stmt], start: int, managers: list[ast.expr]) -> None:
     """Move the statements from `start` on under `managers`, or into the same `with` before them."""
     if not managers or start == len(body):
         return
-    inside = body[start:]
-    for manager in reversed(managers):
-        inside = [With(manager, inside)]
-    (outermost,) = inside
-    before = body[start - 1] if start else None
+    before, inside = (body[start - 1] if start else None), body[start:]
     del body[start:]
-    if (
-        isinstance(before, With)
-        and isinstance(outermost, With)
-        and len(managers) == 1
-        and flat(before.context) == flat(outermost.context)
-    ):
-        before.body.extend(outermost.body)
-    else:
-        body.append(outermost)
+    if isinstance(before, ast.With) and len(managers) == 1 and (
+        flat(before.items[0].context_expr) == flat(managers[0])
+    ):  # fmt: skip
+        before.body.extend(inside)
+        return
+    for manager in reversed(managers):
+        inside = [ast.With([ast.withitem(manager)], inside)]
+    body.extend(inside)

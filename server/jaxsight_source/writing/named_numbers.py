@@ -20,7 +20,7 @@ from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.locations import places
 from jaxsight_source.compat.staging import is_literal
 from jaxsight_source.files.ours import OURS
-from jaxsight_source.text.exprs import Atom, Binary, Call, Expr, Unary, call, mapped
+from jaxsight_source.text.exprs import binary, call, dotted, is_atom, mapped, parsed, public, unary
 from jaxsight_source.text.layout import flat
 from jaxsight_source.values import scalars
 
@@ -33,43 +33,48 @@ _EXACT = ("float32", "float64")
 
 _LIMITS = ("max", "min", "eps", "tiny")
 
-Define = Callable[[str, float], Expr]
+Define = Callable[[str, float], ast.expr]
 """Returns the name of a number of the user's in the module."""
 
 
-def with_names(expr: Expr, group: Sequence[Equation], define: Define) -> Expr:
+def with_names(expr: ast.expr, group: Sequence[Equation], define: Define) -> ast.expr:
     """Return the expression of equations, with names for their literals that have some."""
-    names: dict[str, Expr] = {}
+    names: dict[str, ast.expr] = {}
     for equation in group:
         for atom in filter(is_literal, equation.invars):
             value: Any = np.asarray(atom.val, atom.aval.dtype)
             if value.ndim or value.dtype.name not in _EXACT or not np.isfinite(value):
                 continue
             named = _named(value, equation, define)
-            if named is None and isinstance(positive := _named(-value, equation, define), Atom):
-                named = Unary("-", positive)
+            if named is None:
+                positive = _named(-value, equation, define)
+                if positive is not None and is_atom(positive):
+                    named = unary("-", positive)
             if named is not None:
                 names[flat(scalars.plain(value))] = named
     return _renamed(expr, names) if names else expr
 
 
-def _renamed(expr: Any, names: dict[str, Expr]) -> Any:
+def _renamed(expr: Any, names: dict[str, ast.expr]) -> Any:
     match expr:
-        case Atom(text):
-            return names.get(text, expr)
-        case Call(Atom(function), (Atom(text),)) if (
-            text in names and function.startswith(("np.", "jnp.")) and _is_limit(names[text])
+        case _ if is_atom(expr):
+            return names.get(flat(expr), expr)
+        case ast.Call(function, [only], []) if (
+            is_atom(only)
+            and dotted(function).startswith(("np.", "jnp."))
+            and (named := names.get(flat(only))) is not None
+            and _is_limit(named)
         ):
-            return names[text]  # it has the dtype itself
+            return named  # it has the dtype itself
         case _:
             return mapped(expr, lambda part: _renamed(part, names))
 
 
-def _is_limit(expr: Expr) -> bool:
+def _is_limit(expr: ast.expr) -> bool:
     return flat(expr).startswith("jnp.finfo(")
 
 
-def _named(value: Any, equation: Equation, define: Define) -> Expr | None:
+def _named(value: Any, equation: Equation, define: Define) -> ast.expr | None:
     for name, number in _of_user(equation):
         if np.asarray(number, value.dtype).tobytes() == value.tobytes():
             return define(name, number)
@@ -77,18 +82,18 @@ def _named(value: Any, equation: Equation, define: Define) -> Expr | None:
 
 
 @functools.cache
-def _known(dtype: str) -> dict[bytes, Expr]:
+def _known(dtype: str) -> dict[bytes, ast.expr]:
     """Return names of numbers by their bits in a dtype."""
     limits = np.finfo(dtype)
     of = call("jnp.finfo", scalars.dtype(np.dtype(dtype)))
-    pi = Atom("jnp.pi")
-    named: list[tuple[Any, Expr]] = [
+    pi = public("jnp.pi")
+    named: list[tuple[Any, ast.expr]] = [
         (math.pi, pi),
-        (2 * math.pi, Binary("*", Atom("2"), pi)),
-        (math.pi / 2, Binary("/", pi, Atom("2"))),
-        (math.e, Atom("jnp.e")),
+        (2 * math.pi, binary("*", ast.Constant(2), pi)),
+        (math.pi / 2, binary("/", pi, ast.Constant(2))),
+        (math.e, public("jnp.e")),
         *(
-            (getattr(limits, name), Atom(f"{flat(of)}.{name}"))
+            (getattr(limits, name), parsed(f"{flat(of)}.{name}"))
             for name in ("max", "min", "eps", "tiny")
         ),
     ]

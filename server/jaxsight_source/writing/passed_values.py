@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from jaxsight_source.compat.equations import ruled
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.equations.claims import equation_key
 from jaxsight_source.equations.locations import place
-from jaxsight_source.text.exprs import Atom, Expr
 from jaxsight_source.text.names import ModuleNames
 
 
@@ -49,16 +49,16 @@ class PassedValues:
     def placeholders(self) -> list[Placeholder]:
         return [*self._placeholders.values()]
 
-    def placeholder(self, value: object, base: str, why: str) -> Expr:
+    def placeholder(self, value: object, base: str, why: str) -> ast.expr:
         """Return a name for a value that the caller passes, or that the module defines."""
         if isinstance(value, HostFunction):
             self._names.keep(value.name)
-            return Atom(value.name)
+            return ast.Name(value.name)
         placeholder = self._placeholders.get(id(value))
         if placeholder is None:
             placeholder = Placeholder(self._names.fresh(base), value, why)
             self._placeholders[id(value)] = placeholder
-        return Atom(placeholder.name)
+        return ast.Name(placeholder.name)
 
     def function_of(self, equation: Equation) -> Callable[..., object]:
         """Return a function that computes an equation, the same one for equal equations."""
@@ -67,7 +67,7 @@ class PassedValues:
             self._functions[key] = functools.partial(as_it_was, equation)
         return self._functions[key]
 
-    def rules_of(self, equation: Equation, base: str, why: str) -> Expr:
+    def rules_of(self, equation: Equation, base: str, why: str) -> ast.expr:
         """Return a decorator, passed by the caller, that adds an equation's derivative rules."""
         key = ("rules", equation_key(equation))
         if key not in self._functions:
@@ -76,9 +76,9 @@ class PassedValues:
         reason = f"gives `{base}` its original derivative rules{where} ({why})"
         return self.placeholder(self._functions[key], f"{base}_rules", reason)
 
-    def structure(self, tree: object, why: str) -> Expr:
+    def structure(self, tree: object, why: str) -> ast.expr:
         """Return a name for a result's structure without an expression; equal ones share a name."""
         for placeholder in self._placeholders.values():
             if isinstance(placeholder.value, type(tree)) and placeholder.value == tree:
-                return Atom(placeholder.name)
+                return ast.Name(placeholder.name)
         return self.placeholder(tree, "structure", why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -18,7 +19,6 @@ from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.jaxprs.base import Rules
 from jaxsight_source.options import Style
 from jaxsight_source.proof.prover import Claim, Proved, Prover
-from jaxsight_source.text.exprs import Expr
 from jaxsight_source.text.layout import flat
 
 _MOST_KEPT = 4096
@@ -100,7 +100,7 @@ class Proofs:
                 self._spelled[key] = proved
         return proved
 
-    def prove_window(self, windows: Sequence[Window], key: object) -> Expr | None:
+    def prove_window(self, windows: Sequence[Window], key: object) -> ast.expr | None:
         """Return a proved expression with slots for several equations together, or None."""
         if key is not None and key in self._idioms:
             proved = self._idioms[key]
@@ -162,7 +162,7 @@ class Proofs:
         return None
 
 
-def _candidates(spelled: Iterator[Expr], whys: list[str]) -> Iterator[Expr]:
+def _candidates(spelled: Iterator[ast.expr], whys: list[str]) -> Iterator[ast.expr]:
     """Yield the candidates of a rule until it raises an error; append its text to `whys`."""
     try:
         yield from spelled
@@ -170,7 +170,7 @@ def _candidates(spelled: Iterator[Expr], whys: list[str]) -> Iterator[Expr]:
         whys.append(str(error))
 
 
-def _spelled(rules: Rules[Spelling], view: View) -> Iterator[Expr]:
+def _spelled(rules: Rules[Spelling], view: View) -> Iterator[ast.expr]:
     """Yield the candidates of the rule for an equation, if there is one."""
     rule = rules.of(view.name)
     return rule(view) if rule else iter(())

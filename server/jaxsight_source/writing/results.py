@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeGuard
 
 from jaxsight_source.compat import hi_primitives
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.staging import Program
-from jaxsight_source.text.exprs import Atom, Expr, Sequence_, is_identifier, tuple_
+from jaxsight_source.text.exprs import tuple_
 from jaxsight_source.text.names import identifier, of_path, without_number
 
 
@@ -21,7 +22,7 @@ def with_parts(program: Program, **parts: object) -> Program:
     return Program(SimpleNamespace(**own | parts), program.consts)
 
 
-def sequence(results: list[Expr]) -> Expr:
+def sequence(results: list[ast.expr]) -> ast.expr:
     """Return a single result, or a tuple."""
     return results[0] if len(results) == 1 else tuple_(results)
 
@@ -31,21 +32,13 @@ def nested_results(count: int) -> int | tuple[int, ...]:
     return 0 if count == 1 else tuple(range(count))
 
 
-def targets_pattern(results: object, targets: list[str]) -> str | Sequence_:
+def targets_pattern(results: Any, targets: Sequence[str]) -> ast.expr:
     """Return the left-hand side of an assignment."""
     if isinstance(results, int):
-        return targets[results]
-
-    def nested(part: Any) -> Expr:
-        if isinstance(part, int):
-            return Atom(targets[part])
-        if part is None:
-            return Atom("_")
-        return tuple_(nested(inner) for inner in part)
-
-    pattern = nested(results)
-    assert isinstance(pattern, Sequence_)
-    return pattern
+        return ast.Name(targets[results])
+    if results is None:
+        return ast.Name("_")
+    return tuple_(targets_pattern(inner, targets) for inner in results)
 
 
 def primitive_name(equation: Equation) -> str:
@@ -79,15 +72,12 @@ def argument_bases(program: Program, fallback: str | Sequence[str] = "x") -> lis
     return [of_path(str(name or ""), base) if name else base for name, base in pairs]
 
 
-def passed_as(operands: Sequence[Expr]) -> list[str]:
+def passed_as(operands: Sequence[ast.expr]) -> list[str]:
     """Return base names for parameters without known names: those of the values passed."""
-    return [
-        without_number(expr.text) if isinstance(expr, Atom) and _is_name(expr) else "x"
-        for expr in operands
-    ]
+    return [without_number(expr.id) if _is_name(expr) else "x" for expr in operands]
 
 
-def slices_of(operands: Sequence[Expr]) -> list[str]:
+def slices_of(operands: Sequence[ast.expr]) -> list[str]:
     """Return base names for slices of the values that a loop iterates over."""
     counted = {"iota": "i", "numbers": "i"}
     bases = [
@@ -97,5 +87,5 @@ def slices_of(operands: Sequence[Expr]) -> list[str]:
     return [counted.get(base, f"{base}_i") if base else "x" for base in bases]
 
 
-def _is_name(expr: Expr) -> bool:
-    return isinstance(expr, Atom) and is_identifier(expr.text) and not expr.text.startswith("_")
+def _is_name(expr: ast.expr) -> TypeGuard[ast.Name]:
+    return isinstance(expr, ast.Name) and not expr.id.startswith("_")

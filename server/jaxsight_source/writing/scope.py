@@ -6,6 +6,7 @@ inner programs write the functions for these and return a call (`equations.regis
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 from collections import Counter
@@ -43,9 +44,9 @@ from jaxsight_source.folding.repeats import listed, with_repeats
 from jaxsight_source.folding.steps import Returned
 from jaxsight_source.jaxprs.same.liveness import live, needed_by, read_by_live
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import NONE, Atom, Expr, Lambda, call, fill, is_number, uses_python
+from jaxsight_source.text.exprs import ELLIPSIS, NONE, call, fill, is_number, lambda_, uses_python
 from jaxsight_source.text.names import after_expression, suggested
-from jaxsight_source.text.statements import Assign, Effect, Function, Return
+from jaxsight_source.text.statements import assign, define, effect, return_
 from jaxsight_source.values import scalars
 from jaxsight_source.writing.contexts import contexts, put_under
 from jaxsight_source.writing.named_numbers import with_names
@@ -90,8 +91,8 @@ class Scope(Variables):
         program: Program,
         captured: Sequence[JaxprAtom],
         parameters: Callable[[Scope], tuple[str, ...]],
-        results: Callable[[list[Expr]], Expr],
-    ) -> Expr:
+        results: Callable[[list[ast.expr]], ast.expr],
+    ) -> ast.expr:
         """Write an inner program as a function; return an expression for it.
 
         `captured` are atoms here, for which the program's first inputs stand; `parameters` names
@@ -102,25 +103,25 @@ class Scope(Variables):
         named = parameters(scope)
         return self.defined(name, named, scope, results(scope.program(program)))
 
-    def defined(self, name: str, named: tuple[str, ...], scope: Scope, result: Expr | None) -> Expr:
+    def defined(
+        self, name: str, named: tuple[str, ...], scope: Scope, result: ast.expr | None
+    ) -> ast.expr:
         """Define the function that the scope `scope` has written; return an expression for it."""
-        end = (
-            [Return(result)] if result is not None else [] if scope.body else [Effect(Atom("..."))]
-        )
+        end = [return_(result)] if result is not None else [] if scope.body else [effect(ELLIPSIS)]
         if scope.depth <= DEEPEST:
             fresh = self.names.fresh(name)
-            self.body.append(Function(fresh, named, [*scope.body, *end]))
-            return Atom(fresh)
+            self.body.append(define(fresh, named, [*scope.body, *end]))
+            return ast.Name(fresh)
         fresh = self.writer.names.fresh(name)
         lifted = (*scope.captured, *named)
-        self.writer.functions.statements.append(Function(fresh, lifted, [*scope.body, *end]))
+        self.writer.functions.statements.append(define(fresh, lifted, [*scope.body, *end]))
         if not scope.captured:
-            return Atom(fresh)
-        return Lambda(named, call(fresh, *(Atom(text) for text in lifted)))
+            return ast.Name(fresh)
+        return lambda_(named, call(fresh, *(ast.Name(text) for text in lifted)))
 
     def whole_function(
-        self, name: str, program: Program, results: Callable[[list[Expr]], Expr] = sequence
-    ) -> Expr:
+        self, name: str, program: Program, results: Callable[[list[ast.expr]], ast.expr] = sequence
+    ) -> ast.expr:
         """Write an inner program as a function with a parameter for each of its inputs."""
 
         def parameters(inner: Scope) -> tuple[str, ...]:
@@ -128,7 +129,7 @@ class Scope(Variables):
 
         return self.function(name, program, [], parameters, results)
 
-    def program(self, program: Program) -> list[Expr]:
+    def program(self, program: Program) -> list[ast.expr]:
         """Write the equations of a program whose inputs are named; return its results.
 
         The constants that are read are written before.
@@ -261,15 +262,15 @@ class Scope(Variables):
             expr = with_names(proved.expr, group, self.writer.constants.of_user)
             proved = replace(proved, expr=expr)
         if not outputs or not any(uses.get(id(var)) for var in outputs):
-            self.body.append(Effect(proved.expr, group))
+            self.body.append(effect(proved.expr, group))
             return
         promised = names is not None
         base = next(iter(getattr(equation, "bases", ())), "") or self._base(equation, proved)
         if len(outputs) == 1 and proved.results == 0 and not self.writer.options.shapes:
             user_name = names[0] if names and names[0].strip("_") else base
             name = self.names.fresh(user_name, promised=promised)
-            self.write(outputs[0], Atom(name))
-            self.body.append(Assign(name, proved.expr, group, "", promised))
+            self.write(outputs[0], ast.Name(name))
+            self.body.append(assign(name, proved.expr, group, user_named=promised))
             return
         fallbacks = getattr(equation, "bases", ()) or [base] * len(outputs)
         bases = [
@@ -282,7 +283,7 @@ class Scope(Variables):
                 targets.append("_")
                 continue
             fresh = self.names.fresh(own_base, promised=promised)
-            self.write(var, Atom(fresh))
+            self.write(var, ast.Name(fresh))
             targets.append(fresh)
         comment = ""
         if self.writer.options.shapes:
@@ -292,7 +293,7 @@ class Scope(Variables):
                 if target != "_"
             )
         pattern = targets_pattern(proved.results, targets)
-        self.body.append(Assign(pattern, proved.expr, group, comment, promised))
+        self.body.append(assign(pattern, proved.expr, group, comment, user_named=promised))
 
     def _base(self, equation: Equation, proved: Proved) -> str:
         """Return a base name for a result that the user has no name for."""
@@ -349,7 +350,7 @@ class Scope(Variables):
         variables = [atom for atom in equation.invars if not is_literal(atom)]
         return Proved(self.fill(proved.expr, variables), proved.results)
 
-    def fill(self, expr: Expr, variables: Sequence[Var]) -> Expr:
+    def fill(self, expr: ast.expr, variables: Sequence[Var]) -> ast.expr:
         """Return an expression with its slots filled by variables.
 
         If all of these are numbers, they become arrays: Python would compute with them itself.
@@ -357,9 +358,10 @@ class Scope(Variables):
         operands = [self.read(var) for var in variables]
         if operands and all(map(is_number, operands)) and uses_python(expr):
             operands = [call("jnp.asarray", operand) for operand in operands]
-        return self.once(fill(expr, operands))
+        filled: ast.expr = fill(self.once(expr), operands)
+        return filled
 
-    def once(self, expr: Expr) -> Expr:
+    def once(self, expr: ast.expr) -> ast.expr:
         """Return an expression with the names of its parts that the module has once."""
         return self.writer.constants.once(expr)
 

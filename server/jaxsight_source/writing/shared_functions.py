@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
@@ -9,10 +10,9 @@ from jaxsight_source.compat import derivative_rules
 from jaxsight_source.compat.staging import Program
 from jaxsight_source.folding.repeats import Listed
 from jaxsight_source.jaxprs.same.comparison import Comparison
-from jaxsight_source.text.exprs import Atom, Expr
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import STAND_IN, ModuleNames, identifier
-from jaxsight_source.text.statements import Function, Statement, lines
+from jaxsight_source.text.statements import lines
 from jaxsight_source.text.walks import renamed
 
 
@@ -24,7 +24,7 @@ class SharedFunctions:
         self._orders = orders
         self._programs = programs
         """The programs that were written; those of a function with equal text are removed."""
-        self.statements: list[Statement] = []
+        self.statements: list[ast.stmt] = []
         self.inside: list[tuple[object, str]] = []
         """Keys and names of the functions with custom rules that are being written where they are
         called.
@@ -58,8 +58,8 @@ class SharedFunctions:
             self._rules -= 1
 
     def shared(
-        self, key: object, keep: object, base: str, build: Callable[[str], list[Statement]]
-    ) -> Expr:
+        self, key: object, keep: object, base: str, build: Callable[[str], list[ast.stmt]]
+    ) -> ast.expr:
         """Return the name of a function at the top of the module.
 
         It is written once for each `key`, and once for equal text. `build` receives the name and
@@ -68,7 +68,7 @@ class SharedFunctions:
         entry = self._shared.get(key)
         if entry is not None and entry[2] <= self._rules:
             self._cut += entry[2] > 0
-            return Atom(entry[1])
+            return ast.Name(entry[1])
         cut = self._cut
         stand_in = f"{STAND_IN}{len(self._building)}__"
         self._building.append(stand_in)
@@ -88,18 +88,18 @@ class SharedFunctions:
             name = self._names.fresh(identifier(base, "function"))
             final = renamed([*self.statements[start:], *statements], stand_in, name)
             for statement in final:
-                if isinstance(statement, Function):
+                if isinstance(statement, ast.FunctionDef):
                     self._names.keep(statement.name)
             self.statements[start:] = final
             self._texts[text] = name
         else:
             del self._programs[first:]
         self._shared[key] = (keep, name, self._rules if self._cut > cut else 0)
-        return Atom(name)
+        return ast.Name(name)
 
     def custom(
-        self, identity: object, program: Program, base: str, build: Callable[[str], list[Statement]]
-    ) -> Expr:
+        self, identity: object, program: Program, base: str, build: Callable[[str], list[ast.stmt]]
+    ) -> ast.expr:
         """Return the name of a shared function whose rules may call it.
 
         It is keyed by its rule and its program.
@@ -107,10 +107,10 @@ class SharedFunctions:
         for written, name, rules in self._customs.get(identity, ()):
             if rules <= self._rules and Comparison().programs(written, program) is None:
                 self._cut += rules > 0
-                return Atom(name)
+                return ast.Name(name)
         entries = self._customs.setdefault(identity, [])
 
-        def built(name: str) -> list[Statement]:
+        def built(name: str) -> list[ast.stmt]:
             entries.append((program, name, 0))
             try:
                 return build(name)
@@ -122,10 +122,10 @@ class SharedFunctions:
         entries.append((program, flat(function), self._shared[key][2]))
         return function
 
-    def helper(self, name: str, build: Callable[[], Function]) -> str:
+    def helper(self, name: str, build: Callable[[], ast.FunctionDef]) -> str:
         """Return the name of a function of jaxsight's own; write it if the module lacks it."""
         if not any(
-            isinstance(statement, Function) and statement.name == name
+            isinstance(statement, ast.FunctionDef) and statement.name == name
             for statement in self.statements
         ):
             self._names.keep(name)

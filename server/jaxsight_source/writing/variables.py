@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 from collections.abc import Sequence
 from typing import Self
@@ -16,10 +17,10 @@ from jaxsight_source.compat.staging import Program, is_literal
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.folding.steps import NOTHING
 from jaxsight_source.jaxprs.base import Environment
-from jaxsight_source.text.exprs import NONE, Atom, Expr, Star, call, is_identifier, tuple_
+from jaxsight_source.text.exprs import NONE, call, tuple_
 from jaxsight_source.text.names import Names
 from jaxsight_source.text.paths import Path
-from jaxsight_source.text.statements import Assign, Statement
+from jaxsight_source.text.statements import assign
 from jaxsight_source.values.scalars import dtype, scalar
 from jaxsight_source.writing.writer import Writer
 
@@ -35,7 +36,7 @@ class Variables:
         self.writer = writer
         self.around = around
         self.names: Names = writer.names.function(around.names if around else None)
-        self.body: list[Statement] = []
+        self.body: list[ast.stmt] = []
         self.depth: int = around.depth + 1 if around else 0
         self.uses: dict[int, int] = {}
         """How often each variable is read, by its id."""
@@ -43,11 +44,11 @@ class Variables:
         """Names of enclosing functions that this one reads, in order."""
         self.paths: dict[int, Path] = {}
         """The paths of variables that are parts of other values, by the variable's id."""
-        self._environment: Environment[tuple[Variables, Expr]] = Environment(
+        self._environment: Environment[tuple[Variables, ast.expr]] = Environment(
             around._environment if around else None
         )
 
-    def write(self, var: object, expr: Expr) -> None:
+    def write(self, var: object, expr: ast.expr) -> None:
         """Let `var` stand for `expr`: a name, or an expression with the same value anywhere."""
         self._environment.write(var, (self, expr))
 
@@ -71,27 +72,25 @@ class Variables:
             else:
                 self.alias(var, atom)
 
-    def read(self, var: object) -> Expr:
+    def read(self, var: object) -> ast.expr:
         if var is NOTHING:
             return NONE
         owner, expr = self._environment.read(var)
-        if owner is not self and isinstance(expr, Atom):
+        if isinstance(expr, ast.Name) and expr.id not in self.writer.names.module:
             scope: Variables | None = self
             while scope is not None and scope is not owner:
-                if is_identifier(expr.text) and expr.text not in self.writer.names.module:
-                    scope.captured[expr.text] = None
+                scope.captured[expr.id] = None
                 scope = scope.around
         return expr
 
-    def read_everywhere(self, var: Var) -> Expr | None:
+    def read_everywhere(self, var: Var) -> ast.expr | None:
         """Return the expression of a variable if it is a number or has a name of the module."""
         try:
             _, expr = self._environment.read(var)
         except KeyError:
             return None
-        if isinstance(expr, Atom) and is_identifier(expr.text):
-            return expr if expr.text in self.writer.names.module else None
-        return expr
+        is_local = isinstance(expr, ast.Name) and expr.id not in self.writer.names.module
+        return None if is_local else expr
 
     def path(self, var: Var) -> Path | None:
         """Return the path of a variable that is a part of another value, or None."""
@@ -106,14 +105,14 @@ class Variables:
         """Let `var` stand for the value at a path."""
         if not path.steps:
             self.paths.pop(id(var), None)
-            self.write(var, Atom(path.root))
+            self.write(var, ast.Name(path.root))
             return
         self.paths[id(var)] = path
         name = self.names.fresh(path.name)
-        self.write(var, Atom(name))
-        self.body.append(Assign(name, path.expr))
+        self.write(var, ast.Name(name))
+        self.body.append(assign(name, path.expr))
 
-    def operand(self, atom: JaxprAtom, weak: bool | None = None) -> Expr:
+    def operand(self, atom: JaxprAtom, weak: bool | None = None) -> ast.expr:
         """Return an expression for `atom`.
 
         Literals keep their dtype; `weak` overrides their weak type.
@@ -125,17 +124,17 @@ class Variables:
         weak = bool(getattr(atom.aval, "weak_type", False)) if weak is None else weak
         return scalar(value if own is None else value.astype(own), weak)
 
-    def operands(self, atoms: Sequence[JaxprAtom], binders: Sequence[Var]) -> list[Expr]:
+    def operands(self, atoms: Sequence[JaxprAtom], binders: Sequence[Var]) -> list[ast.expr]:
         """Return arguments for the inputs of an inner program."""
         return [self._argument(atom, binder) for atom, binder in zip(atoms, binders, strict=True)]
 
-    def _argument(self, atom: JaxprAtom, binder: Var) -> Expr:
+    def _argument(self, atom: JaxprAtom, binder: Var) -> ast.expr:
         """Return an argument for an input; a literal over a mesh stays over it."""
         weak = bool(getattr(binder.aval, "weak_type", False))
         if not (is_literal(atom) and has_mesh(atom.aval) and has_mesh(binder.aval)):
             return self.operand(atom, weak)
         number = self.operand(atom, weak=True)
-        return call("lax.full", Atom("()"), number, *([] if weak else [dtype(atom.aval.dtype)]))
+        return call("lax.full", tuple_(()), number, *([] if weak else [dtype(atom.aval.dtype)]))
 
     def parameters(self, variables: Sequence[Var], bases: Sequence[str] | None = None) -> list[str]:
         """Return names for the inputs of this function."""
@@ -143,13 +142,13 @@ class Variables:
         for index, var in enumerate(variables):
             base = bases[index] if bases and index < len(bases) else "x"
             name = self.names.fresh(base)
-            self.write(var, Atom(name))
+            self.write(var, ast.Name(name))
             names.append(name)
         return names
 
     def take_apart(self, names: Sequence[str], parameter: str) -> None:
         """Unpack a parameter into several names."""
-        self.body.append(Assign(tuple_(map(Atom, names)), Atom(parameter)))
+        self.body.append(assign(tuple_(map(ast.Name, names)), ast.Name(parameter)))
 
     def grouped(self, variables: Sequence[Var], bases: Sequence[str], base: str) -> str:
         """Return a parameter for several values, which the function unpacks.
@@ -163,13 +162,13 @@ class Variables:
             self.take_apart(self.parameters(variables, bases), name)
         return name
 
-    def several(self, values: Sequence[Expr], base: str) -> list[Expr]:
+    def several(self, values: Sequence[ast.expr], base: str) -> list[ast.expr]:
         """Return values that are passed repeatedly; many become one starred tuple."""
         if len(values) < MANY:
             return list(values)
         name = self.names.fresh(base)
-        self.body.append(Assign(name, tuple_(values)))
-        return [Star(Atom(name))]
+        self.body.append(assign(name, tuple_(values)))
+        return [ast.Starred(ast.Name(name))]
 
 
 def converted_variables(program: Program) -> set[int]:

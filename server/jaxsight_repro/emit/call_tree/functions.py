@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
@@ -35,20 +36,18 @@ from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.functions.checkpoint import policy_expr
 from jaxsight_source.text.exprs import (
     NONE,
-    Atom,
-    Attribute,
-    Expr,
-    Index,
     Item,
-    Lambda,
-    Sequence_,
     call,
     is_identifier,
-    keywords,
+    lambda_,
+    list_,
+    public,
+    subscript,
     tuple_,
 )
+from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import identifier
-from jaxsight_source.text.statements import Assign, Effect, Function, Raw, Return
+from jaxsight_source.text.statements import Raw, assign, define, effect, return_
 from jaxsight_source.values.spelling import struct, value
 from jaxsight_source.writing.scope import WRITTEN, Scope
 from jaxsight_source.writing.writer import Writer
@@ -102,7 +101,7 @@ class Functions:
 
     # Functions.
 
-    def function(self, scope: Scope, number: int, caller: JaxCall | None) -> Expr:
+    def function(self, scope: Scope, number: int, caller: JaxCall | None) -> ast.expr:
         """Write a function, if it is not written yet; return an expression for it."""
         user = self.body_of(number, caller)
         function = self.tree.functions[number]
@@ -114,7 +113,7 @@ class Functions:
         if user is not None:
             key = (number, *self._kinds(user.arguments), user.failed, len(user.body))
         written = self._visible(scope, key)
-        return Atom(written if written is not None else self._defined_as(scope, key, user))
+        return ast.Name(written if written is not None else self._defined_as(scope, key, user))
 
     def _visible(self, scope: Scope, key: Key) -> str | None:
         """Return the name of a function that an enclosing scope has; note that it is read."""
@@ -135,7 +134,7 @@ class Functions:
         scope: Scope,
         key: Key,
         user: UserCall | None,
-        decorators: Sequence[Expr] = (),
+        decorators: Sequence[ast.expr] = (),
     ) -> str:
         """Write a function; return its name."""
         function = self.tree.functions[key[0]]
@@ -144,18 +143,18 @@ class Functions:
         inner = scope.inner()
         if user is None:
             names = [parameter.rstrip("=") for parameter in function.parameters] or ["*args"]
-            statement = Function(name, tuple(names), [Raw([_NEVER])], list(decorators))
+            statement = define(name, tuple(names), [Raw([_NEVER])], list(decorators))
         else:
             parameters = self._parameters(inner, function.parameters, user)
             self.body(inner, user)
-            statement = Function(name, parameters, inner.body, list(decorators))
+            statement = define(name, parameters, inner.body, list(decorators))
         body = scope.body
         if scope.around is None and not inner.captured and not decorators:
             self.writer.names.keep(name)
             body = self.writer.functions.statements
         body.append(statement)
         if name != function.name and function.name in self.tree.message:
-            body.append(Effect(Atom(f"{name}.__name__ = {function.name!r}")))
+            body.append(Raw([f"{name}.__name__ = {function.name!r}"]))
         return name
 
     def _kinds(self, arguments: Arguments) -> Key:
@@ -166,7 +165,7 @@ class Functions:
         ]
         return (tuple(kinds), tuple(packed.node for packed in arguments.args))
 
-    def _composed(self, scope: Scope, number: int, user: UserCall | None) -> Expr | None:
+    def _composed(self, scope: Scope, number: int, user: UserCall | None) -> ast.expr | None:
         """Return `jax.vmap(f)` for a function that only calls what `jax.vmap` returned."""
         made_by = self.tree.functions[number].made_by
         assert made_by is not None
@@ -195,16 +194,16 @@ class Functions:
                 parameters.append(f"*{name}")
                 node = Structure("tuple", tuple(packed.node for packed in rest))
                 leaves = tuple(leaf for packed in rest for leaf in packed.leaves)
-                self._take(scope, Atom(name), Pytree(node, leaves), used, name)
+                self._take(scope, ast.Name(name), Pytree(node, leaves), used, name)
                 break
             base = positional[index] if index < len(positional) else f"x_{index}"
             name = self._parameter(scope, base, used)
             parameters.append(name)
-            self._take(scope, Atom(name), packed, used, name)
+            self._take(scope, ast.Name(name), packed, used, name)
         for name, packed in user.arguments.kwargs.items():
             scope.names.keep(name)
             parameters.append(name)
-            self._take(scope, Atom(name), packed, used, name)
+            self._take(scope, ast.Name(name), packed, used, name)
         absent = [name.rstrip("=") for name in names[len(user.arguments.args) :]]
         if any(parameter.startswith("*") for parameter in parameters):
             return tuple(parameters)
@@ -228,7 +227,7 @@ class Functions:
             for number in used:
                 with contextlib.suppress(KeyError):
                     expr = around.read(self.equations.variable(number))
-                    captured.add(expr.text if isinstance(expr, Atom) else "")
+                    captured.add(flat(expr))
         if not hides or base in captured:
             base = scope.names.fresh(base)
         else:
@@ -236,7 +235,9 @@ class Functions:
         self.parameters[scope].add(base)
         return base
 
-    def _take(self, scope: Scope, expr: Expr, packed: Pytree, used: set[int], base: str) -> None:
+    def _take(
+        self, scope: Scope, expr: ast.expr, packed: Pytree, used: set[int], base: str
+    ) -> None:
         """Write the assignments of the parts of a value that are used."""
         node = packed.node
         if node.kind != "leaf":
@@ -246,12 +247,12 @@ class Functions:
             return
         (leaf,) = packed.leaves
         if isinstance(leaf, Ref):
-            if not isinstance(expr, Atom):
+            if not isinstance(expr, ast.Name):
                 if leaf not in used:
                     return
                 name = scope.names.fresh(base)
-                scope.body.append(Assign(name, expr))
-                expr = Atom(name)
+                scope.body.append(assign(name, expr))
+                expr = ast.Name(name)
             scope.write(self.equations.variable(leaf), expr)
 
     def body(self, scope: Scope, user: UserCall) -> None:
@@ -278,11 +279,11 @@ class Functions:
             raise Unwritable(user.function, "the step that raised the error is not known")
         scope.equations(equations, outputs)
         if user.result is not None:
-            scope.body.append(Return(self.packed(scope, user.result, None)))
+            scope.body.append(return_(self.packed(scope, user.result, None)))
         elif user.failed:
             steps.return_last(scope.body)
         elif not scope.body:
-            scope.body.append(Return(NONE))
+            scope.body.append(return_(NONE))
 
     def _write_constants(self, scope: Scope) -> None:
         for var, array in self.equations.constants:
@@ -303,16 +304,16 @@ class Functions:
                         raise Unwritable(number, "the value is of a call that has ended") from None
                     scope.write(variable, self._leak(aval))
 
-    def _leak(self, aval: object) -> Expr:
+    def _leak(self, aval: object) -> ast.expr:
         """Write statements that leak a tracer; return an expression for it."""
         top = self.writer.constants
         if not self._leaks:
             self._leaks = self.writer.names.fresh("leaked")
-            top.statements.append(Assign(self._leaks, Atom("[]")))
-        leak = Lambda(("value",), call(Atom(self._leaks).dot("append"), Atom("value")))
-        top.statements.append(Effect(call("jax.eval_shape", leak, struct(aval))))
+            top.statements.append(assign(self._leaks, list_(())))
+        leak = lambda_(("value",), call(f"{self._leaks}.append", ast.Name("value")))
+        top.statements.append(effect(call("jax.eval_shape", leak, struct(aval))))
         self._leaked_count += 1
-        return Index(Atom(self._leaks), (Atom(str(self._leaked_count - 1)),))
+        return subscript(ast.Name(self._leaks), ast.Constant(self._leaked_count - 1))
 
     # Calls.
 
@@ -323,7 +324,7 @@ class Functions:
             scope.body.append(steps.step(self, scope, item))
             return
         if isinstance(item, Bind):
-            scope.body.append(Effect(steps.bind(self, scope, item)))
+            scope.body.append(effect(steps.bind(self, scope, item)))
             return
         assert isinstance(item, JaxCall)
         start = len(scope.body)
@@ -337,7 +338,7 @@ class Functions:
             self._write_binds(scope, item)
             return
         if item.result is None:
-            scope.body.append(Effect(expr))
+            scope.body.append(effect(expr))
             return
         self._assign(scope, item.result, expr, identifier(item.api.rpartition(".")[2]))
 
@@ -357,31 +358,30 @@ class Functions:
                 with contextlib.suppress(KeyError):  # a value that nothing reads
                     scope.write(self.equations.variable(leaf), scope.operand(atom))
 
-    def _assign(self, scope: Scope, result: Pytree, expr: Expr, api: str) -> None:
+    def _assign(self, scope: Scope, result: Pytree, expr: ast.expr, api: str) -> None:
         used = {n for n in result.numbers if scope.uses.get(id(self.equations.variable(n)))}
         if not used:
-            scope.body.append(Effect(expr))
+            scope.body.append(effect(expr))
             return
-        after: list[tuple[Atom, Pytree]] = []
+        after: list[tuple[ast.Name, Pytree]] = []
 
-        def target(packed: Pytree, base: str) -> Expr:
+        def target(packed: Pytree, base: str) -> ast.expr:
             if used.isdisjoint(packed.numbers):
-                return Atom("_")
+                return ast.Name("_")
             node = packed.node
             if node.kind in ("tuple", "list"):
                 children = enumerate(packed.children)
                 return tuple_([target(each, base_of(node, i, base)) for i, each in children])
-            name = Atom(scope.names.fresh(base))
+            name = ast.Name(scope.names.fresh(base))
             after.append((name, packed))
             return name
 
         targets = target(result, _RESULTS.get(api, "out"))
-        assert isinstance(targets, (Atom, Sequence_))
-        scope.body.append(Assign(targets.text if isinstance(targets, Atom) else targets, expr))
+        scope.body.append(assign(targets, expr))
         for name, packed in after:
-            self._take(scope, name, packed, used, name.text)
+            self._take(scope, name, packed, used, name.id)
 
-    def call(self, scope: Scope, item: JaxCall) -> Expr:
+    def call(self, scope: Scope, item: JaxCall) -> ast.expr:
         """Return the expression of a call; write the functions in it."""
         if item.api == "pullback":
             function, *args = item.inner.args
@@ -392,12 +392,12 @@ class Functions:
             return call(self._custom(scope, item), *inner)
         if item.outer is None:
             return call(path_of(item.api), *inner)
-        made: Expr = call(path_of(item.api), *self.arguments(scope, item.outer, item))
+        made: ast.expr = call(path_of(item.api), *self.arguments(scope, item.outer, item))
         if item.method:
-            made = Attribute(made, item.method)
+            made = ast.Attribute(made, item.method)
         return call(made, *inner)
 
-    def _custom(self, scope: Scope, item: JaxCall) -> Expr:
+    def _custom(self, scope: Scope, item: JaxCall) -> ast.expr:
         """Write a function with custom derivative rules; return its name."""
         assert item.outer is not None
         fun, *rules = [packed.leaves[0] for packed in item.outer.args]
@@ -407,22 +407,22 @@ class Functions:
         key = (fun.number, item.api, *self._kinds(item.inner))
         written = self._visible(scope, key) or self._active.get(fun.number)
         if written is not None:
-            return Atom(written)
+            return ast.Name(written)
         options = dict(item.outer.kwargs)
         if not options["nondiff_argnums"].leaves:
             del options["nondiff_argnums"]
-        decorator: Expr = Atom(item.api)
+        decorator: ast.expr = ast.Name(item.api)
         if options:
             named = self.arguments(scope, Arguments((), options), item)
-            decorator = call(Atom("functools.partial", "functools"), decorator, *named)
+            decorator = call(public("functools.partial", "functools"), decorator, *named)
         name = self._defined_as(scope, key, user, [decorator])
         self._active[fun.number] = name
         listed = [rule.number for rule in rules if isinstance(rule, FunctionRef)]
         defined = [self.function(scope, number, None) for number in listed]
         del self._active[fun.number]
         if defined:
-            scope.body.append(Effect(call(Atom(name).dot(RULES[item.api]), *defined)))
-        return Atom(name)
+            scope.body.append(effect(call(f"{name}.{RULES[item.api]}", *defined)))
+        return ast.Name(name)
 
     def arguments(self, scope: Scope, arguments: Arguments, caller: JaxCall | None) -> list[Item]:
         positional = [self.packed(scope, packed, caller) for packed in arguments.args]
@@ -431,13 +431,13 @@ class Functions:
         }
         if not all(map(is_identifier, named)):
             raise Unwritable(named, "its names are not Python identifiers")
-        return [*positional, *keywords(named)]
+        return [*positional, *(ast.keyword(name, part) for name, part in named.items())]
 
-    def packed(self, scope: Scope, packed: Pytree, caller: JaxCall | None) -> Expr:
+    def packed(self, scope: Scope, packed: Pytree, caller: JaxCall | None) -> ast.expr:
         leaves = [self.leaf(scope, leaf, caller) for leaf in packed.leaves]
         return self.stand_ins.expr(packed.node, iter(leaves))
 
-    def leaf(self, scope: Scope, leaf: Operand, caller: JaxCall | None) -> Expr:
+    def leaf(self, scope: Scope, leaf: Operand, caller: JaxCall | None) -> ast.expr:
         if isinstance(leaf, FunctionRef):
             return self.function(scope, leaf.number, caller)
         if isinstance(leaf, Ref):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Protocol
 
 from jaxsight_repro.capturing.call_tree.records import (
@@ -14,9 +15,8 @@ from jaxsight_repro.capturing.call_tree.records import (
 )
 from jaxsight_repro.emit import raising
 from jaxsight_repro.emit.call_tree.structures import StandIns, path_of
-from jaxsight_source.text.exprs import Attribute, Binary, Expr, Index, Item, call
-from jaxsight_source.text.layout import flat
-from jaxsight_source.text.statements import Assign, Effect, Raw, Return, Statement
+from jaxsight_source.text.exprs import Item, binary, call, subscript
+from jaxsight_source.text.statements import Raw, assign, effect, equations_of, return_
 from jaxsight_source.values import public_names
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.scope import Scope
@@ -30,46 +30,48 @@ class Operands(Protocol):
     def arguments(
         self, scope: Scope, arguments: Arguments, caller: JaxCall | None
     ) -> list[Item]: ...
-    def leaf(self, scope: Scope, leaf: Operand, caller: JaxCall | None) -> Expr: ...
+    def leaf(self, scope: Scope, leaf: Operand, caller: JaxCall | None) -> ast.expr: ...
 
 
-def step(functions: Operands, scope: Scope, failing: FailedStep) -> Statement:
+def step(functions: Operands, scope: Scope, failing: FailedStep) -> ast.stmt:
     """Return the statement that raises the error."""
     items = functions.arguments(scope, failing.arguments, None)
     match failing.kind, items:
         case "function", _:
-            return Effect(call(path_of(failing.path), *items))
+            return effect(call(path_of(failing.path), *items))
         case "method", [own, *rest]:
-            return Effect(call(Attribute(_expr(own), failing.path), *rest))
+            return effect(call(ast.Attribute(_expr(own), failing.path), *rest))
         case "operator", [left, right]:
-            return Effect(Binary(failing.path, _expr(left), _expr(right)))
+            return effect(binary(failing.path, _expr(left), _expr(right)))
         case "index", [own, key]:
-            return Effect(Index(_expr(own), (_expr(key),)))
+            return effect(subscript(_expr(own), _expr(key)))
         case "set", [own, key, new]:
-            return Assign(flat(Index(_expr(own), (_expr(key),))), _expr(new))
+            return assign(subscript(_expr(own), _expr(key)), _expr(new))
         case "attribute", [own, _]:
             name = failing.arguments.args[1].leaves[0]
             assert isinstance(name, PlainValue)
-            return Effect(Attribute(_expr(own), str(name.value)))
+            return effect(ast.Attribute(_expr(own), str(name.value)))
         case _:
             assert failing.raised is not None
             functions.stand_ins.exception(failing.raised)
             return Raw([f"raise {raising.expression(failing.raised)}"])
 
 
-def return_last(body: list[Statement]) -> None:
+def return_last(body: list[ast.stmt]) -> None:
     """Return the value of a function's last statement, so that its execution is waited for."""
     match body:
-        case [*_, Effect(value, equations)]:
-            body[-1] = Return(value, equations)
+        case [*_, ast.Expr(value) as last]:
+            body[-1] = return_(value, equations_of(last))
 
 
-def bind(functions: Operands, scope: Scope, failing: Bind) -> Expr:
+def bind(functions: Operands, scope: Scope, failing: Bind) -> ast.expr:
     """Return the expression that binds a primitive whose rule raised the error."""
     operands = [functions.leaf(scope, operand, None) for operand in failing.inputs]
     params = {name: value(param) for name, param in failing.params.items()}
-    return call(public_names.primitive(failing.primitive).dot("bind"), *operands, **params)
+    return call(
+        ast.Attribute(public_names.primitive(failing.primitive), "bind"), *operands, **params
+    )
 
 
-def _expr(item: Item) -> Expr:
+def _expr(item: Item) -> ast.expr:
     return item  # type: ignore[return-value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,17 +10,7 @@ from jaxsight_repro.capturing.call_tree.records import Container, Structure
 from jaxsight_repro.capturing.raised import Raised
 from jaxsight_repro.emit import raising
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.text.exprs import (
-    NONE,
-    Atom,
-    Attribute,
-    Expr,
-    Index,
-    call,
-    dict_,
-    list_,
-    tuple_,
-)
+from jaxsight_source.text.exprs import NONE, call, dict_, list_, public, subscript, tuple_
 from jaxsight_source.text.imports import AT_HAND, SHORT
 from jaxsight_source.text.names import ModuleNames, identifier
 from jaxsight_source.text.statements import Raw
@@ -101,7 +92,7 @@ class StandIns:
         classes = [class_.definition for class_ in self._classes]
         return classes + [Raw([*lines]) for lines in self._exceptions.values()]
 
-    def expr(self, node: Structure, leaves: Iterator[Expr]) -> Expr:
+    def expr(self, node: Structure, leaves: Iterator[ast.expr]) -> ast.expr:
         """Return the expression of a pytree, which takes its leaves."""
         if node.kind == "leaf":
             return next(leaves)
@@ -116,20 +107,19 @@ class StandIns:
             case "dict":
                 return dict_(zip(map(value, node.keys), parts, strict=True))
             case _:
-                static = {"static_parts": Atom(str(node.meta))} if node.meta else {}
+                static = {"static_parts": ast.Constant(node.meta)} if node.meta else {}
                 return call(self.name_of(node), *parts, **static)
 
 
-def part(expr: Expr, node: Structure, index: int) -> Expr:
+def part(expr: ast.expr, node: Structure, index: int) -> ast.expr:
     """Return the expression of a child of a pytree."""
     match node.kind:
         case "dict":
-            return Index(expr, (value(node.keys[index]),))
+            return subscript(expr, value(node.keys[index]))
         case "class" | "named":
-            name = str(node.keys[index])
-            return expr.dot(name) if isinstance(expr, Atom) else Attribute(expr, name)
+            return ast.Attribute(expr, str(node.keys[index]))
         case _:
-            return Index(expr, (Atom(str(index)),))
+            return subscript(expr, ast.Constant(index))
 
 
 def base_of(node: Structure, index: int, around: str) -> str:
@@ -140,11 +130,11 @@ def base_of(node: Structure, index: int, around: str) -> str:
     return f"{around}_{index}"
 
 
-def path_of(path: str) -> Atom:
+def path_of(path: str) -> ast.expr:
     """Return the public name of a function as modules write it."""
     module, _, name = path.rpartition(".")
     if not module:
-        return Atom(name)
+        return ast.Name(name)
     if module in SHORT:
-        return Atom(f"{SHORT[module]}.{name}")
-    return Atom(path, "" if module in AT_HAND or module in ("jax", "np") else module)
+        return public(f"{SHORT[module]}.{name}")
+    return public(path, "" if module in AT_HAND or module in ("jax", "np") else module)

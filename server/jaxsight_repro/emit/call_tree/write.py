@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 from dataclasses import dataclass
@@ -26,9 +27,8 @@ from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.jaxprs.depth import room_for_nesting
 from jaxsight_source.module_text import module_lines
 from jaxsight_source.options import Options
-from jaxsight_source.text.exprs import Atom
 from jaxsight_source.text.names import identifier
-from jaxsight_source.text.statements import Function, Return
+from jaxsight_source.text.statements import define, return_
 from jaxsight_source.text.walks import names_read
 from jaxsight_source.writing.scope import Scope
 from jaxsight_source.writing.writer import Writer
@@ -73,7 +73,7 @@ def _write(tree: TrackedTree, name: str, options: Options) -> WrittenModule:
             scope.body.append(steps.step(functions, scope, root))
             steps.return_last(scope.body)
         else:
-            scope.body.append(Return(functions.call(scope, root)))
+            scope.body.append(return_(functions.call(scope, root)))
         if writer.passed.placeholders:
             why = writer.passed.placeholders[0].why
             raise Unwritable(writer.passed.placeholders[0].name, why)
@@ -83,7 +83,7 @@ def _write(tree: TrackedTree, name: str, options: Options) -> WrittenModule:
             for parameter, argument in arguments.arguments.items()
             if parameter in read
         }
-        main = Function(name, tuple(parameters), scope.body)
+        main = define(name, tuple(parameters), scope.body)
         writer.functions.statements[:0] = functions.stand_ins.statements()
         lines = module_lines(writer, [main], name)
     text = "\n".join(line.text for line in lines) + "\n"
@@ -168,6 +168,6 @@ class _Arguments:
         if array is None:
             raise Unwritable(number, "the array is not in memory any more")
         name = self._scope.names.fresh(base)
-        self._scope.write(self._functions.equations.variable(number), Atom(name))
+        self._scope.write(self._functions.equations.variable(number), ast.Name(name))
         self._functions.parameters[self._scope].add(name)
         self.arguments[name] = array

@@ -7,11 +7,12 @@ versions no public function does, so the text defines one.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import enum
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -24,9 +25,10 @@ from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.functions.lineax import linear_solve
-from jaxsight_source.text.exprs import NONE, Atom, Attribute, Expr, Star, call, dict_, list_, tuple_
+from jaxsight_source.text.exprs import NONE, TRUE, call, dict_, list_, public, tuple_
+from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import identifier
-from jaxsight_source.text.statements import Assign, Function, Return, Statement
+from jaxsight_source.text.statements import assign, define, return_
 from jaxsight_source.values import public_names, spelling
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.results import (
@@ -41,7 +43,7 @@ from jaxsight_source.writing.scope import Scope
 
 def closed_function(
     scope: Scope, name: str, program: Program, unnamed: str | Sequence[str] = "x"
-) -> Function:
+) -> ast.FunctionDef:
     """Return a program that captures nothing as a function of its inputs.
 
     It must be placed at the top of the module.
@@ -49,7 +51,7 @@ def closed_function(
     inner = Scope.top(scope.writer)
     parameters = inner.parameters(program.jaxpr.invars, argument_bases(program, unnamed))
     results = inner.program(program)
-    return Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])
+    return define(name, tuple(parameters), [*inner.body, return_(sequence(results))])
 
 
 def function_name(program: Program, fallback: str) -> str:
@@ -58,9 +60,9 @@ def function_name(program: Program, fallback: str) -> str:
     return identifier(name.rpartition(".")[2] or fallback, fallback) if name else fallback
 
 
-def jit_options(params: Params) -> dict[str, Expr]:
+def jit_options(params: Params) -> dict[str, ast.expr]:
     """Return the options of `jax.jit`, from the parameters of the equation."""
-    options: dict[str, Expr] = {}
+    options: dict[str, ast.expr] = {}
     for side in ("in", "out"):
         shardings = params[f"{side}_shardings"]
         layouts = params.get(f"{side}_layouts") or (None,) * len(shardings)
@@ -75,12 +77,12 @@ def jit_options(params: Params) -> dict[str, Expr]:
         )
         options["donate_argnums"] = value(donated[0] if len(donated) == 1 else donated)
     if params["keep_unused"]:
-        options["keep_unused"] = Atom("True")
+        options["keep_unused"] = TRUE
     match params.get("inline"):
         case enum.Enum(name="AUTO"):  # from JAX 0.12 on
             pass
         case enum.Enum(name="JAX_LATE"):
-            options["inline"] = Atom("True")
+            options["inline"] = TRUE
         case enum.Enum() as other:
             options["inline"] = value(other)
         case True:
@@ -90,9 +92,17 @@ def jit_options(params: Params) -> dict[str, Expr]:
     return options
 
 
+def spelled(options: Mapping[str, ast.expr]) -> tuple[tuple[str, str], ...]:
+    """Return a key of options."""
+    return tuple((name, flat(option)) for name, option in options.items())
+
+
 def decorated(
-    function: Function, decorator: Callable[..., object], path: str, options: dict[str, Expr]
-) -> list[Statement]:
+    function: ast.FunctionDef,
+    decorator: Callable[..., object],
+    path: str,
+    options: dict[str, ast.expr],
+) -> list[ast.stmt]:
     """Decorate a function: with `@decorator(options)`, or by an assignment after it.
 
     The assignment is for versions of JAX whose decorator takes no options without the function.
@@ -101,17 +111,17 @@ def decorated(
         options
         and inspect.signature(decorator).parameters["fun"].default is inspect.Parameter.empty
     ):
-        return [function, Assign(function.name, call(path, Atom(function.name), **options))]
-    function.decorators.append(call(path, **options) if options else Atom(path))
+        return [function, assign(function.name, call(path, ast.Name(function.name), **options))]
+    function.decorator_list.append(call(path, **options) if options else public(path))
     return [function]
 
 
-def _placed(sharding: object, layout: object) -> Expr:
+def _placed(sharding: object, layout: object) -> ast.expr:
     """Return the sharding and layout of an argument or result of a jitted function, if given."""
     where = NONE if equations.is_unspecified(sharding) else value(sharding)
     if layout is None:
         return where
-    parts = [spelling.layout(layout)] + ([where] if where != NONE else [])
+    parts = [spelling.layout(layout)] + ([where] if where is not NONE else [])
     return call(public_names.imported("jax.experimental.layout", "Format"), *parts)
 
 
@@ -128,10 +138,10 @@ def jit(scope: Scope, calls: Equation | list[Equation]) -> Proved | None:
     base = identifier(str(equation.params["name"]), "function")
     options = {name: scope.once(option) for name, option in jit_options(equation.params).items()}
 
-    def build(name: str) -> list[Statement]:
+    def build(name: str) -> list[ast.stmt]:
         return decorated(closed_function(scope, name, program), jax.jit, "jax.jit", options)
 
-    key = ("jit", id(equation.params["jaxpr"]), str(options))
+    key = ("jit", id(equation.params["jaxpr"]), spelled(options))
     function = scope.writer.functions.shared(key, equation.params["jaxpr"], base, build)
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     return Proved(call(function, *operands), nested_results(len(equation.outvars)))
@@ -178,11 +188,11 @@ def closed_call(scope: Scope, equation: Equation) -> Proved | None:
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     bases = argument_bases(program, passed_as(operands))
 
-    def build(name: str) -> list[Statement]:
+    def build(name: str) -> list[ast.stmt]:
         inner = Scope.top(scope.writer)
         parameters = inner.parameters(program.jaxpr.invars, bases)
         results = inner.program(program)
-        return [Function(name, tuple(parameters), [*inner.body, Return(list_(results))])]
+        return [define(name, tuple(parameters), [*inner.body, return_(list_(results))])]
 
     traced = _bound_by_traced_calls() is equation.primitive
     build_maker = functools.partial(_closed_call, traced=traced)
@@ -204,26 +214,26 @@ def _bound_by_traced_calls() -> object:
     return jaxpr.eqns[0].primitive if jaxpr.eqns else None
 
 
-def _closed_call(*, traced: bool) -> Function:
+def _closed_call(*, traced: bool) -> ast.FunctionDef:
     """Return the module's function that makes closed calls."""
-    function, args = Atom("function"), Star(Atom("args"))
+    function, args = ast.Name("function"), ast.Starred(ast.Name("args"))
     bind = "primitives.closed_call_p.bind"
-    body: list[Statement] = []
-    bound: Expr
+    body: list[ast.stmt] = []
+    bound: ast.expr
     if traced:
-        bound = call(call(Attribute(call("jax.jit", function), "trace"), args), args)
+        bound = call(call(ast.Attribute(call("jax.jit", function), "trace"), args), args)
     elif jax.__version_info__ >= _BY_JAXPR:
         jaxpr = call(call("jax.make_jaxpr", function), args)
         bound = call(bind, args, call_jaxpr=jaxpr)
     else:
-        name = Atom(f'"{_CLOSED_CALL}"')
-        info = call("api_util.debug_info", name, function, Atom("args"), dict_([]))
-        body.append(Assign("info", info))
-        wrapped = call("linear_util.wrap_init", function, debug_info=Atom("info"))
-        body.append(Assign("wrapped", wrapped))
+        name = ast.Constant(_CLOSED_CALL)
+        info = call("api_util.debug_info", name, function, ast.Name("args"), dict_([]))
+        body.append(assign("info", info))
+        wrapped = call("linear_util.wrap_init", function, debug_info=ast.Name("info"))
+        body.append(assign("wrapped", wrapped))
         bound = (
-            call(bind, args, subfuns=tuple_([Atom("wrapped")]))
+            call(bind, args, subfuns=tuple_([ast.Name("wrapped")]))
             if jax.__version_info__ >= _BY_NAME
-            else call(bind, Atom("wrapped"), args)
+            else call(bind, ast.Name("wrapped"), args)
         )
-    return Function(_CLOSED_CALL, ("function", "*args"), [*body, Return(bound)])
+    return define(_CLOSED_CALL, ("function", "*args"), [*body, return_(bound)])

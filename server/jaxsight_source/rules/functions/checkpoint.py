@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
@@ -14,9 +15,9 @@ from jaxsight_source.compat.staging import opened
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.rules.functions.calls import closed_function, decorated, function_name
-from jaxsight_source.text.exprs import NONE, Atom, Attribute, Expr, call
-from jaxsight_source.text.statements import Assign, Statement
+from jaxsight_source.rules.functions.calls import closed_function, decorated, function_name, spelled
+from jaxsight_source.text.exprs import NONE, TRUE, call, public
+from jaxsight_source.text.statements import assign
 from jaxsight_source.values import public_names
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.results import nested_results, passed_as
@@ -30,21 +31,21 @@ def checkpoint(scope: Scope, equation: Equation) -> Proved:
     base = function_name(program, "checkpointed")
     policy = policy_expr(params["policy"])
     differentiated = params["differentiated"]
-    options: dict[str, Expr] = {}
+    options: dict[str, ast.expr] = {}
     if params["prevent_cse"] is not True:
         options["prevent_cse"] = value(params["prevent_cse"])
-    if policy != NONE:
+    if policy is not NONE:
         options["policy"] = policy
 
     operands = scope.operands(equation.invars, program.jaxpr.invars)
 
-    def build(name: str) -> list[Statement]:
+    def build(name: str) -> list[ast.stmt]:
         function = closed_function(scope, name, program, passed_as(operands))
         if differentiated:
             return [function]
         return decorated(function, jax.checkpoint, "jax.checkpoint", options)
 
-    key = ("remat", id(params["jaxpr"]), differentiated, str(options))
+    key = ("remat", id(params["jaxpr"]), differentiated, spelled(options))
     function = scope.writer.functions.shared(key, params["jaxpr"], base, build)
     count = len(equation.outvars)
     if not differentiated:
@@ -53,19 +54,19 @@ def checkpoint(scope: Scope, equation: Equation) -> Proved:
     traced = call("jax.make_jaxpr", function)
     arguments = scope.several(operands, "operands")
     jaxpr = scope.names.fresh("jaxpr")
-    scope.body.append(Assign(jaxpr, Attribute(call(traced, *arguments), "jaxpr")))
+    scope.body.append(assign(jaxpr, ast.Attribute(call(traced, *arguments), "jaxpr")))
     bound = call(
-        public_names.primitive(equation.primitive).dot("bind"),
+        ast.Attribute(public_names.primitive(equation.primitive), "bind"),
         *arguments,
-        jaxpr=Atom(jaxpr),
+        jaxpr=ast.Name(jaxpr),
         prevent_cse=value(params["prevent_cse"]),
-        differentiated=Atom("True"),
+        differentiated=TRUE,
         policy=policy,
     )
     return Proved(bound, tuple(range(count)))
 
 
-def policy_expr(policy: object) -> Expr:
+def policy_expr(policy: object) -> ast.expr:
     """Return an expression for a checkpoint policy; raise `Unwritable` if it has none.
 
     It is a name in `jax.checkpoint_policies`, a call there, or the path of an import.
@@ -74,7 +75,7 @@ def policy_expr(policy: object) -> Expr:
         return NONE
     for name in _policies():
         if getattr(jax.checkpoint_policies, name) == policy:
-            return Atom(f"jax.checkpoint_policies.{name}")
+            return public(f"jax.checkpoint_policies.{name}")
     for name in _policies():
         maker = getattr(jax.checkpoint_policies, name)
         for args, kwargs in _makings(maker, _held(policy)):
@@ -93,7 +94,7 @@ def policy_expr(policy: object) -> Expr:
     return value(policy)
 
 
-def _policy_part(argument: object) -> Expr:
+def _policy_part(argument: object) -> ast.expr:
     return policy_expr(argument) if callable(argument) else value(argument)
 
 

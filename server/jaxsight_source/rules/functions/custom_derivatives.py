@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import textwrap
 from collections.abc import Callable, Sequence
@@ -17,9 +18,9 @@ from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.functions.calls import closed_function, function_name
 from jaxsight_source.rules.functions.symbolic_zeros import with_symbolic_zeros
 from jaxsight_source.rules.lax.external import call_exported
-from jaxsight_source.text.exprs import NONE, Atom, Expr, call, tuple_
+from jaxsight_source.text.exprs import NONE, TRUE, call, public, tuple_
 from jaxsight_source.text.layout import flat
-from jaxsight_source.text.statements import Assign, Effect, Function, Return, Statement
+from jaxsight_source.text.statements import assign, define, effect, return_
 from jaxsight_source.values import scalars
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.results import argument_bases, nested_results, passed_as, sequence
@@ -42,9 +43,9 @@ def custom_jvp(scope: Scope, equation: Equation) -> Proved:
         )
         return _with_rules_passed_in(scope, equation, why)
 
-    def build(home: Scope, name: str) -> list[Statement]:
+    def build(home: Scope, name: str) -> list[ast.stmt]:
         function = _function(home, name, program, equation.invars[:captured])
-        function.decorators.append(Atom("jax.custom_jvp"))
+        function.decorator_list.append(public("jax.custom_jvp"))
         try:
             with scope.writer.functions.rule():
                 if params["symbolic_zeros"]:
@@ -54,18 +55,18 @@ def custom_jvp(scope: Scope, equation: Equation) -> Proved:
         except derivative_rules.Refused as error:
             if isinstance(error, derivative_rules.Outlived) and home is not scope:
                 raise
-            derivative = Function(f"{name}_jvp", ("primals", "tangents"), [_refusal(base, error)])
+            derivative = define(f"{name}_jvp", ("primals", "tangents"), [_refusal(base, error)])
         if params["symbolic_zeros"]:
-            zeros = Atom("True")
-            registered = call(f"{name}.defjvp", Atom(derivative.name), symbolic_zeros=zeros)
-            return [function, derivative, Effect(registered)]
-        derivative.decorators.append(Atom(f"{name}.defjvp"))
+            zeros = TRUE
+            registered = call(f"{name}.defjvp", ast.Name(derivative.name), symbolic_zeros=zeros)
+            return [function, derivative, effect(registered)]
+        derivative.decorator_list.append(public(f"{name}.defjvp"))
         return [function, derivative]
 
     return _custom(scope, equation, program, captured, base, build)
 
 
-def _jvp_function(home: Scope, name: str, program: Program, params: Params) -> Function:
+def _jvp_function(home: Scope, name: str, program: Program, params: Params) -> ast.FunctionDef:
     """Write the rule of a `custom_jvp` function `name`."""
     rule = derivative_rules.jvp_rule(params)
     jvp = home.inner()
@@ -74,17 +75,17 @@ def _jvp_function(home: Scope, name: str, program: Program, params: Params) -> F
     jvp.names.keep("primals")
     jvp.names.keep("tangents")
     for var, parameter in zip(rule.program.jaxpr.invars, [*primals, *tangents], strict=True):
-        jvp.write(var, Atom(parameter))
-    jvp.body.append(Assign(tuple_(map(Atom, primals)), Atom("primals")))
-    jvp.body.append(Assign(tuple_(map(Atom, tangents)), Atom("tangents")))
+        jvp.write(var, ast.Name(parameter))
+    jvp.body.append(assign(tuple_(map(ast.Name, primals)), ast.Name("primals")))
+    jvp.body.append(assign(tuple_(map(ast.Name, tangents)), ast.Name("tangents")))
     results = iter(jvp.program(rule.program))
     outputs = [next(results) for _ in rule.zeros]
     dots = [
         _zero_tangent(var.aval) if zero else next(results)
         for var, zero in zip(program.jaxpr.outvars, rule.zeros, strict=True)
     ]
-    jvp.body.append(Return(tuple_([sequence(outputs), sequence(dots)])))
-    return Function(f"{name}_jvp", ("primals", "tangents"), jvp.body)
+    jvp.body.append(return_(tuple_([sequence(outputs), sequence(dots)])))
+    return define(f"{name}_jvp", ("primals", "tangents"), jvp.body)
 
 
 def _with_rules_passed_in(scope: Scope, equation: Equation, why: str) -> Proved:
@@ -94,9 +95,9 @@ def _with_rules_passed_in(scope: Scope, equation: Equation, why: str) -> Proved:
     base = function_name(program, "function")
     operands = scope.operands(equation.invars, program.jaxpr.invars)
 
-    def build(name: str) -> list[Statement]:
+    def build(name: str) -> list[ast.stmt]:
         function = closed_function(scope, name, program, passed_as(operands))
-        function.decorators.append(scope.writer.passed.rules_of(equation, base, why))
+        function.decorator_list.append(scope.writer.passed.rules_of(equation, base, why))
         return [function]
 
     key = ("ruled", equation_key(equation))
@@ -104,30 +105,32 @@ def _with_rules_passed_in(scope: Scope, equation: Equation, why: str) -> Proved:
     return Proved(call(function, *operands), nested_results(len(equation.outvars)))
 
 
-def _refusal(name: str, why: derivative_rules.Refused) -> Statement:
+def _refusal(name: str, why: derivative_rules.Refused) -> ast.stmt:
     """Return the body of a rule for a function that cannot be differentiated."""
     message = scalars.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
-    return Effect(call("raise NotImplementedError", message))
+    return ast.Raise(call("NotImplementedError", message))
 
 
-def _zero_tangent(aval: Aval) -> Expr:
+def _zero_tangent(aval: Aval) -> ast.expr:
     tangent = aval.to_tangent_aval()
     if (
         str(tangent.dtype) == "float0"
         or tangent.dtype.names is not None
         or tangent.dtype.kind == "V"
     ):
-        return call("np.zeros", value(tangent.shape), Atom("jax.dtypes.float0"))
+        return call("np.zeros", value(tangent.shape), public("jax.dtypes.float0"))
     return call("jnp.zeros", value(tangent.shape), scalars.dtype(tangent.dtype))
 
 
-def _function(scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]) -> Function:
+def _function(
+    scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]
+) -> ast.FunctionDef:
     inner = scope.inner()
     inner.capture(program, captured)
     count = len(captured)
     parameters = inner.parameters(program.jaxpr.invars[count:], argument_bases(program)[count:])
     results = inner.program(program)
-    return Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])
+    return define(name, tuple(parameters), [*inner.body, return_(sequence(results))])
 
 
 def _custom(
@@ -136,13 +139,13 @@ def _custom(
     program: Program,
     captured: int,
     base: str,
-    build: Callable[[Scope, str], list[Statement]],
+    build: Callable[[Scope, str], list[ast.stmt]],
 ) -> Proved:
     """Return a call of a function with custom rules; it is shared if it captures nothing."""
     count = len(equation.outvars)
     operands = scope.operands(equation.invars[captured:], program.jaxpr.invars[captured:])
 
-    def shared(name: str) -> list[Statement]:
+    def shared(name: str) -> list[ast.stmt]:
         return build(Scope.top(scope.writer), name)
 
     if not captured or all(map(is_literal, equation.invars[:captured])):
@@ -182,9 +185,9 @@ def custom_vjp(scope: Scope, equation: Equation) -> Proved | None:
         return _with_rules_passed_in(scope, equation, why)
     base = function_name(program, "function")
 
-    def build(home: Scope, name: str) -> list[Statement]:
+    def build(home: Scope, name: str) -> list[ast.stmt]:
         function = _function(home, name, program, equation.invars[:captured])
-        function.decorators.append(Atom("jax.custom_vjp"))
+        function.decorator_list.append(public("jax.custom_vjp"))
         pair = f"{name}_fwd", f"{name}_bwd"
         try:
             with scope.writer.functions.rule():
@@ -193,17 +196,17 @@ def custom_vjp(scope: Scope, equation: Equation) -> Proved | None:
             if isinstance(error, derivative_rules.Outlived) and home is not scope:
                 raise
             pair = f"{name}_refused", f"{name}_refused"
-            rules = [Function(pair[0], ("*_",), [_refusal(base, error)])]
+            rules = [define(pair[0], ("*_",), [_refusal(base, error)])]
         except derivative_rules.Unreadable as error:
             raise Unsourceable("custom_vjp_call", str(error)) from error
-        return [function, *rules, Effect(call(f"{name}.defvjp", *map(Atom, pair)))]
+        return [function, *rules, effect(call(f"{name}.defvjp", *map(ast.Name, pair)))]
 
     return _custom(scope, equation, program, captured, base, build)
 
 
 def _vjp_functions(
     home: Scope, names: tuple[str, str], program: Program, params: Params
-) -> list[Function]:
+) -> list[ast.FunctionDef]:
     """Write the forward and the backward rule of a `custom_vjp` function, under these names."""
     rules = derivative_rules.vjp_rules(params)
     bases = argument_bases(program)[params["num_consts"] :]
@@ -211,17 +214,18 @@ def _vjp_functions(
     parameters = forward.parameters(rules.forward.jaxpr.invars, bases)
     results = iter(forward.program(rules.forward))
     residuals = [
-        next(results) if source is None else Atom(parameters[source]) for source in rules.forwarded
+        next(results) if source is None else ast.Name(parameters[source])
+        for source in rules.forwarded
     ]
-    forward.body.append(Return(tuple_([sequence(list(results)), tuple_(residuals)])))
+    forward.body.append(return_(tuple_([sequence(list(results)), tuple_(residuals)])))
     backward = home.inner()
     parameter = _backward_parameter(backward, rules, parameters, len(program.jaxpr.outvars))
     cotangents = iter(backward.program(rules.backward))
     answers = [NONE if zero else next(cotangents) for zero in rules.zeros]
-    backward.body.append(Return(tuple_(answers)))
+    backward.body.append(return_(tuple_(answers)))
     return [
-        Function(names[0], tuple(parameters), forward.body),
-        Function(names[1], ("residuals", parameter), backward.body),
+        define(names[0], tuple(parameters), forward.body),
+        define(names[1], ("residuals", parameter), backward.body),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,15 +17,14 @@ from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.functions.calls import closed_function
-from jaxsight_source.text.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
-from jaxsight_source.text.statements import Statement
+from jaxsight_source.text.exprs import NONE, TRUE, call, subscript, tuple_
 from jaxsight_source.values import public_names, spelling
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.results import argument_bases, nested_results, sequence
 from jaxsight_source.writing.scope import Scope
 
 
-def _reducer(scope: Scope, program: Program, count: int) -> Expr:
+def _reducer(scope: Scope, program: Program, count: int) -> ast.expr:
     """Write a function of two groups of `count` values."""
     variables = program.jaxpr.invars
 
@@ -57,7 +57,7 @@ def reduce_window(scope: Scope, equation: Equation) -> Proved:
     count = len(equation.invars) // 2
     reducer = _reducer(scope, opened(params["jaxpr"]), count)
     operands = [scope.operand(atom) for atom in equation.invars]
-    named: dict[str, Expr] = {
+    named: dict[str, ast.expr] = {
         name: value(params[name]) for name in ("window_dimensions", "window_strides", "padding")
     }
     for name in ("base_dilation", "window_dilation"):
@@ -149,13 +149,13 @@ def custom_linear_solve(scope: Scope, equation: Equation) -> Proved:
         for name in ("matvec", "solve", "transpose_solve")
         if getattr(programs, name) is not None and not (symmetric and name == "transpose_solve")
     }
-    options: dict[str, Expr] = {}
+    options: dict[str, ast.expr] = {}
     if symmetric:
-        options["symmetric"] = Atom("True")
+        options["symmetric"] = TRUE
     elif "transpose_solve" in parts:
         options["transpose_solve"] = parts["transpose_solve"]
     if aux:
-        options["has_aux"] = Atom("True")
+        options["has_aux"] = TRUE
     operands = [scope.operand(atom) for atom in b]
     solve = call(
         "lax.custom_linear_solve", parts["matvec"], sequence(operands), parts["solve"], **options
@@ -188,8 +188,8 @@ _EXAMPLE = "jax.make_jaxpr(lambda b: lax.custom_linear_solve(abs, b, lambda _, x
 
 def _bound_solve(scope: Scope, equation: Equation) -> Proved:
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
-    jaxprs: dict[str, Expr] = {}
-    counts: dict[str, Expr] = {}
+    jaxprs: dict[str, ast.expr] = {}
+    counts: dict[str, ast.expr] = {}
     for name in _PARTS:
         program = getattr(programs, name)
         counts[name] = value(getattr(lengths, name))
@@ -210,21 +210,25 @@ def _bound_solve(scope: Scope, equation: Equation) -> Proved:
     operands = [scope.operand(atom) for atom in equation.invars]
     scope.writer.bound.append(equation.primitive.name)
     bound = call(
-        public_names.primitive(equation.primitive).dot("bind"),
+        ast.Attribute(public_names.primitive(equation.primitive), "bind"),
         *operands,
         const_lengths=call(
-            Attribute(Index(example, (Atom('"const_lengths"'),)), "_replace"), **counts
+            ast.Attribute(subscript(example, ast.Constant("const_lengths")), "_replace"), **counts
         ),
-        jaxprs=call(Attribute(Index(example, (Atom('"jaxprs"'),)), "_replace"), **jaxprs),
+        jaxprs=call(
+            ast.Attribute(subscript(example, ast.Constant("jaxprs")), "_replace"), **jaxprs
+        ),
     )
     return Proved(bound, tuple(range(len(equation.outvars))))
 
 
-def _alone(scope: Scope, program: Program, name: str) -> list[Statement]:
+def _alone(scope: Scope, program: Program, name: str) -> list[ast.stmt]:
     return [closed_function(scope, name, program)]
 
 
-def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]) -> Expr:
+def _of_vector(
+    scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]
+) -> ast.expr:
     variables = program.jaxpr.invars[len(captured) :]
     outputs = len(variables)
 
@@ -233,7 +237,7 @@ def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Jax
         bases = argument_bases(program)[len(captured) :]
         return *unused, inner.grouped(variables, bases, "xs")
 
-    def results(values: list[Expr]) -> Expr:
+    def results(values: list[ast.expr]) -> ast.expr:
         if len(values) == outputs:
             return sequence(values)
         return tuple_([sequence(values[:outputs]), tuple_(values[outputs:])])

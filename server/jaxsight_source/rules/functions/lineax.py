@@ -6,6 +6,7 @@ is one equation, which is proved like others.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from jaxsight_source.equations.fallback import is_default
 from jaxsight_source.equations.registry import ABSORBS
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.proof.prover import Claim, Proved
-from jaxsight_source.text.exprs import Atom, Attribute, Expr, Item, Keyword, Slot, call, tuple_
+from jaxsight_source.text.exprs import FALSE, Item, call, slot, tuple_
 from jaxsight_source.values import public_names, spelling
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.results import sequence, with_parts
@@ -59,14 +60,14 @@ def linear_solve(scope: Scope, group: Sequence[Equation]) -> Proved | None:
     if any(map(is_literal, atoms)):
         return None
     inputs = list({id(atom): atom for atom in atoms}.values())
-    slots = {id(atom): Slot(index) for index, atom in enumerate(inputs)}
+    slots = {id(atom): slot(index) for index, atom in enumerate(inputs)}
     solve = _Call.of(equation, [slots[id(atom)] for atom in atoms])
     read = [i for i, var in enumerate(equation.outvars) if scope.uses.get(id(var))]
-    ways: list[tuple[object, Callable[[Expr], Expr]]] = [
+    ways: list[tuple[object, Callable[[ast.expr], ast.expr]]] = [
         (tuple(range(1, len(equation.outvars))), lambda solution: call("jax.tree.leaves", solution))
     ]
     if len(read) == 1:
-        ways.insert(0, (read[0], lambda solution: Attribute(solution, "value")))
+        ways.insert(0, (read[0], lambda solution: ast.Attribute(solution, "value")))
     for results, shown in ways:
         outputs = [equation.outvars[i] for i in jax.tree.leaves(results)]
         index = _proved(scope, solve, shown, Claim(group, inputs, outputs))
@@ -110,10 +111,10 @@ class _Call:
     throw: bool
     places: Mapping[int, int]
     """The position of the call's operand for each variable, by its id."""
-    operands: Sequence[Expr]
+    operands: Sequence[ast.expr]
 
     @classmethod
-    def of(cls, equation: Equation, operands: Sequence[Expr]) -> _Call:
+    def of(cls, equation: Equation, operands: Sequence[ast.expr]) -> _Call:
         solve = _solve_in(equation)
         assert solve is not None
         dynamic = iter(solve.invars)
@@ -130,7 +131,7 @@ class _Call:
         function = getattr(self.operator, "fn", None)
         return function if hasattr(function, "jaxpr") and hasattr(function, "consts") else None
 
-    def spelled(self, function: Expr | None) -> Iterator[Expr]:
+    def spelled(self, function: ast.expr | None) -> Iterator[ast.expr]:
         """Yield calls that may be this one, with an expression for the operator's function.
 
         Raises:
@@ -141,15 +142,15 @@ class _Call:
             raise Unwritable(self.options)
         operator = self._part(self.operator) if function is None else self._applying(function)
         system = [operator, self._part(self.vector)]
-        options = {} if self.throw else {"throw": Atom("False")}
+        options = {} if self.throw else {"throw": FALSE}
         path = public_names.imported("lineax", _NAME)
         for arguments in (system, [*system, self._part(self.solver)]):
             yield call(path, *arguments, **options)
 
-    def operand(self, var: Var) -> Expr:
+    def operand(self, var: Var) -> ast.expr:
         return self.operands[self.places[id(var)]]
 
-    def _applying(self, function: Expr) -> Expr:
+    def _applying(self, function: ast.expr) -> ast.expr:
         struct = self.operator.in_structure()
         if not isinstance(struct, jax.ShapeDtypeStruct):
             raise Unwritable(struct)
@@ -158,7 +159,7 @@ class _Call:
         path = public_names.imported("lineax", type(self.operator).__name__)
         return call(path, function, spelling.struct(struct), **options)
 
-    def _part(self, argument: object) -> Expr:
+    def _part(self, argument: object) -> ast.expr:
         """Return an argument: an operand, or an object constructed from its fields."""
         if hasattr(argument, "aval"):
             return self.operand(argument)
@@ -186,13 +187,15 @@ def _places(jaxpr: Jaxpr) -> Mapping[int, int]:
     return positions
 
 
-def _proved(scope: Scope, solve: _Call, shown: Callable[[Expr], Expr], claim: Claim) -> int | None:
+def _proved(
+    scope: Scope, solve: _Call, shown: Callable[[ast.expr], ast.expr], claim: Claim
+) -> int | None:
     """Return the position of the proved spelling of a call, or None.
 
     In the proof, its operator's function evaluates the program.
     """
     prover, function = scope.writer.proofs.prover, solve.function
-    stand_in: Expr | None = None
+    stand_in: ast.expr | None = None
     if function is not None:
         prover.names[_STAND_IN] = _evaluating(function.jaxpr)
     try:
@@ -221,7 +224,7 @@ def _evaluating(jaxpr: Jaxpr) -> Callable[..., object]:
     return of
 
 
-def _written(scope: Scope, solve: _Call, atoms: Sequence[JaxprAtom]) -> Expr | None:
+def _written(scope: Scope, solve: _Call, atoms: Sequence[JaxprAtom]) -> ast.expr | None:
     """Write the operator's function, which captures values; return None if it has none."""
     if solve.function is None:
         return None
@@ -239,7 +242,7 @@ def _written(scope: Scope, solve: _Call, atoms: Sequence[JaxprAtom]) -> Expr | N
     )
 
 
-def _arguments(subject: object, spell: Callable[[object], Expr]) -> Iterator[Item]:
+def _arguments(subject: object, spell: Callable[[object], ast.expr]) -> Iterator[Item]:
     """Yield the arguments of a constructor, except defaults."""
     for parameter in inspect.signature(type(subject)).parameters.values():
         part = getattr(subject, parameter.name)
@@ -248,10 +251,10 @@ def _arguments(subject: object, spell: Callable[[object], Expr]) -> Iterator[Ite
         elif not is_default(part, parameter.default) and not (
             isinstance(part, frozenset) and not part and not parameter.default
         ):
-            yield Keyword(parameter.name, spell(part))
+            yield ast.keyword(parameter.name, spell(part))
 
 
-def _plain(subject: object) -> Expr:
+def _plain(subject: object) -> ast.expr:
     """Return a number, a string, or an object that a package exports, such as a function."""
     if callable(subject) or type(subject).__module__.partition(".")[0] not in ("builtins", "numpy"):
         path = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from jaxsight_source.errors import Unsourceable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.kernels.pallas_call import PALLAS, TPU, TRITON, scratch
 from jaxsight_source.rules.lax.refs import known, spelled, view
-from jaxsight_source.text.exprs import Atom, Attribute, Expr, call, dict_, tuple_
+from jaxsight_source.text.exprs import TRUE, call, dict_, tuple_
 from jaxsight_source.values.public_names import at_hand
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.results import argument_bases, nested_results, sequence
@@ -42,7 +43,7 @@ def masked_load(scope: Scope, equation: Equation) -> Proved:
     ref, views, mask, other = _unflattened(scope, equation)
     options = given(params, "cache_modifier", "eviction_policy")
     if params.get("is_volatile"):
-        options["volatile"] = Atom("True")
+        options["volatile"] = TRUE
     if other is not None:
         options = {"other": other} | options
     module = TRITON if options else _module_of(equation)
@@ -63,14 +64,14 @@ def masked_swap(scope: Scope, equation: Equation) -> Proved:
     return Proved(call(at_hand(module, "store"), view(ref, views), stored, **options), ())
 
 
-def _unflattened(scope: Scope, equation: Equation) -> tuple[Expr, list[refs.RefView], Any, Any]:
+def _unflattened(scope: Scope, equation: Equation) -> tuple[ast.expr, list[refs.RefView], Any, Any]:
     ref, transforms, first, second = refs.unflattened(
         equation.params["args_tree"], _operands(scope, equation)
     )
     return ref, known(equation, refs.views(transforms)), first, second
 
 
-def _operands(scope: Scope, equation: Equation) -> list[Expr]:
+def _operands(scope: Scope, equation: Equation) -> list[ast.expr]:
     """Return the operands: Python's integers for indices, numbers with a dtype for values."""
     return spelled(scope, equation.invars)
 
@@ -90,7 +91,7 @@ def atomic(scope: Scope, equation: Equation) -> Proved:
     name = f"atomic_{equation.params['atomic_type'].value}"
     options = {} if mask is None else {"mask": mask}
     # `atomic_add(ref, indices, value)`: the view has the indices.
-    return Proved(call(at_hand(TRITON, name), view(ref, views), Atom("()"), changed, **options), 0)
+    return Proved(call(at_hand(TRITON, name), view(ref, views), tuple_(()), changed, **options), 0)
 
 
 @STRUCTURES("run_scoped")
@@ -120,7 +121,7 @@ def copy(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     parts = refs.unflattened(params["tree"], spelled(scope, equation.invars))
     source, target, semaphore, sent, device = _copied(equation, parts)
-    method, options = "start", dict[str, Expr]()
+    method, options = "start", dict[str, ast.expr]()
     if equation.primitive.name == "dma_wait":
         method = "wait"
         if params.get("is_wait_send"):
@@ -137,7 +138,7 @@ def copy(scope: Scope, equation: Equation) -> Proved:
         made = call(at_hand(TPU, "make_async_copy"), source, target, semaphore)
     else:
         made = call(at_hand(TPU, "make_async_remote_copy"), source, target, sent, semaphore, device)
-    return Proved(call(Attribute(made, method), **options), ())
+    return Proved(call(ast.Attribute(made, method), **options), ())
 
 
 def _copied(equation: Equation, parts: Sequence[Any]) -> list[Any]:
@@ -153,7 +154,7 @@ def _copied(equation: Equation, parts: Sequence[Any]) -> list[Any]:
     return [*viewed, _device(device)]
 
 
-def _device(device: Any) -> Expr | None:
+def _device(device: Any) -> ast.expr | None:
     match device:
         case None:
             return None
@@ -170,8 +171,8 @@ def semaphore(scope: Scope, equation: Equation) -> Proved:
     name = equation.primitive.name
     parts = refs.unflattened(equation.params["args_tree"], spelled(scope, equation.invars))
     ref = view(parts[0], known(equation, refs.views(parts[1] or ())))
-    arguments: list[Expr] = [ref]
-    options: dict[str, Expr] = {}
+    arguments: list[ast.expr] = [ref]
+    options: dict[str, ast.expr] = {}
     if name == "semaphore_signal":
         arguments.append(parts[2])
         if (device := _device(parts[3])) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import importlib
 import sys
@@ -17,9 +18,9 @@ from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.kernels.batching import unbatched
-from jaxsight_source.text.exprs import NONE, Atom, Expr, Keyword, Lambda, call, dict_, list_, tuple_
+from jaxsight_source.text.exprs import ELLIPSIS, NONE, call, dict_, lambda_, list_, tuple_
 from jaxsight_source.text.names import identifier
-from jaxsight_source.text.statements import Assign, Effect, Function, Return, Statement
+from jaxsight_source.text.statements import assign, define, effect, return_
 from jaxsight_source.values.public_names import at_hand, path_of, public_path
 from jaxsight_source.values.scalars import dtype, text
 from jaxsight_source.values.spelling import value
@@ -94,13 +95,15 @@ def _written(scope: Scope, equation: Equation, kernel: pallas.KernelCall) -> Pro
         given = {} if all(axis == 0 for axis in all_axes) else {"in_axes": value(tuple(all_axes))}
         made = call("jax.vmap", made, **given)
     runner = scope.names.fresh("run")
-    scope.body.append(Assign(runner, made))
+    scope.body.append(assign(runner, made))
     return Proved(call(runner, *sizes), nested_results(len(structs)))
 
 
-def _layout(scope: Scope, kernel: pallas.KernelCall, grid: Sequence[Expr]) -> dict[str, Expr]:
+def _layout(
+    scope: Scope, kernel: pallas.KernelCall, grid: Sequence[ast.expr]
+) -> dict[str, ast.expr]:
     """Return the grid, the blocks of all arrays, and the scratch memory."""
-    found: dict[str, Expr] = {}
+    found: dict[str, ast.expr] = {}
     if grid:
         found["grid"] = tuple_(grid)
     if any(map(_is_cut, kernel.inputs)):
@@ -128,14 +131,14 @@ def _is_cut(block: pallas.KernelBlock) -> bool:
     )
 
 
-def _block_spec(scope: Scope, block: pallas.KernelBlock) -> Expr:
+def _block_spec(scope: Scope, block: pallas.KernelBlock) -> ast.expr:
     if block.transforms:
         raise Unsourceable("pallas_call", "a block has a layout of its own")
-    positional: list[Expr] = []
+    positional: list[ast.expr] = []
     if not _is_default(block):
         sizes = tuple_(map(_dimension, block.dimensions))
         positional = [sizes, _index_map(scope, block.index_map)]
-    named: dict[str, Expr] = {}
+    named: dict[str, ast.expr] = {}
     if (space := pallas.memory_space(block.reference)) is not None:
         named["memory_space"] = path_of(space, space)
     if block.pipeline_mode is not None:
@@ -143,7 +146,7 @@ def _block_spec(scope: Scope, block: pallas.KernelBlock) -> Expr:
     return call(at_hand(PALLAS, "BlockSpec"), *positional, **named)
 
 
-def _dimension(dimension: Any) -> Expr:
+def _dimension(dimension: Any) -> ast.expr:
     match type(dimension).__name__:
         case "Blocked":
             return value(dimension.block_size)
@@ -153,23 +156,23 @@ def _dimension(dimension: Any) -> Expr:
             return _changed(dimension, keep=1)
 
 
-def _index_map(scope: Scope, program: Program) -> Expr:
+def _index_map(scope: Scope, program: Program) -> ast.expr:
     """Return a lambda, or the name of a function if it computes more than one expression."""
     inner = scope.inner()
     names = inner.parameters(program.jaxpr.invars, argument_bases(program, "i"))
     results = tuple_(inner.program(program))
     if not inner.body:
-        return Lambda(tuple(names), results)
+        return lambda_(tuple(names), results)
     name = scope.names.fresh("index_map")
-    scope.body.append(Function(name, tuple(names), [*inner.body, Return(results)]))
-    return Atom(name)
+    scope.body.append(define(name, tuple(names), [*inner.body, return_(results)]))
+    return ast.Name(name)
 
 
-def scratch(aval: Aval) -> Expr:
+def scratch(aval: Aval) -> ast.expr:
     """Return the type of scratch memory: `pltpu.VMEM((8, 128), jnp.float32)`."""
     shape = tuple(aval.shape)
     if (kind := pallas.semaphore(aval)) is not None:
-        path = at_hand(TPU, "SemaphoreType").dot(kind)
+        path = ast.Attribute(at_hand(TPU, "SemaphoreType"), kind)
         return call(path, value(shape)) if shape else path
     space = getattr(aval, "memory_space", None)
     if space is None:
@@ -177,7 +180,7 @@ def scratch(aval: Aval) -> Expr:
     return call(path_of(space, space), value(shape), dtype(aval.dtype))
 
 
-def _out_shape(aval: Aval, mapped: int) -> Expr:
+def _out_shape(aval: Aval, mapped: int) -> ast.expr:
     """Return the type of a result without its `mapped` first axes."""
     space = pallas.memory_space(aval)
     shape = value(tuple(aval.shape[mapped:]))
@@ -186,9 +189,9 @@ def _out_shape(aval: Aval, mapped: int) -> Expr:
     return call("jax.ShapeDtypeStruct", shape, dtype(aval.dtype))
 
 
-def _options(params: Mapping[str, Any], copies: int) -> dict[str, Expr]:
+def _options(params: Mapping[str, Any], copies: int) -> dict[str, ast.expr]:
     """Return the other options; the costs are those of one of `copies` that `vmap` made."""
-    options: dict[str, Expr] = {}
+    options: dict[str, ast.expr] = {}
     if params["input_output_aliases"]:
         pairs = params["input_output_aliases"]
         options["input_output_aliases"] = dict_((value(i), value(o)) for i, o in pairs)
@@ -220,7 +223,7 @@ def _options(params: Mapping[str, Any], copies: int) -> dict[str, Expr]:
     return options
 
 
-def _changed(subject: Any, keep: int = 0) -> Expr:
+def _changed(subject: Any, keep: int = 0) -> ast.expr:
     """Return an object of a dataclass, without the fields that have their default.
 
     The first `keep` fields are passed by position.
@@ -228,17 +231,17 @@ def _changed(subject: Any, keep: int = 0) -> Expr:
     cls = type(subject)
     fields = dataclasses.fields(subject)
     positional = [_field(getattr(subject, field.name)) for field in fields[:keep]]
-    named: list[Keyword] = []
+    named: list[ast.keyword] = []
     for field in fields[keep:]:
         current, default = getattr(subject, field.name), field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         if type(current) is not type(default) or current != default:
-            named.append(Keyword(field.name, _field(current)))
+            named.append(ast.keyword(field.name, _field(current)))
     return call(path_of(cls, subject), *positional, *named)
 
 
-def _field(part: Any) -> Expr:
+def _field(part: Any) -> ast.expr:
     if isinstance(part, Mapping):
         return dict_((value(key), value(entry)) for key, entry in part.items())
     if isinstance(part, tuple) and type(part) is tuple:
@@ -247,7 +250,9 @@ def _field(part: Any) -> Expr:
     return path if path is not None else value(part)
 
 
-def _kernel(scope: Scope, kernel: pallas.KernelCall, axes: Sequence[tuple[object, int]]) -> Expr:
+def _kernel(
+    scope: Scope, kernel: pallas.KernelCall, axes: Sequence[tuple[object, int]]
+) -> ast.expr:
     """Return the name of the kernel, a function at the top of the module.
 
     Args:
@@ -257,7 +262,7 @@ def _kernel(scope: Scope, kernel: pallas.KernelCall, axes: Sequence[tuple[object
     """
     prover = scope.writer.proofs.prover
 
-    def build(name: str) -> list[Statement]:
+    def build(name: str) -> list[ast.stmt]:
         inner = Scope.top(scope.writer)
         jaxpr = kernel.body.jaxpr
         names = inner.parameters(jaxpr.invars, _bases(kernel))
@@ -267,7 +272,7 @@ def _kernel(scope: Scope, kernel: pallas.KernelCall, axes: Sequence[tuple[object
             inner.program(kernel.body)
         finally:
             prover.axes = around
-        return [Function(name, tuple(names), inner.body or [Effect(Atom("..."))])]
+        return [define(name, tuple(names), inner.body or [effect(ELLIPSIS)])]
 
     base = identifier(kernel.name, "kernel")
     key = ("kernel", id(kernel.body.jaxpr))

@@ -6,6 +6,7 @@ functions would remove these values, which is another program, so they are writt
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,8 +20,8 @@ from jaxsight_source.compat.staging import Program, is_literal, opened
 from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
 from jaxsight_source.jaxprs.same.liveness import live
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import NONE, Atom, Expr, Star, call, list_, tuple_
-from jaxsight_source.text.statements import Effect, Function, Raw, Return, Statement
+from jaxsight_source.text.exprs import ELLIPSIS, NONE, TRUE, call, list_, tuple_
+from jaxsight_source.text.statements import Raw, define, effect, return_
 from jaxsight_source.values.public_names import at_hand
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.results import argument_bases, nested_results, sequence, slices_of
@@ -68,15 +69,15 @@ def branches_hand_on(branches: Sequence[Program]) -> bool:
     )
 
 
-def scan_options(loop: control_flow.Scan) -> dict[str, Expr]:
+def scan_options(loop: control_flow.Scan) -> dict[str, ast.expr]:
     """Return the options of `lax.scan`, except its length."""
-    options: dict[str, Expr] = {}
+    options: dict[str, ast.expr] = {}
     if loop.reverse:
-        options["reverse"] = Atom("True")
+        options["reverse"] = TRUE
     if loop.unroll != 1:
         options["unroll"] = value(loop.unroll)
     if loop.split_transpose:
-        options["_split_transpose"] = Atom("True")
+        options["_split_transpose"] = TRUE
     return options
 
 
@@ -124,7 +125,7 @@ def bound_while(scope: Scope, equation: Equation, cond: Program, body: Program) 
     return Proved(expr, tuple(range(len(equation.outvars))))
 
 
-def _scan_as_is() -> Function:
+def _scan_as_is() -> ast.FunctionDef:
     """Return the module's function for such scans.
 
     It takes the parameters from a scan that passes nothing through.
@@ -144,14 +145,15 @@ def _scan_as_is() -> Function:
         "scans = [each for each in equations if each.primitive is primitives.scan_p]",
         'params = scans[-1].params | {"jaxpr": made[-1]}',
     ]
-    arguments = (Star(Atom(name)) for name in ("consts", "init", "xs", "*params"))
-    body: list[Statement] = [Raw(lines), Return(call("primitives.scan_p.bind", *arguments))]
-    function = Function(_SCAN, ("body", "consts", "init", "xs", "**options"), body)
-    function.docstring = "`lax.scan` that also carries values which `body` does not change."
-    return function
+    arguments = (ast.Starred(ast.Name(name)) for name in ("consts", "init", "xs"))
+    params = ast.keyword(None, ast.Name("params"))
+    body: list[ast.stmt] = [Raw(lines), return_(call("primitives.scan_p.bind", *arguments, params))]
+    docstring = "`lax.scan` that also carries values which `body` does not change."
+    parameters = ("body", "consts", "init", "xs", "**options")
+    return define(_SCAN, parameters, body, docstring=docstring)
 
 
-def _optional(values: list[Expr]) -> Expr:
+def _optional(values: list[ast.expr]) -> ast.expr:
     return sequence(values) if values else NONE
 
 
@@ -179,7 +181,7 @@ def scan(scope: Scope, equation: Equation) -> Proved:
         x = inner.grouped(binders[carried:], bases[carried:], "xs")
         return carry, x
 
-    def results(outputs: list[Expr]) -> Expr:
+    def results(outputs: list[ast.expr]) -> ast.expr:
         return tuple_([_optional(outputs[: loop.carry]), _optional(outputs[loop.carry :])])
 
     body = scope.function("body", loop.body, equation.invars[:consts], parameters, results)
@@ -200,14 +202,16 @@ def while_(scope: Scope, equation: Equation) -> Proved:
     if batched or while_hands_on(cond_program, conds, body_program, consts - conds):
         return bound_while(scope, equation, cond_program, body_program)
 
-    def written(name: str, program: Program, captured: Sequence[JaxprAtom], single: bool) -> Expr:
+    def written(
+        name: str, program: Program, captured: Sequence[JaxprAtom], single: bool
+    ) -> ast.expr:
         bases = argument_bases(program)
         count = len(captured)
 
         def parameters(inner: Scope) -> tuple[str, ...]:
             return (inner.grouped(program.jaxpr.invars[count:], bases[count:], "carry"),)
 
-        def results(outputs: list[Expr]) -> Expr:
+        def results(outputs: list[ast.expr]) -> ast.expr:
             return outputs[0] if single else sequence(outputs)
 
         return scope.function(name, program, captured, parameters, results)
@@ -298,11 +302,11 @@ def _with_references(
         inner.capture(programs[1], operands)
         inner.program(programs[1])
         when = call(at_hand("jax.experimental.pallas", "when"), index)
-        body = inner.body or [Effect(Atom("..."))]
-        scope.body.append(Function("_", (), body, [when], runs=True))
+        body = inner.body or [effect(ELLIPSIS)]
+        scope.body.append(define("_", (), body, [when], runs=True))
         return WRITTEN
 
-    def branch(name: str, program: Program) -> Expr:
+    def branch(name: str, program: Program) -> ast.expr:
         bases = argument_bases(program)[captured:]
         rest = program.jaxpr.invars[captured:]
         return scope.function(
@@ -355,7 +359,7 @@ def _known(scope: Scope, equation: Equation) -> Proved | None:
 def _platforms(scope: Scope, equation: Equation) -> Proved:
     programs = [opened(branch) for branch in equation.params["branches"]]
     operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
-    branches: dict[str, Expr] = {}
+    branches: dict[str, ast.expr] = {}
     for platforms, program in zip(equation.params["branches_platforms"], programs, strict=True):
         names = platforms or ("default",)
         function = scope.whole_function(f"on_{names[0]}" if platforms else "on_others", program)

@@ -6,13 +6,15 @@ it as an argument.
 
 from __future__ import annotations
 
+import ast
+
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.parameters import callbacks
 from jaxsight_source.equations.fallback import flags, given
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import Atom, Expr, call, tuple_
+from jaxsight_source.text.exprs import TRUE, call, tuple_
 from jaxsight_source.text.names import identifier
 from jaxsight_source.values import scalars, spelling
 from jaxsight_source.values.pytrees import pytree
@@ -20,15 +22,15 @@ from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.scope import Scope
 
 
-def _function(scope: Scope, function: object) -> Expr:
+def _function(scope: Scope, function: object) -> ast.expr:
     name = getattr(function, "__name__", "callback")
     base = "callback" if name == "<lambda>" else identifier(str(name), "callback")
     return scope.writer.passed.placeholder(function, base, "runs on the host")
 
 
-def _spelled(scope: Scope, argument: object) -> Expr:
+def _spelled(scope: Scope, argument: object) -> ast.expr:
     """Return the expression of an argument's leaf; operands are expressions already."""
-    if isinstance(argument, Expr):
+    if isinstance(argument, ast.expr):
         return argument
     try:
         return value(argument)
@@ -38,10 +40,10 @@ def _spelled(scope: Scope, argument: object) -> Expr:
 
 def _given(
     scope: Scope, args: tuple[object, ...], kwargs: dict[str, object]
-) -> tuple[list[Expr], dict[str, Expr]]:
+) -> tuple[list[ast.expr], dict[str, ast.expr]]:
     import jax
 
-    def tree(part: object) -> Expr:
+    def tree(part: object) -> ast.expr:
         leaves, structure = jax.tree.flatten(part)
         spelled = [_spelled(scope, leaf) for leaf in leaves]
         return pytree(structure, spelled, [], scope.writer.passed.structure)
@@ -49,7 +51,7 @@ def _given(
     return [tree(part) for part in args], {name: tree(part) for name, part in kwargs.items()}
 
 
-def _leaves(scope: Scope, equation: Equation) -> list[Expr]:
+def _leaves(scope: Scope, equation: Equation) -> list[ast.expr]:
     return [scope.operand(atom) for atom in equation.invars]
 
 
@@ -89,9 +91,9 @@ def debug_callback(scope: Scope, equation: Equation) -> Proved:
     if called is None:
         raise Unsourceable("debug_callback", "it was not created by jax.debug.callback")
     args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))
-    options: dict[str, Expr] = {}
+    options: dict[str, ast.expr] = {}
     if callbacks.is_ordered(params["effect"]):
-        options["ordered"] = Atom("True")
+        options["ordered"] = TRUE
     options |= flags(params, "partitioned")
     function = _function(scope, called.function)
     return Proved(call("jax.debug.callback", function, *args, **options, **kwargs), ())
@@ -105,7 +107,7 @@ def debug_print(scope: Scope, equation: Equation) -> Proved:
     args, kwargs = _given(scope, *callbacks.print_arguments(params, _leaves(scope, equation)))
     options = flags(params, "ordered", "partitioned")
     if not params.get("has_placeholders", True) and (args or kwargs):
-        options["skip_format_check"] = Atom("True")
+        options["skip_format_check"] = TRUE
     return Proved(
         call("jax.debug.print", scalars.text(params["fmt"]), *args, **options, **kwargs), ()
     )

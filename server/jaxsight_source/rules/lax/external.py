@@ -5,6 +5,7 @@ The custom rules here are those for transposition, batching and partitioning.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 import jax
@@ -18,9 +19,9 @@ from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable
 from jaxsight_source.options import DEEPEST_RULES
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import Atom, Attribute, Expr, call, dict_, tuple_
+from jaxsight_source.text.exprs import FALSE, call, dict_, parsed, tuple_
 from jaxsight_source.text.names import identifier
-from jaxsight_source.text.statements import Assign, Effect, Function, Return
+from jaxsight_source.text.statements import assign, define, effect, return_
 from jaxsight_source.values import public_names, scalars, spelling
 from jaxsight_source.values.pytrees import Leaf, built
 from jaxsight_source.values.spelling import value
@@ -52,7 +53,7 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
         "jax.ffi.ffi_call", scalars.text(params["target_name"]), sequence(results), **options
     )
     foreign = scope.names.fresh("foreign")
-    scope.body.append(Assign(foreign, maker))
+    scope.body.append(assign(foreign, maker))
     attributes = {  # whose types matter
         name: scalars.typed(attribute) if isinstance(attribute, np.generic) else value(attribute)
         for name, attribute in params["attributes"]
@@ -65,7 +66,7 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
 def call_exported(scope: Scope, equation: Equation) -> Proved:
     exported = equation.params["exported"]
     data = bytes(exported.serialize(vjp_order=DEEPEST_RULES * exported.has_vjp()))
-    stored = Atom(f'bytearray.fromhex("{data.hex()}")')
+    stored = parsed(f'bytearray.fromhex("{data.hex()}")')
     deserialize = public_names.imported("jax.export", "deserialize")
     name = scope.writer.constants.named(data, "_EXPORTED", call(deserialize, stored))
     leaves = [scope.operand(atom) for atom in equation.invars]
@@ -74,7 +75,7 @@ def call_exported(scope: Scope, equation: Equation) -> Proved:
     arguments = [built(part, leaves, [], opaque) for part in args]
     named = {key: built(part, leaves, [], opaque) for key, part in kwargs.items()}
     results = jax.tree.unflatten(exported.out_tree, range(len(equation.outvars)))
-    return Proved(call(Attribute(name, "call"), *arguments, **named), results)
+    return Proved(call(ast.Attribute(name, "call"), *arguments, **named), results)
 
 
 @STRUCTURES("composite")
@@ -96,7 +97,7 @@ def composite(scope: Scope, equation: Equation) -> Proved:
     options = {"version": value(params["version"])} if params.get("version") else {}
     composed = scope.names.fresh("composed")
     named = scalars.text(params["name"])
-    scope.body.append(Assign(composed, call("lax.composite", function, named, **options)))
+    scope.body.append(assign(composed, call("lax.composite", function, named, **options)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     keywords = {name: value(attribute) for name, attribute in attributes.items()}
     return Proved(call(composed, *operands, **keywords), nested_results(len(equation.outvars)))
@@ -126,7 +127,7 @@ def linear_call(scope: Scope, equation: Equation) -> Proved:
 
 def _of_two(
     scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom], residuals: int
-) -> Expr:
+) -> ast.expr:
     """Write a function of residuals and of the linear operands, each a tuple."""
     count = len(captured)
 
@@ -161,7 +162,7 @@ def custom_vmap(scope: Scope, equation: Equation) -> Proved:
     names = inner.parameters(program.jaxpr.invars, argument_bases(program))
     results = inner.program(program)
     name = scope.names.fresh("batched")
-    function = Function(name, tuple(names), inner.body)
+    function = define(name, tuple(names), inner.body)
     decorator = "custom_vmap"
     scope.body.append(function)
     if str(getattr(rule, "__qualname__", "")).startswith("sequential_vmap."):
@@ -170,9 +171,9 @@ def custom_vmap(scope: Scope, equation: Equation) -> Proved:
         batching_rule = scope.writer.passed.placeholder(
             rule, "vmap_rule", "is the batching rule of a function"
         )
-        scope.body.append(Effect(call(f"{name}.def_vmap", batching_rule)))
-    function.decorators.append(public_names.imported("jax.custom_batching", decorator))
-    function.body.append(Return(results[0] if single else tuple_(results)))
+        scope.body.append(effect(call(f"{name}.def_vmap", batching_rule)))
+    function.decorator_list.append(public_names.imported("jax.custom_batching", decorator))
+    function.body.append(return_(results[0] if single else tuple_(results)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     return Proved(
         call(name, *operands), nested_results(1) if single else tuple(range(len(results)))
@@ -190,7 +191,7 @@ def custom_partitioning(scope: Scope, equation: Equation) -> Proved:
     if params["static_args"]:
         raise Unsourceable("custom_partitioning", "it has static arguments")
     single = jax.tree.unflatten(params["out_tree"], range(len(equation.outvars))) == 0
-    options: dict[str, Expr] = {}
+    options: dict[str, ast.expr] = {}
     for key in (
         "partition",
         "infer_sharding_from_operands",
@@ -202,14 +203,14 @@ def custom_partitioning(scope: Scope, equation: Equation) -> Proved:
                 params[key], key, "partitions a function"
             )
     if not params.get("decode_shardings", True):
-        options["decode_shardings"] = Atom("False")
+        options["decode_shardings"] = FALSE
     body = scope.whole_function(
         "whole", program, lambda results: results[0] if single else tuple_(results)
     )
     path = public_names.imported("jax.experimental.custom_partitioning", "custom_partitioning")
     name = scope.names.fresh("partitioned")
-    scope.body.append(Assign(name, call(path, body)))
-    scope.body.append(Effect(call(f"{name}.def_partition", **options)))
+    scope.body.append(assign(name, call(path, body)))
+    scope.body.append(effect(call(f"{name}.def_partition", **options)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     results = nested_results(1) if single else tuple(range(len(equation.outvars)))
     return Proved(call(name, *operands), results)

@@ -6,6 +6,7 @@ From JAX 0.12 on, JAX keeps them whole until it lowers them. For those that `jnp
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,8 +20,8 @@ from jaxsight_source.compat.staging import Program, is_jaxpr, opened
 from jaxsight_source.equations.registry import LAX, STRUCTURES, View
 from jaxsight_source.jaxprs.same.liveness import all_operands, live
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import Atom, Expr, Index, Lambda, call, tuple_
-from jaxsight_source.text.statements import Function, Return
+from jaxsight_source.text.exprs import TRUE, call, lambda_, public, subscript, tuple_
+from jaxsight_source.text.statements import define, return_
 from jaxsight_source.values import spelling
 from jaxsight_source.values.scalars import text
 from jaxsight_source.values.spelling import value
@@ -29,7 +30,7 @@ from jaxsight_source.writing.scope import Scope
 
 
 @LAX("call_hi_primitive")
-def high(view: View) -> Iterator[Expr]:
+def high(view: View) -> Iterator[ast.expr]:
     """Yield the public function that creates the primitive, under `vmap` if it was."""
     name, fields = hi_primitives.class_and_params(view.params)
     match name:
@@ -38,7 +39,7 @@ def high(view: View) -> Iterator[Expr]:
         case "SearchSorted" if fields["dimension"] == fields["batch_dims"]:
             # Under `vmap` for the axes that both arrays share.
             named = {"side": "left", "method": "scan"}
-            options: dict[str, Expr] = {
+            options: dict[str, ast.expr] = {
                 option: text(fields[option]) for option in named if fields[option] != named[option]
             }
             function = "jnp.searchsorted.__wrapped__"
@@ -46,7 +47,7 @@ def high(view: View) -> Iterator[Expr]:
                 fields["batch_dims"],
                 view.operands,
                 lambda rows: call(function, *rows, **options),
-                bare=None if options else Atom(function),
+                bare=None if options else public(function),
             )
         case "Ldexp" | "Frexp":
             yield call(f"jnp.{name.lower()}.__wrapped__", *view.operands)
@@ -56,11 +57,11 @@ def high(view: View) -> Iterator[Expr]:
             return
 
 
-def _nonzero(view: View, fields: Params) -> Iterator[Expr]:
+def _nonzero(view: View, fields: Params) -> Iterator[ast.expr]:
     """Yield `jnp.nonzero` over the last axes of an array, under `vmap` for the others."""
     array, *filled = view.operands
     rank, axes = view.inputs[0].ndim, tuple(fields["axes"])
-    options: dict[str, Expr] = {"size": value(fields["size"])}
+    options: dict[str, ast.expr] = {"size": value(fields["size"])}
     if axes != tuple(range(rank - len(axes), rank)):
         return
     if filled and rank == len(axes):
@@ -77,10 +78,10 @@ def _nonzero(view: View, fields: Params) -> Iterator[Expr]:
 
 def _mapped(
     times: int,
-    operands: Sequence[Expr],
-    apply: Callable[[Sequence[Expr]], Expr],
-    bare: Expr | None = None,
-) -> Expr:
+    operands: Sequence[ast.expr],
+    apply: Callable[[Sequence[ast.expr]], ast.expr],
+    bare: ast.expr | None = None,
+) -> ast.expr:
     """Return a call under nested `vmap`s over first axes.
 
     `bare` is the function itself, if it is called without options.
@@ -88,7 +89,7 @@ def _mapped(
     if not times:
         return apply(operands)
     rows = ("row",) if len(operands) == 1 else tuple(f"row{i + 1}" for i in range(len(operands)))
-    function = bare if bare is not None else Lambda(rows, apply([Atom(row) for row in rows]))
+    function = bare if bare is not None else lambda_(rows, apply([ast.Name(row) for row in rows]))
     for _ in range(times):
         function = call("jax.vmap", function)
     return call(function, *operands)
@@ -122,7 +123,7 @@ def root_finding(scope: Scope, equation: Equation) -> Proved | None:
     tangent = _without_roots(root.tangent, len(of_tangent), count)
     tangent_solve = _of_roots(scope, "tangent_solve", tangent, of_tangent, count, "linear", root)
     guess = sequence([scope.operand(atom) for atom in root.guess])
-    options: dict[str, Expr] = {"has_aux": Atom("True")} if root.has_aux else {}
+    options: dict[str, ast.expr] = {"has_aux": TRUE} if root.has_aux else {}
     expr = call("lax.custom_root", function, guess, solve, tangent_solve, **options)
     return Proved(expr, root.results)
 
@@ -147,7 +148,7 @@ def _of_roots(
     count: int,
     function_name: str = "",
     root: hi_primitives.Root | None = None,
-) -> Expr:
+) -> ast.expr:
     """Write a function of `count` values, preceded by a function parameter if `root` is set.
 
     `function_name` is the name of that parameter.
@@ -159,20 +160,20 @@ def _of_roots(
         first: tuple[str, ...] = ()
         if root is not None:
             first = (inner.names.fresh(function_name),)
-            inner.write(root.function.jaxpr, Atom(*first))
+            inner.write(root.function.jaxpr, ast.Name(*first))
         return *first, inner.grouped(variables, bases, "xs")
 
-    def results(values: list[Expr]) -> Expr:
+    def results(values: list[ast.expr]) -> ast.expr:
         nested = root.results if root is not None and name == "solve" else nested_results(count)
         return _nested(nested, values)
 
     return scope.function(name, program, captured, parameters, results)
 
 
-def _nested(results: Any, values: Sequence[Expr]) -> Expr:
+def _nested(results: Any, values: Sequence[ast.expr]) -> ast.expr:
     if isinstance(results, tuple):
         return tuple_([_nested(part, values) for part in results])
-    single: Expr = values[results]
+    single: ast.expr = values[results]
     return single
 
 
@@ -208,9 +209,9 @@ def _root_map(scope: Scope, equation: Equation, linear: hi_primitives.RootMap) -
     operand = sequence([scope.operand(atom) for atom in atoms])
     if linear.transposed:
         example = sequence([spelling.struct(var.aval) for var in roots])
-        transposed = call(call("jax.linear_transpose", function, example), Atom("x"))
+        transposed = call(call("jax.linear_transpose", function, example), ast.Name("x"))
         name = scope.names.fresh("transposed")
-        scope.body.append(Function(name, ("x",), [Return(Index(transposed, (Atom("0"),)))]))
-        function = Atom(name)
+        scope.body.append(define(name, ("x",), [return_(subscript(transposed, ast.Constant(0)))]))
+        function = ast.Name(name)
     applied = _mapped(batched, [operand], lambda rows: call(function, *rows), bare=function)
     return Proved(applied, nested_results(len(equation.outvars)))

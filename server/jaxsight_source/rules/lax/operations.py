@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from jaxsight_source.equations.fallback import by_name, keywords
 from jaxsight_source.equations.idioms import Window
 from jaxsight_source.equations.registry import IDIOMS, LAX, STRUCTURES, View
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import Atom, Attribute, Expr, Lambda, call, is_identifier, list_
+from jaxsight_source.text.exprs import FALSE, TRUE, call, is_identifier, lambda_, list_, public
 from jaxsight_source.values import public_names, scalars, spelling
 from jaxsight_source.values.spelling import placements, value
 from jaxsight_source.writing.contexts import metadata
@@ -25,7 +26,7 @@ from jaxsight_source.writing.scope import Scope
 
 
 @LAX("iota")
-def iota(view: View) -> Iterator[Expr]:
+def iota(view: View) -> Iterator[ast.expr]:
     dtype, shape = scalars.dtype(view.params["dtype"]), view.params["shape"]
     if len(shape) == 1 and not view.operands:
         yield call("lax.iota", dtype, value(shape[0]))
@@ -37,7 +38,7 @@ def iota(view: View) -> Iterator[Expr]:
 
 
 @LAX("broadcast_in_dim")
-def broadcast_in_dim(view: View) -> Iterator[Expr]:
+def broadcast_in_dim(view: View) -> Iterator[ast.expr]:
     x, *dynamic_sizes = view.operands
     shape, dimensions = view.params["shape"], view.params["broadcast_dimensions"]
     if dynamic_sizes:
@@ -57,7 +58,7 @@ def broadcast_in_dim(view: View) -> Iterator[Expr]:
 
 
 @LAX("reshape")
-def reshape(view: View) -> Iterator[Expr]:
+def reshape(view: View) -> Iterator[ast.expr]:
     if len(view.operands) == 1:
         sizes = value(view.params["new_sizes"])
         yield call("lax.reshape", *view.operands, sizes)
@@ -70,13 +71,13 @@ def reshape(view: View) -> Iterator[Expr]:
 
 
 @LAX("device_put")
-def device_put(view: View) -> Iterator[Expr]:
+def device_put(view: View) -> Iterator[ast.expr]:
     operands = view.operands[0] if len(view.operands) == 1 else list_(view.operands)
     devices = view.params.get("devices", ())
     if all(device is None for device in devices):
         yield call("jax.device_put", operands)
-        yield call("jax.device_put", operands, may_alias=Atom("False"))
-        yield call("jax.device_put", operands, may_alias=Atom("True"))
+        yield call("jax.device_put", operands, may_alias=FALSE)
+        yield call("jax.device_put", operands, may_alias=TRUE)
     elif len(set(devices)) == 1:
         yield call("jax.device_put", operands, value(devices[0]))
     else:
@@ -87,20 +88,20 @@ _PYTHON_TYPES = {"f": "float", "i": "int", "c": "complex", "b": "bool"}
 
 
 @LAX("convert_element_type")
-def convert(view: View) -> Iterator[Expr]:
+def convert(view: View) -> Iterator[ast.expr]:
     (x,) = view.operands
     new = view.params["new_dtype"]
     if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(scalars.kind(new))):
-        yield call("lax.convert_element_type", x, Atom(python))
+        yield call("lax.convert_element_type", x, ast.Name(python))
     yield call("lax.convert_element_type", x, scalars.dtype(new))
     if view.params.get("sharding") is not None:  # left by transposition
-        sharding = Attribute(call("jax.typeof", x), "sharding")
-        yield call(Attribute(x, "astype"), scalars.dtype(new), device=sharding)
+        sharding = ast.Attribute(call("jax.typeof", x), "sharding")
+        yield call(ast.Attribute(x, "astype"), scalars.dtype(new), device=sharding)
         yield call("jnp.asarray", x, scalars.dtype(new), device=sharding)
 
 
 @LAX("xla_metadata_value")
-def metadata_of_a_value(view: View) -> Iterator[Expr]:
+def metadata_of_a_value(view: View) -> Iterator[ast.expr]:
     yield metadata([*view.operands], dict(view.params["xla_metadata_kvs"]))
 
 
@@ -111,12 +112,12 @@ _MONOIDS = {
 }
 
 
-def _identity(view: View) -> Iterator[Expr]:
+def _identity(view: View) -> Iterator[ast.expr]:
     dtype = view.inputs[0].dtype
     sum_ = view.name == "reduce_window_sum"
     low = view.name == "reduce_window_max"
     if dtype == np.bool_:
-        yield Atom("False" if sum_ or low else "True")
+        yield FALSE if sum_ or low else TRUE
     elif dtypes.is_subtype(dtype, np.integer):
         info: Any = getattr(jax.numpy, "iinfo")(dtype)  # noqa: B009 - it has no types
         yield scalars.typed(np.asarray(0 if sum_ else info.min if low else info.max, dtype))
@@ -127,17 +128,17 @@ def _identity(view: View) -> Iterator[Expr]:
 
 
 @LAX(*_MONOIDS)
-def reduce_window(view: View) -> Iterator[Expr]:
+def reduce_window(view: View) -> Iterator[ast.expr]:
     (x,) = view.operands
     named = keywords(view, "window_dimensions", "window_strides", "padding")
     for name in ("base_dilation", "window_dilation"):
         if any(step != 1 for step in view.params.get(name) or ()):
             named |= keywords(view, name)
     for identity in _identity(view):
-        yield call("lax.reduce_window", x, identity, Atom(_MONOIDS[view.name]), **named)
+        yield call("lax.reduce_window", x, identity, public(_MONOIDS[view.name]), **named)
 
 
-_AS_IT_IS = {"symmetrize_input": Atom("False")}
+_AS_IT_IS = {"symmetrize_input": FALSE}
 
 
 _TRIANGLE = "iota add? iota ge broadcast_in_dim select_n"
@@ -150,7 +151,7 @@ _TRIANGLE = "iota add? iota ge broadcast_in_dim select_n"
     f"real? transpose imag? neg? complex? add div cholesky {_TRIANGLE}",
     plain=True,
 )
-def lower_cholesky(window: Window) -> Iterator[Expr]:
+def lower_cholesky(window: Window) -> Iterator[ast.expr]:
     first = window.equations[0]
     operand = window.expr(first.invars[0])
     options = _AS_IT_IS if first.primitive.name == "cholesky" else {}
@@ -158,14 +159,14 @@ def lower_cholesky(window: Window) -> Iterator[Expr]:
 
 
 @LAX("jit", "pjit")
-def jitted_by_jax(view: View) -> Iterator[Expr]:
+def jitted_by_jax(view: View) -> Iterator[ast.expr]:
     """Yield the call of a public function that is jitted itself.
 
     A function of `lax` holds the one equation of its name, after conversions. `geqrf` has no public
     function but `jnp.linalg.qr(mode="raw")`.
     """
     if view.params["name"] == "qr":
-        yield call("jnp.linalg.qr", *view.operands, mode=Atom('"raw"'))
+        yield call("jnp.linalg.qr", *view.operands, mode=ast.Constant("raw"))
     equations = opened(view.params["jaxpr"]).jaxpr.eqns
     if not equations or equations[-1].primitive.name != view.params["name"]:
         return
@@ -184,7 +185,7 @@ _BITS_OF_A_BYTE = 8
     *(f"slice squeeze slice squeeze {_COUNTED} {joined}" for joined in _JOINED),
     plain=True,
 )
-def threefry_bits(window: Window) -> Iterator[Expr]:
+def threefry_bits(window: Window) -> Iterator[ast.expr]:
     """Yield the bits of a raw key, whose counters (`iota_2x32_shape`) have no public function."""
     key = window.expr(window.equations[0].invars[0])
     shape = value(window.find("iota_2x32_shape").params["shape"])
@@ -195,11 +196,11 @@ def threefry_bits(window: Window) -> Iterator[Expr]:
 
 
 @LAX("random_bits", "random_fold_in", "random_split")
-def random_of_keys(view: View) -> Iterator[Expr]:
+def random_of_keys(view: View) -> Iterator[ast.expr]:
     """Yield a function of one key, mapped over the axes of an array of keys."""
     path = f"jax.{view.name.replace('_', '.', 1)}"
     shape = view.params.get("shape", ())
-    options: tuple[Expr, ...] = ()
+    options: tuple[ast.expr, ...] = ()
     if view.name == "random_bits":
         options = value(shape), value(np.dtype(f"uint{view.params['bit_width']}"))
     elif view.name == "random_split" and shape != (2,):  # what it returns by default
@@ -207,16 +208,16 @@ def random_of_keys(view: View) -> Iterator[Expr]:
     if not (axes := view.inputs[0].ndim):
         yield call(path, *view.operands, *options)
         return
-    function: Expr = Atom(path)
+    function: ast.expr = public(path)
     if options:
-        function = Lambda(("key",), call(path, Atom("key"), *options))
+        function = lambda_(("key",), call(path, ast.Name("key"), *options))
     for _ in range(axes):
         function = call("jax.vmap", function)
     yield call(function, *view.operands)
 
 
 @LAX("layout_constraint")
-def layout_constraint(view: View) -> Iterator[Expr]:
+def layout_constraint(view: View) -> Iterator[ast.expr]:
     function = public_names.imported("jax.experimental.layout", "with_layout_constraint")
     yield call(function, *view.operands, spelling.layout(view.params["layout"]))
 

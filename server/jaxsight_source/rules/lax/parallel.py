@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,8 +15,8 @@ from jaxsight_source.equations.idioms import Window
 from jaxsight_source.equations.registry import IDIOMS, LAX, STRUCTURES, View
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import Atom, Attribute, Expr, call, tuple_
-from jaxsight_source.text.statements import Assign
+from jaxsight_source.text.exprs import FALSE, call, tuple_
+from jaxsight_source.text.statements import assign
 from jaxsight_source.values.spelling import of_first_devices, value
 from jaxsight_source.writing.results import nested_results, sequence
 from jaxsight_source.writing.scope import Scope
@@ -27,7 +28,7 @@ def shard_map(scope: Scope, equation: Equation) -> Proved:
     program = opened(mapped_program.body)
     with shard_maps.inside(mapped_program):
         body = scope.whole_function("shard", program)
-    options: dict[str, Expr] = {}
+    options: dict[str, ast.expr] = {}
     if isinstance(mapped_program.mesh, jax.sharding.Mesh):
         options["mesh"] = scope.once(value(mapped_program.mesh))
     options["in_specs"] = tuple_(value(spec) for spec in mapped_program.in_specs)
@@ -35,15 +36,15 @@ def shard_map(scope: Scope, equation: Equation) -> Proved:
     if not mapped_program.is_whole:
         options["axis_names"] = value(set(mapped_program.manual))
     if not mapped_program.check_vma:
-        options["check_vma"] = Atom("False")
+        options["check_vma"] = FALSE
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     mapped = scope.names.fresh("mapped")
-    scope.body.append(Assign(mapped, call("jax.shard_map", body, **options)))
+    scope.body.append(assign(mapped, call("jax.shard_map", body, **options)))
     return Proved(call(mapped, *operands), nested_results(len(equation.outvars)))
 
 
 @IDIOMS("broadcast_in_dim|reshape pvary? all_to_all squeeze", plain=True)
-def all_to_all_of_whole_axis(window: Window) -> Iterator[Expr]:
+def all_to_all_of_whole_axis(window: Window) -> Iterator[ast.expr]:
     """Yield an exchange that removes the axis which it divides and adds another."""
     params = window.find("all_to_all").params
     split, joined = params["split_axis"], params["concat_axis"]
@@ -59,7 +60,7 @@ def all_to_all_of_whole_axis(window: Window) -> Iterator[Expr]:
 
 
 @LAX("sharding_constraint")
-def sharding_constraint(view: View) -> Iterator[Expr]:
+def sharding_constraint(view: View) -> Iterator[ast.expr]:
     sharding = view.params["sharding"]
     free = view.params.get("unconstrained_dims") or ()
     if isinstance(sharding, jax.sharding.NamedSharding):
@@ -77,7 +78,7 @@ def sharding_constraint(view: View) -> Iterator[Expr]:
 
 
 @LAX("reshard")
-def reshard(view: View) -> Iterator[Expr]:
+def reshard(view: View) -> Iterator[ast.expr]:
     sharding = view.params["dst_sharding"]
     if isinstance(sharding.mesh, jax.sharding.AbstractMesh):
         yield call("jax.sharding.reshard", *view.operands, value(sharding.spec))
@@ -88,7 +89,7 @@ def reshard(view: View) -> Iterator[Expr]:
         )
 
 
-def _over(sharding: Any, spec: object, mesh: object = None, abstract: bool = False) -> Expr:
+def _over(sharding: Any, spec: object, mesh: object = None, abstract: bool = False) -> ast.expr:
     """Return a sharding over a concrete mesh, or over its `abstract` mesh.
 
     An abstract mesh becomes one of the machine's first devices; raise `Unwritable` if there are too
@@ -100,5 +101,5 @@ def _over(sharding: Any, spec: object, mesh: object = None, abstract: bool = Fal
         if concrete is None:
             raise Unwritable(sharding.mesh, "fewer devices are present")
     mesh_expr = value(concrete)
-    over = Attribute(mesh_expr, "abstract_mesh") if abstract else mesh_expr
+    over = ast.Attribute(mesh_expr, "abstract_mesh") if abstract else mesh_expr
     return call("jax.sharding.NamedSharding", over, value(spec))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
@@ -12,8 +13,8 @@ from jaxsight_source.equations.fallback import given
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
-from jaxsight_source.text.statements import Assign, Effect, Function
+from jaxsight_source.text.exprs import COLON, ELLIPSIS, NONE, call, span, subscript, tuple_
+from jaxsight_source.text.statements import assign, define
 from jaxsight_source.values.public_names import at_hand
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.results import argument_bases
@@ -48,7 +49,7 @@ def swap(scope: Scope, equation: Equation) -> Proved:
     views = _views(equation, leaves)
     if not is_dropped(equation.outvars[0]) and scope.uses.get(id(equation.outvars[0])):
         return Proved(call("jax.ref.swap", *_place(ref, views), stored), 0)
-    scope.body.append(Effect(stored, [equation], element(ref, views)))
+    scope.body.append(assign(element(ref, views), stored, [equation]))
     return WRITTEN
 
 
@@ -71,18 +72,18 @@ def run_state(scope: Scope, equation: Equation) -> Proved:
     inner.take_apart(names, parameter)
     inner.program(program)
     name = scope.names.fresh("stateful")
-    scope.body.append(Function(name, (parameter,), inner.body))
+    scope.body.append(define(name, (parameter,), inner.body))
     runner = scope.names.fresh("run")
     path = at_hand("jax.experimental.pallas", "run_state")
-    scope.body.append(Assign(runner, call(path, Atom(name))))
+    scope.body.append(assign(runner, call(path, ast.Name(name))))
     operands = scope.operands(equation.invars, equation.outvars)
     return Proved(call(runner, tuple_(operands)), tuple(range(len(operands))))
 
 
-def spelled(scope: Scope, atoms: Sequence[JaxprAtom]) -> list[Expr]:
+def spelled(scope: Scope, atoms: Sequence[JaxprAtom]) -> list[ast.expr]:
     """Return expressions for a reference and what selects a part of it; numbers are Python's."""
     return [
-        Atom(str(int(atom.val)))
+        ast.Constant(int(atom.val))
         if is_literal(atom) and not atom.aval.shape and _is_integer(atom)
         else scope.operand(atom)
         for atom in atoms
@@ -93,7 +94,7 @@ def _is_integer(atom: JaxprAtom) -> bool:
     return getattr(getattr(atom.aval, "dtype", None), "kind", "") in "iu"
 
 
-def _views(equation: Equation, leaves: Sequence[Expr]) -> list[refs.RefView]:
+def _views(equation: Equation, leaves: Sequence[ast.expr]) -> list[refs.RefView]:
     transforms = refs.unflattened(equation.params["tree"], leaves)
     return known(equation, refs.views(transforms))
 
@@ -104,43 +105,43 @@ def known(equation: Equation, views: list[refs.RefView] | None) -> list[refs.Ref
     return views
 
 
-def view(ref: Expr, views: Sequence[refs.RefView]) -> Expr:
+def view(ref: ast.expr, views: Sequence[refs.RefView]) -> ast.expr:
     """Return a view of a reference: `ref.at[0].reshape((8, 128))`."""
     for each in views:
         if isinstance(each, refs.Indexed):
-            ref = Index(Attribute(ref, "at"), _items(each))
+            ref = subscript(ast.Attribute(ref, "at"), *_items(each))
         else:
-            ref = call(Attribute(ref, each.method), value(each.argument))
+            ref = call(ast.Attribute(ref, each.method), value(each.argument))
     return ref
 
 
-def element(ref: Expr, views: Sequence[refs.RefView]) -> Expr:
+def element(ref: ast.expr, views: Sequence[refs.RefView]) -> ast.expr:
     """Return the elements of a view: `ref[0, :]`."""
     if views and isinstance(views[-1], refs.Indexed):
-        return Index(view(ref, views[:-1]), _items(views[-1]))
-    return Index(view(ref, views), (Atom("..."),))
+        return subscript(view(ref, views[:-1]), *_items(views[-1]))
+    return subscript(view(ref, views), ELLIPSIS)
 
 
-def _place(ref: Expr, views: Sequence[refs.RefView]) -> tuple[Expr, Expr]:
+def _place(ref: ast.expr, views: Sequence[refs.RefView]) -> tuple[ast.expr, ast.expr]:
     """Return a reference and the indices, as the functions of `jax.ref` take them."""
     last = views[-1] if views else None
     if not isinstance(last, refs.Indexed):
-        return view(ref, views), Atom("...")
+        return view(ref, views), ELLIPSIS
     parts = [_item(part, in_call=True) for part in last.indices]
     return view(ref, views[:-1]), parts[0] if len(parts) == 1 else tuple_(parts)
 
 
-def _items(indexed: refs.Indexed) -> tuple[Expr, ...]:
+def _items(indexed: refs.Indexed) -> tuple[ast.expr, ...]:
     """Return the items in the brackets."""
-    return tuple(map(_item, indexed.indices)) or (Atom("..."),)
+    return tuple(map(_item, indexed.indices)) or (ELLIPSIS,)
 
 
-def _item(part: object, *, in_call: bool = False) -> Expr:
+def _item(part: object, *, in_call: bool = False) -> ast.expr:
     """Return an index; a slice is `0:4` in brackets, and `slice(0, 4)` as an argument."""
     if not isinstance(part, refs.Range):
-        return part if isinstance(part, Expr) else value(part)
+        return part if isinstance(part, ast.expr) else value(part)
     if part.is_whole:
-        return call("slice", NONE) if in_call else Atom(":")
+        return call("slice", NONE) if in_call else COLON
     start, size = (_number(bound) for bound in (part.start, part.size))
     stop = None
     if start is not None and size is not None:
@@ -149,13 +150,15 @@ def _item(part: object, *, in_call: bool = False) -> Expr:
         if in_call:
             step = [] if part.stride == 1 else [value(part.stride)]
             return call("slice", value(start), value(stop), *step)
-        return Atom(f"{start or ''}:{stop}" + (f":{part.stride}" if part.stride != 1 else ""))
+        return span(start, stop, part.stride)
     path = at_hand("jax.experimental.pallas", "ds")
-    bounds = [each if isinstance(each, Expr) else value(each) for each in (part.start, part.size)]
+    bounds = [
+        each if isinstance(each, ast.expr) else value(each) for each in (part.start, part.size)
+    ]
     return call(path, *bounds, *([] if part.stride == 1 else [value(part.stride)]))
 
 
 def _number(bound: object) -> int | None:
-    if isinstance(bound, Atom) and bound.text.isdigit():
-        return int(bound.text)
-    return int(bound) if isinstance(bound, int) else None
+    if isinstance(bound, ast.Constant):
+        bound = bound.value
+    return int(bound) if isinstance(bound, int) and bound >= 0 else None

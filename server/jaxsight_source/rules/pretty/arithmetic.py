@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.equations.idioms import Window
 from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
-from jaxsight_source.text.exprs import Atom, Binary, Expr, call
+from jaxsight_source.text.exprs import FALSE, TRUE, binary, call
 from jaxsight_source.values.spelling import value
 
 OPERATORS = {
@@ -30,19 +31,19 @@ _NUMPY = {
 
 
 @PRETTY(*{*OPERATORS, *_NUMPY} - {"clamp", "square", "not"})
-def operator(view: View) -> Iterator[Expr]:
+def operator(view: View) -> Iterator[ast.expr]:
     if all(literal is not None for literal in view.literals):  # Python would compute it
         if view.name == "add_any":
             yield call("lax.add", *view.operands)
         return
     if (symbol := OPERATORS.get(view.name)) and len(view.operands) == 2:
-        yield Binary(symbol, *view.operands)
+        yield binary(symbol, *view.operands)
     if (name := _NUMPY.get(view.name)) is not None:
         yield call(f"jnp.{name}", *view.operands)
 
 
 @IDIOMS("ne")
-def is_nan(window: Window) -> Iterator[Expr]:
+def is_nan(window: Window) -> Iterator[ast.expr]:
     """Yield `jnp.isnan` for a value that is compared with itself."""
     if len(window.inputs) == 1 and window.equations[0].invars[0] is window.equations[0].invars[1]:
         yield call("jnp.isnan", window.expr(window.inputs[0]))
@@ -54,7 +55,7 @@ REDUCTIONS = {
 }  # fmt: skip
 
 
-def axis(axes: tuple[int, ...], rank: int) -> dict[str, Expr]:
+def axis(axes: tuple[int, ...], rank: int) -> dict[str, ast.expr]:
     """Return `axis=1`, `axis=(0, 2)`, or nothing for all axes."""
     if len(axes) == rank:
         return {}
@@ -62,7 +63,7 @@ def axis(axes: tuple[int, ...], rank: int) -> dict[str, Expr]:
 
 
 @PRETTY(*REDUCTIONS)
-def reduction(view: View) -> Iterator[Expr]:
+def reduction(view: View) -> Iterator[ast.expr]:
     (x,) = view.operands
     over = axis(view.params["axes"], view.inputs[0].ndim)
     yield call(f"jnp.{REDUCTIONS[view.name]}", x, **over)
@@ -70,18 +71,18 @@ def reduction(view: View) -> Iterator[Expr]:
         yield call(f"jnp.{REDUCTIONS[view.name]}", x, axis=value(view.params["axes"][0]))
 
 
-_KEPT: dict[str, Expr] = {"keepdims": Atom("True")}
+_KEPT: dict[str, ast.expr] = {"keepdims": TRUE}
 
 _REDUCE = "|".join(name for name in REDUCTIONS if name.startswith("reduce"))
 
 _CHANGES = ("convert_element_type", "broadcast_in_dim", "reshape")
 
 
-def _axes(equation: Equation) -> dict[str, Expr]:
+def _axes(equation: Equation) -> dict[str, ast.expr]:
     return axis(equation.params["axes"], equation.invars[0].aval.ndim)
 
 
-def _kept(window: Window, reduced: Equation) -> list[dict[str, Expr]]:
+def _kept(window: Window, reduced: Equation) -> list[dict[str, ast.expr]]:
     """Return the `keepdims` options to try, the likelier first."""
     keeps = window.output.aval.ndim == reduced.invars[0].aval.ndim
     return [_KEPT, {}] if keeps else [{}]
@@ -96,7 +97,7 @@ _MEAN = "convert_element_type? reduce_sum broadcast_in_dim? div convert_element_
     f"convert_element_type {_REDUCE} convert_element_type broadcast_in_dim",
     _MEAN,
 )
-def converted_reduction(window: Window) -> Iterator[Expr]:
+def converted_reduction(window: Window) -> Iterator[ast.expr]:
     """Yield reductions that convert their operand and result, and means."""
     reduced = window.find(*REDUCTIONS)
     is_mean = any(equation.primitive.name == "div" for equation in window.equations)
@@ -107,7 +108,7 @@ def converted_reduction(window: Window) -> Iterator[Expr]:
 
 
 @IDIOMS("reshape argmax|argmin")
-def position(window: Window) -> Iterator[Expr]:
+def position(window: Window) -> Iterator[ast.expr]:
     flattened, search = window.equations
     yield call(f"jnp.{search.primitive.name}", window.expr(flattened.invars[0]))
 
@@ -125,40 +126,40 @@ _FINITE = (
     f"{_FINITE} add broadcast_in_dim?",
     f"{_FINITE} reshape|squeeze|stop_gradient* add broadcast_in_dim?",
 )
-def of_exponentials(window: Window) -> Iterator[Expr]:
+def of_exponentials(window: Window) -> Iterator[ast.expr]:
     """Yield a function of `jax.nn`, without its axes if these may be its default."""
     last = window.equations[-1].primitive.name
     name = {"div": "softmax", "sub": "log_softmax"}.get(last, "logsumexp")
     reduced = window.find("reduce_max")
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
     axes, rank = tuple(reduced.params["axes"]), reduced.invars[0].aval.ndim
-    choices: list[dict[str, Expr]] = [{}] if axes in ((rank - 1,), tuple(range(rank))) else []
+    choices: list[dict[str, ast.expr]] = [{}] if axes in ((rank - 1,), tuple(range(rank))) else []
     for over in (*choices, {"axis": value(axes[0] if len(axes) == 1 else axes)}):
         for keepdims in _kept(window, reduced) if name == "logsumexp" else [{}]:
             yield call(f"jax.nn.{name}", x, **over, **keepdims)
 
 
 @IDIOMS("integer_pow mul add mul tanh add mul mul", "div|mul|neg|erf|erfc|add* mul copy|copy_p?")
-def gelu(window: Window) -> Iterator[Expr]:
+def gelu(window: Window) -> Iterator[ast.expr]:
     if len(window.inputs) == 1 and len(window.equations) >= 4:
         x = window.expr(window.inputs[0])
         yield call("jax.nn.gelu", x)
-        yield call("jax.nn.gelu", x, approximate=Atom("False"))
+        yield call("jax.nn.gelu", x, approximate=FALSE)
 
 
 @IDIOMS("mul reduce_sum sqrt", "square|integer_pow reduce_sum sqrt")
-def norm(window: Window) -> Iterator[Expr]:
+def norm(window: Window) -> Iterator[ast.expr]:
     reduced = window.find("reduce_sum")
     if len(window.inputs) == 1:
         yield call("jnp.linalg.norm", window.expr(window.inputs[0]), **_axes(reduced))
 
 
 @IDIOMS(f"convert_element_type|broadcast_in_dim|reshape* {'|'.join(OPERATORS)}|max|min")
-def broadcasting(window: Window) -> Iterator[Expr]:
+def broadcasting(window: Window) -> Iterator[ast.expr]:
     """Yield operators and functions that convert and broadcast their operands themselves."""
     last = window.equations[-1]
     operands = window.operands(last, *_CHANGES)
     if (symbol := OPERATORS.get(last.primitive.name)) is not None:
-        yield Binary(symbol, *operands)
+        yield binary(symbol, *operands)
     else:
         yield call(f"jnp.{_NUMPY[last.primitive.name]}", *operands)

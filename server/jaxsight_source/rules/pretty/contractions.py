@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -11,7 +12,7 @@ from jaxsight_source.compat.jaxpr_types import Params
 from jaxsight_source.equations.fallback import given
 from jaxsight_source.equations.idioms import Window
 from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
-from jaxsight_source.text.exprs import Atom, Binary, Expr, call
+from jaxsight_source.text.exprs import binary, call
 from jaxsight_source.values import scalars, spelling
 from jaxsight_source.values.spelling import value
 
@@ -41,8 +42,8 @@ def _letters(numbers: _Pairs, ranks: Sequence[int]) -> tuple[str, str, str]:
     )
 
 
-def _options(params: Params) -> Iterator[dict[str, Expr]]:
-    named: dict[str, Expr] = {}
+def _options(params: Params) -> Iterator[dict[str, ast.expr]]:
+    named: dict[str, ast.expr] = {}
     if params.get("precision") is not None:
         named["precision"] = precision(params["precision"])
     yield named
@@ -50,7 +51,7 @@ def _options(params: Params) -> Iterator[dict[str, Expr]]:
         yield named | {"preferred_element_type": scalars.dtype(params["preferred_element_type"])}
 
 
-def precision(parameter: object) -> Expr:
+def precision(parameter: object) -> ast.expr:
     """Return a precision by its name, if both operands have the same."""
     match parameter:
         case (jax.lax.Precision() as one, other) if one is other:
@@ -60,8 +61,8 @@ def precision(parameter: object) -> Expr:
 
 
 def _einsum(
-    params: Params, x: Expr, y: Expr, ranks: Sequence[int], order: Sequence[int] | None
-) -> Iterator[Expr]:
+    params: Params, x: ast.expr, y: ast.expr, ranks: Sequence[int], order: Sequence[int] | None
+) -> Iterator[ast.expr]:
     first, second, output = _letters(params["dimension_numbers"], ranks)
     if order is not None:
         output = "".join(output[axis] for axis in order)
@@ -71,13 +72,13 @@ def _einsum(
 
 
 @PRETTY("dot_general")
-def product(view: View) -> Iterator[Expr]:
+def product(view: View) -> Iterator[ast.expr]:
     x, y = view.operands
     ranks = [aval.ndim for aval in view.inputs]
     (left_summed, right_summed), (left_batch, _) = view.params["dimension_numbers"]
     if len(left_summed) == 1 and left_summed[0] == ranks[0] - 1:
         if right_summed[0] == max(ranks[1] - 2, 0):
-            yield Binary("@", x, y)
+            yield binary("@", x, y)
             for named in _options(view.params):
                 if named:
                     yield call("jnp.matmul", x, y, **named)
@@ -88,7 +89,7 @@ def product(view: View) -> Iterator[Expr]:
             if ranks == [1, 1]:
                 yield call("jnp.dot", x, y, **named)
             if len(left_summed) == 0:
-                yield call("jnp.tensordot", x, y, axes=Atom("0"), **named)
+                yield call("jnp.tensordot", x, y, axes=ast.Constant(0), **named)
     yield from _einsum(view.params, x, y, ranks, None)
     for named in _options(view.params):
         if ranks == [2, 2]:
@@ -98,13 +99,13 @@ def product(view: View) -> Iterator[Expr]:
 
 
 @PRETTY("conv_general_dilated")
-def convolution(view: View) -> Iterator[Expr]:
+def convolution(view: View) -> Iterator[ast.expr]:
     """Yield convolutions with dimension letters, `"SAME"` or `"VALID"`, and without defaults."""
     params = view.params
     numbers = params["dimension_numbers"]
     usual = all(spec == tuple(range(len(spec))) for spec in numbers)
     rank = len(numbers.lhs_spec) - 2
-    named: dict[str, Expr] = {}
+    named: dict[str, ast.expr] = {}
     for key in ("lhs_dilation", "rhs_dilation"):
         if any(step != 1 for step in params[key]):
             named[key] = value(params[key])
@@ -121,14 +122,14 @@ def convolution(view: View) -> Iterator[Expr]:
             named[key] = value(params[key])
     named |= given(params, "precision", "preferred_element_type")
     strides = value(params["window_strides"])
-    for padding in (Atom('"SAME"'), Atom('"VALID"'), value(params["padding"])):
-        if usual and not named and isinstance(padding, Atom):
+    for padding in (ast.Constant("SAME"), ast.Constant("VALID"), value(params["padding"])):
+        if usual and not named and isinstance(padding, ast.Constant):
             yield call("lax.conv", *view.operands, strides, padding)
         yield call("lax.conv_general_dilated", *view.operands, strides, padding, **named)
 
 
 @IDIOMS("dot_general transpose")
-def product_transposed(window: Window) -> Iterator[Expr]:
+def product_transposed(window: Window) -> Iterator[ast.expr]:
     product, moved = window.equations
     x, y = window.operands(product)
     ranks = [atom.aval.ndim for atom in product.invars]

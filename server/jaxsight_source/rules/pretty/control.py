@@ -6,6 +6,7 @@ with the counter's equation first.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,7 +17,7 @@ from jaxsight_source.compat.staging import Program, is_literal, opened
 from jaxsight_source.equations.registry import PRETTY_STRUCTURES
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.lax.control import scan_hands_on, while_hands_on
-from jaxsight_source.text.exprs import Expr, call
+from jaxsight_source.text.exprs import call
 from jaxsight_source.values.scalars import scalar
 from jaxsight_source.writing.results import (
     argument_bases,
@@ -116,7 +117,7 @@ def _fori(
     equation: Equation,
     body: Program,
     consts: int,
-    bounds: Sequence[Expr],
+    bounds: Sequence[ast.expr],
     start: int,
     bases: Sequence[str] | None = None,
 ) -> Proved:
@@ -136,7 +137,7 @@ def _fori(
     return Proved(call("lax.fori_loop", *bounds, written, sequence(init)), results)
 
 
-def _bound(atom: Atom, value: object) -> Expr:
+def _bound(atom: Atom, value: object) -> ast.expr:
     number = np.asarray(value, atom.aval.dtype)
     return scalar(number, bool(getattr(atom.aval, "weak_type", False)))
 

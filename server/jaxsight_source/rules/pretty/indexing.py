@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
@@ -11,7 +12,8 @@ from jaxsight_source.equations.fallback import flags, keywords
 from jaxsight_source.equations.idioms import Window
 from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
 from jaxsight_source.rules.pretty.shapes import bounds, whole
-from jaxsight_source.text.exprs import Atom, Attribute, Expr, Index, Once, call, tuple_
+from jaxsight_source.text.exprs import COLON, ELLIPSIS, FALSE, call, once, subscript, tuple_
+from jaxsight_source.text.layout import flat
 from jaxsight_source.values.public_names import imported
 from jaxsight_source.values.scalars import text
 from jaxsight_source.values.spelling import value
@@ -55,32 +57,34 @@ def _parts(window: Window, atom: JaxprAtom, converted: bool) -> list[JaxprAtom]:
 
 def _indexed(
     window: Window, atom: JaxprAtom, axes: Sequence[int], rank: int
-) -> Iterator[tuple[Expr, ...]]:
+) -> Iterator[list[ast.expr]]:
     for converted in (True, False):
         parts = _parts(window, atom, converted)
         if len(parts) == len(axes):
-            indices: list[Expr] = [Atom(":")] * rank
+            indices: list[ast.expr] = [COLON] * rank
             for axis, part in zip(axes, parts, strict=True):
                 indices[axis] = window.expr(part)
             yield whole(indices)
 
 
 @IDIOMS(f"{_NORMALISED} gather squeeze|reshape?")
-def gathered(window: Window) -> Iterator[Expr]:
+def gathered(window: Window) -> Iterator[ast.expr]:
     equation = window.find("gather")
     operand, where = equation.invars
     x = window.expr(operand)
     axes = equation.params["dimension_numbers"].start_index_map
     mode = _MODES.get(getattr(equation.params["mode"], "name", ""))
     for index in _indexed(window, where, axes, operand.aval.ndim):
-        yield Index(x, index)
+        yield subscript(x, *index)
         if len(axes) == 1:
-            position = index[axes[0]] if index[0] != Atom("...") else index[-1]
+            position = index[axes[0]] if index[0] is not ELLIPSIS else index[-1]
             yield call("jnp.take", x, position, axis=value(axes[0]), mode=text(mode or "clip"))
             if mode == "fill":
                 yield call("jnp.take", x, position, axis=value(axes[0]))
         if mode is not None:
-            yield call(Attribute(Index(Attribute(x, "at"), index), "get"), mode=text(mode))
+            yield call(
+                ast.Attribute(subscript(ast.Attribute(x, "at"), *index), "get"), mode=text(mode)
+            )
 
 
 _UPDATES = {
@@ -91,7 +95,7 @@ _UPDATES = {
 
 
 @IDIOMS("broadcast_in_dim broadcast_in_dim scatter-add|scatter-max|scatter-min|scatter-mul")
-def segments(window: Window) -> Iterator[Expr]:
+def segments(window: Window) -> Iterator[ast.expr]:
     """Yield `jax.ops.segment_sum` and similar functions."""
     last = window.equations[-1]
     word = {"add": "sum", "mul": "prod"}.get(last.primitive.name[8:], last.primitive.name[8:])
@@ -105,7 +109,7 @@ def segments(window: Window) -> Iterator[Expr]:
 
 
 @IDIOMS(f"{_NORMALISED} {'|'.join(_UPDATES)}")
-def updated(window: Window) -> Iterator[Expr]:
+def updated(window: Window) -> Iterator[ast.expr]:
     equation = window.equations[-1]
     method = _UPDATES[equation.primitive.name]
     operand, where, update = equation.invars
@@ -119,7 +123,7 @@ def updated(window: Window) -> Iterator[Expr]:
     for source in sources:
         y = window.expr(source)
         for index in _places(window, equation, where):
-            at = Attribute(Index(Attribute(x, "at"), index), method)
+            at = ast.Attribute(subscript(ast.Attribute(x, "at"), *index), method)
             yield call(at, y)
             if promised:
                 yield call(at, y, **promised)
@@ -128,7 +132,7 @@ def updated(window: Window) -> Iterator[Expr]:
 
 
 @PRETTY("gather")
-def gathered_alone(view: View) -> Iterator[Expr]:
+def gathered_alone(view: View) -> Iterator[ast.expr]:
     """Yield a gather whose indices are computed elsewhere, in compact form."""
     mode = _MODES.get(getattr(view.params["mode"], "name", ""))
     if mode is None:
@@ -142,7 +146,7 @@ def gathered_alone(view: View) -> Iterator[Expr]:
 
 
 @PRETTY(*_UPDATES)
-def updated_alone(view: View) -> Iterator[Expr]:
+def updated_alone(view: View) -> Iterator[ast.expr]:
     """Yield a scatter whose indices are computed elsewhere, in compact form."""
     mode = _MODES.get(getattr(view.params["mode"], "name", ""))
     if mode is not None:
@@ -152,7 +156,7 @@ def updated_alone(view: View) -> Iterator[Expr]:
         )
 
 
-def _numbers(view: View) -> Expr:
+def _numbers(view: View) -> ast.expr:
     """Return dimension numbers, such as `lax.GatherDimensionNumbers((2,), (0,), (0,))`.
 
     They are written once, at the top of the module, without batching dimensions if there are none.
@@ -162,14 +166,14 @@ def _numbers(view: View) -> Expr:
     while len(fields) > _REQUIRED and not fields[-1]:
         fields.pop()
     base = "_GATHER" if view.name == "gather" else "_SCATTER"
-    return Once(base, call(f"lax.{type(numbers).__name__}", *map(value, fields)))
+    return once(base, call(f"lax.{type(numbers).__name__}", *map(value, fields)))
 
 
 _REQUIRED = 3
 """The number of fields of dimension numbers without defaults, which come first."""
 
 
-def _places(window: Window, equation: Equation, where: JaxprAtom) -> Iterator[tuple[Expr, ...]]:
+def _places(window: Window, equation: Equation, where: JaxprAtom) -> Iterator[list[ast.expr]]:
     numbers = equation.params["dimension_numbers"]
     operand, _, update = equation.invars
     axes, rank = numbers.scatter_dims_to_operand_dims, operand.aval.ndim
@@ -180,20 +184,20 @@ def _places(window: Window, equation: Equation, where: JaxprAtom) -> Iterator[tu
     sizes = dict(
         zip(window_axes, (update.aval.shape[d] for d in numbers.update_window_dims), strict=True)
     )
-    indices: list[Expr] = [Atom(":")] * rank
+    indices: list[ast.expr] = [COLON] * rank
     for axis, part in zip(axes, _parts(window, where, True), strict=True):
         if axis in inserted:
             indices[axis] = window.expr(part)
         elif is_literal(part):
             start = int(part.val)
-            indices[axis] = Atom(bounds(start, start + sizes[axis], 1, operand.aval.shape[axis]))
+            indices[axis] = bounds(start, start + sizes[axis], 1, operand.aval.shape[axis])
         else:
             return
     yield whole(indices)
 
 
 @PRETTY("dynamic_slice")
-def slice_at(view: View) -> Iterator[Expr]:
+def slice_at(view: View) -> Iterator[ast.expr]:
     """Yield a slice along one axis."""
     x, *starts = view.operands
     sizes, shape = view.params["slice_sizes"], view.inputs[0].shape
@@ -208,10 +212,10 @@ def slice_at(view: View) -> Iterator[Expr]:
 
 
 @PRETTY("dynamic_update_slice")
-def update_at(view: View) -> Iterator[Expr]:
+def update_at(view: View) -> Iterator[ast.expr]:
     """Yield an update along one axis."""
     x, update, *starts = view.operands
-    moving = [axis for axis, start in enumerate(starts) if start != Atom("0")]
+    moving = [axis for axis, start in enumerate(starts) if flat(start) != "0"]
     if len(moving) == 1:
         (axis,) = moving
         for options in ({}, _AS_IT_IS):
@@ -220,14 +224,14 @@ def update_at(view: View) -> Iterator[Expr]:
             )
 
 
-_AS_IT_IS = {"allow_negative_indices": Atom("False")}
+_AS_IT_IS = {"allow_negative_indices": FALSE}
 """Makes JAX use indices unchanged; by default it counts negative ones from the end, which adds
 equations.
 """
 
 
 @IDIOMS("lt|add|select_n|convert_element_type* dynamic_slice squeeze|reshape?")
-def sliced(window: Window) -> Iterator[Expr]:
+def sliced(window: Window) -> Iterator[ast.expr]:
     equation = window.find("dynamic_slice")
     operand, *starts = equation.invars
     x, sizes, shape = window.expr(operand), equation.params["slice_sizes"], operand.aval.shape
@@ -242,12 +246,11 @@ def sliced(window: Window) -> Iterator[Expr]:
     if last is not equation:
         dropped = moving if len(moving) == 1 else last.params.get("dimensions") or ()
         subscripts = [
-            window.expr(index) if axis in dropped else Atom(":")
-            for axis, index in enumerate(indices)
+            window.expr(index) if axis in dropped else COLON for axis, index in enumerate(indices)
         ]
-        yield Index(x, whole(subscripts))
+        yield subscript(x, *whole(subscripts))
         if len(moving) == 1:
-            start, kept = window.expr(indices[moving[0]]), Atom("False")
+            start, kept = window.expr(indices[moving[0]]), FALSE
             yield call("lax.dynamic_index_in_dim", x, start, **along, keepdims=kept)
         return
     if len(moving) == 1:
@@ -260,7 +263,7 @@ def sliced(window: Window) -> Iterator[Expr]:
 
 
 @IDIOMS("lt|add|select_n|convert_element_type|broadcast_in_dim|reshape* dynamic_update_slice")
-def updated_slice(window: Window) -> Iterator[Expr]:
+def updated_slice(window: Window) -> Iterator[ast.expr]:
     equation = window.equations[-1]
     operand, update, *starts = equation.invars
     x = window.expr(operand)

@@ -7,6 +7,7 @@ guess that results in the same equation, including its inner program.
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import inspect
@@ -21,7 +22,7 @@ from jaxsight_source.compat.jaxpr_types import Aval, Equation
 from jaxsight_source.compat.staging import is_literal, opened
 from jaxsight_source.equations.idioms import Window
 from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
-from jaxsight_source.text.exprs import Atom, Binary, Expr, Item, Keyword, call
+from jaxsight_source.text.exprs import FALSE, TRUE, Item, binary, call, public
 from jaxsight_source.values import scalars
 from jaxsight_source.values.spelling import value
 
@@ -50,7 +51,7 @@ class LibraryCall:
     """A call in a program."""
 
     name: str
-    operands: Sequence[Expr]
+    operands: Sequence[ast.expr]
     names: Sequence[str | None]
     """The function's names for its arguments, where known."""
     inputs: Sequence[Aval]
@@ -84,13 +85,13 @@ def _all_equations(program: object, depth: int = 3) -> Iterator[Equation]:
                 yield from _all_equations(part.value, depth - 1)
 
 
-def candidates(called: LibraryCall) -> Iterator[Expr]:
+def candidates(called: LibraryCall) -> Iterator[ast.expr]:
     """Yield public calls that may be this one, the shortest first."""
     for path, signature in _signatures(called.name):
         yield from itertools.islice(_calls(path, signature, called), MOST)
 
 
-def _calls(path: str, signature: inspect.Signature, called: LibraryCall) -> Iterator[Expr]:
+def _calls(path: str, signature: inspect.Signature, called: LibraryCall) -> Iterator[ast.expr]:
     parameters = {
         name: parameter
         for name, parameter in signature.parameters.items()
@@ -116,7 +117,7 @@ def _calls(path: str, signature: inspect.Signature, called: LibraryCall) -> Iter
 
 def _arguments(
     called: LibraryCall, parameters: Mapping[str, inspect.Parameter]
-) -> Iterator[dict[str, Expr]]:
+) -> Iterator[dict[str, ast.expr]]:
     """Yield operands by parameter: by their names if the function has these, and in order."""
     named = dict(zip(called.names, called.operands, strict=False))
     if len(called.names) == len(called.operands) == len(named) and set(named) <= set(parameters):
@@ -147,7 +148,7 @@ def _is_default(literal: object, default: object, name: str) -> bool:
 
 
 def _placed(
-    parameters: Mapping[str, inspect.Parameter], arguments: Mapping[str, Expr]
+    parameters: Mapping[str, inspect.Parameter], arguments: Mapping[str, ast.expr]
 ) -> list[Item]:
     """Return arguments in the function's order: required ones by position, then by name."""
     placed: list[Item] = []
@@ -162,7 +163,7 @@ def _placed(
         ):
             placed.append(arguments[name])
         else:
-            placed.append(Keyword(name, arguments[name]))
+            placed.append(ast.keyword(name, arguments[name]))
             positional = False
     return placed
 
@@ -173,7 +174,9 @@ _UNNAMED = frozenset(
 """Optional arguments that people pass by position."""
 
 
-def _guesses(name: str, parameter: inspect.Parameter, called: LibraryCall) -> Iterator[Expr | None]:
+def _guesses(
+    name: str, parameter: inspect.Parameter, called: LibraryCall
+) -> Iterator[ast.expr | None]:
     """Yield values for a parameter; None leaves it at its default."""
     required = parameter.default is inspect.Parameter.empty
     if not required:
@@ -189,9 +192,9 @@ def _guesses(name: str, parameter: inspect.Parameter, called: LibraryCall) -> It
         case "keepdims" if called.inputs:
             rank = getattr(called.inputs[0], "ndim", -1)
             if parameter.default is True and len(shape) < rank:
-                yield Atom("False")
+                yield FALSE
             if len(shape) == rank:
-                yield Atom("True")
+                yield TRUE
         case "num_classes":
             yield from map(value, dict.fromkeys(shape))
         case "num" | "length" | "total_repeat_length" if shape:
@@ -206,8 +209,8 @@ def _guesses(name: str, parameter: inspect.Parameter, called: LibraryCall) -> It
             yield from _USUAL.get(name, ())
 
 
-def _strings(*texts: str) -> tuple[Expr, ...]:
-    return tuple(Atom(f'"{text}"') for text in texts)
+def _strings(*texts: str) -> tuple[ast.expr, ...]:
+    return tuple(ast.Constant(text) for text in texts)
 
 
 _MODES = {
@@ -217,17 +220,17 @@ _MODES = {
 }
 _OTHER_MODES = _strings("clip", "fill", "wrap")
 
-_USUAL: dict[str, tuple[Expr, ...]] = {
-    "ord": (Atom("1"), Atom("jnp.inf")),
-    "k": (Atom("1"), Atom("-1")),
-    "lower": (Atom("True"),),
-    "descending": (Atom("True"),),
-    "unit_diagonal": (Atom("True"),),
-    "trans": (Atom("1"), Atom("2")),
-    "approximate": (Atom("False"),),
+_USUAL: dict[str, tuple[ast.expr, ...]] = {
+    "ord": (ast.Constant(1), public("jnp.inf")),
+    "k": (ast.Constant(1), ast.Constant(-1)),
+    "lower": (TRUE,),
+    "descending": (TRUE,),
+    "unit_diagonal": (TRUE,),
+    "trans": (ast.Constant(1), ast.Constant(2)),
+    "approximate": (FALSE,),
     "side": _strings("right"),
-    "ddof": (Atom("1"),),
-    "correction": (Atom("1"),),
+    "ddof": (ast.Constant(1),),
+    "correction": (ast.Constant(1),),
 }
 """Values of other parameters that are not their defaults."""
 
@@ -238,7 +241,7 @@ _TYPED = frozenset({
 """Functions whose result has the dtype that they are given."""
 
 
-def _axes(called: LibraryCall) -> Iterator[Expr]:
+def _axes(called: LibraryCall) -> Iterator[ast.expr]:
     candidates_seen: dict[object, None] = {}
     rank = getattr(called.inputs[0], "ndim", 0) if called.inputs else 0
     for equation in called.equations:
@@ -258,7 +261,7 @@ def _axes(called: LibraryCall) -> Iterator[Expr]:
     yield from map(value, candidates_seen)
 
 
-def _shifts(called: LibraryCall) -> Iterator[Expr]:
+def _shifts(called: LibraryCall) -> Iterator[ast.expr]:
     """Yield the shifts that `roll` may have: it concatenates two slices."""
     for equation in called.equations:
         if equation.primitive.name == "slice":
@@ -280,7 +283,7 @@ def _names(program: object) -> tuple[str | None, ...]:
 _AS_OPERATORS = {"remainder": "%", "floor_divide": "//", "true_divide": "/", "matmul": "@"}
 
 
-def _padded(view: View) -> Iterator[Expr]:
+def _padded(view: View) -> Iterator[ast.expr]:
     """Yield calls of `jnp.pad`, whose padding value is a keyword and whose modes differ."""
     equations = list(_all_equations(view.params["jaxpr"]))
     array, *fill = view.operands
@@ -299,7 +302,7 @@ def _padded(view: View) -> Iterator[Expr]:
 
 def _widths(
     before: Sequence[int], after: Sequence[int], equations: Sequence[Equation]
-) -> Iterator[Expr]:
+) -> Iterator[ast.expr]:
     """Yield the padding that an array may have on each side."""
     for equation in equations:
         if equation.primitive.name == "pad":
@@ -312,7 +315,7 @@ def _widths(
     yield from _sides([(width, 0) for width in both])
 
 
-def _sides(sides: list[tuple[int, int]]) -> Iterator[Expr]:
+def _sides(sides: list[tuple[int, int]]) -> Iterator[ast.expr]:
     if len(set(sides)) == 1:
         low, high = sides[0]
         yield value(low if low == high else (low, high))
@@ -326,18 +329,18 @@ def _library_call(view: View, name: str, program: object) -> LibraryCall:
 
 
 @PRETTY("jit", "pjit")
-def jitted(view: View) -> Iterator[Expr]:
+def jitted(view: View) -> Iterator[ast.expr]:
     program = view.params["jaxpr"]
     name = str(view.params["name"])
     if name in _AS_OPERATORS and len(view.operands) == 2 and None in view.literals:
-        yield Binary(_AS_OPERATORS[name], *view.operands)
+        yield binary(_AS_OPERATORS[name], *view.operands)
     if name == "_pad" and len(view.inputs[0].shape) == len(view.outputs[0].shape):
         yield from _padded(view)
     yield from candidates(_library_call(view, name, program))
 
 
 @PRETTY("custom_jvp_call", "custom_vjp_call")
-def with_rules(view: View) -> Iterator[Expr]:
+def with_rules(view: View) -> Iterator[ast.expr]:
     program = view.params.get("call_jaxpr", view.params.get("fun_jaxpr"))
     info = getattr(opened(program).jaxpr, "debug_info", None)
     name = str(view.params.get("name") or getattr(info, "func_name", "") or "")
@@ -352,7 +355,7 @@ def with_rules(view: View) -> Iterator[Expr]:
     "random_wrap convert_element_type jit|pjit",
     "broadcast_in_dim* jit|pjit",
 )
-def prepared(window: Window) -> Iterator[Expr]:
+def prepared(window: Window) -> Iterator[ast.expr]:
     """Yield a library function that converts its arguments before it calls its jitted part.
 
     It may convert raw PRNG keys to typed ones.

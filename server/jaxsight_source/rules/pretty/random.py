@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from jaxsight_source.equations.idioms import Window
 from jaxsight_source.equations.registry import IDIOMS
-from jaxsight_source.text.exprs import Expr, call
+from jaxsight_source.text.exprs import call
 from jaxsight_source.values.spelling import value
 
 
 @IDIOMS("random_wrap convert_element_type? random_split|random_fold_in|random_clone random_unwrap")
-def raw_keys(window: Window) -> Iterator[Expr]:
+def raw_keys(window: Window) -> Iterator[ast.expr]:
     equation = window.find("random_split", "random_fold_in", "random_clone")
     operands = window.operands(equation, "random_wrap", "convert_element_type")
     shape = equation.params.get("shape", (2,))  # what `split` returns by default
@@ -20,19 +21,19 @@ def raw_keys(window: Window) -> Iterator[Expr]:
 
 
 @IDIOMS("convert_element_type? random_seed random_unwrap")
-def new_raw_key(window: Window) -> Iterator[Expr]:
+def new_raw_key(window: Window) -> Iterator[ast.expr]:
     seeded = window.find("random_seed")
     yield call("jax.random.PRNGKey", *window.operands(seeded, "convert_element_type"))
 
 
 @IDIOMS("convert_element_type random_fold_in")
-def folded(window: Window) -> Iterator[Expr]:
+def folded(window: Window) -> Iterator[ast.expr]:
     last = window.equations[-1]
     yield call("jax.random.fold_in", *window.operands(last, "convert_element_type"))
 
 
 @IDIOMS("jit|pjit add argmax")
-def categorical(window: Window) -> Iterator[Expr]:
+def categorical(window: Window) -> Iterator[ast.expr]:
     drawn = window.equations[0]
     added, chosen = window.equations[1:]
     logits = next(atom for atom in added.invars if window.maker(atom) is None)

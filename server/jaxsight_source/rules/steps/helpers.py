@@ -7,6 +7,7 @@ the end in any case.
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,10 +22,10 @@ from jaxsight_source.folding.families import captures
 from jaxsight_source.folding.repeats import Repeat
 from jaxsight_source.folding.steps import Family, Returned
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import Atom, Binary, Choice, Expr, call, is_identifier
+from jaxsight_source.text.exprs import NONE, binary, call
 from jaxsight_source.text.names import without_number
 from jaxsight_source.text.paths import Path, Step, shared_end
-from jaxsight_source.text.statements import Function, Return, Statement
+from jaxsight_source.text.statements import define, return_
 from jaxsight_source.writing.results import nested_results, sequence
 from jaxsight_source.writing.scope import Scope
 
@@ -52,7 +53,7 @@ def helper_call(scope: Scope, step: steps.FoldedStep) -> Proved:
     if parameters is None:
         parameters = scope.writer.folds.parameters[id(family)] = _parameters(scope, family)
 
-    def build(name: str) -> list[Statement]:
+    def build(name: str) -> list[ast.stmt]:
         inner = Scope.top(scope.writer)
         named: list[str] = []
         for row in family.inputs:
@@ -63,7 +64,7 @@ def helper_call(scope: Scope, step: steps.FoldedStep) -> Proved:
             named.append(own)
             for index, end in zip(parameter.inputs, parameter.ends, strict=True):
                 inner.stand(family.inputs[index][0], Path(own, end))
-        return [Function(name, tuple(named), _body(inner, family))]
+        return [define(name, tuple(named), _body(inner, family))]
 
     function = scope.writer.functions.shared(("fold", id(family)), family, family.name, build)
     passed = [_passed(scope, family, step.index, parameter) for parameter in parameters]
@@ -108,9 +109,7 @@ def _is_global(scope: Scope, row: Sequence[object]) -> bool:
     if any(var is not row[0] for var in row) or isinstance(row[0], Returned):
         return False
     expr = scope.read(row[0])
-    return not isinstance(expr, Atom) or (
-        not is_identifier(expr.text) or expr.text in scope.writer.names.module
-    )
+    return not isinstance(expr, ast.Name) or expr.id in scope.writer.names.module
 
 
 def _named(scope: Scope, var: Var) -> str:
@@ -118,7 +117,7 @@ def _named(scope: Scope, var: Var) -> str:
     if (path := scope.writer.folds.paths.get(id(var))) is not None and path.steps:
         return _last(path)
     expr = scope.read(var)
-    return without_number(expr.text) if isinstance(expr, Atom) else "x"
+    return without_number(expr.id) if isinstance(expr, ast.Name) else "x"
 
 
 def _last(path: Path) -> str:
@@ -128,7 +127,7 @@ def _last(path: Path) -> str:
     return names[-1] if names else path.root
 
 
-def _passed(scope: Scope, family: Family, run: int, parameter: _Parameter) -> Expr:
+def _passed(scope: Scope, family: Family, run: int, parameter: _Parameter) -> ast.expr:
     index, end = parameter.inputs[0], parameter.ends[0]
     var = family.inputs[index][run]
     if not end:
@@ -145,10 +144,10 @@ def added(scope: Scope, step: steps.FoldedStep) -> Proved:
     equation = step.family
     first, second = (scope.operand(atom) for atom in equation.invars)
     absent, single = (first, second) if step.index == 0 else (second, first)
-    return Proved(Choice(single, absent, Binary("+", first, second)), 0)
+    return Proved(ast.IfExp(binary("is", absent, NONE), single, binary("+", first, second)), 0)
 
 
-def _body(inner: Scope, family: Family) -> list[Statement]:
+def _body(inner: Scope, family: Family) -> list[ast.stmt]:
     """Return the statements of a helper, including the helpers that it returns."""
     run = family.runs[0]
     outputs = [run[position].outvars[output] for position, output in family.outputs]
@@ -176,9 +175,9 @@ def _body(inner: Scope, family: Family) -> list[Statement]:
         inner.writer.backward = True
         statements = _body(function, nested)
         inner.writer.backward = before
-        inner.body.append(Function(name, tuple(parameters), statements))
-        results.append(Atom(name))
-    return [*inner.body, Return(sequence(results))]
+        inner.body.append(define(name, tuple(parameters), statements))
+        results.append(ast.Name(name))
+    return [*inner.body, return_(sequence(results))]
 
 
 @STRUCTURES(steps.SHARED)
@@ -187,7 +186,7 @@ def shared_call(scope: Scope, step: steps.FoldedStep) -> Proved:
     writer = scope.writer
     bases = [_named(scope, atom) for atom in step.invars]
 
-    def build(name: str) -> list[Statement]:
+    def build(name: str) -> list[ast.stmt]:
         inner = Scope.top(writer)
         for var, expr in repeats.fixed_values(step).values():
             inner.write(var, expr)
@@ -196,7 +195,7 @@ def shared_call(scope: Scope, step: steps.FoldedStep) -> Proved:
         inner.equations(step.members, step.outvars, named=False)
         writer.folds.repeating.pop()
         results = [inner.operand(var) for var in step.outvars]
-        return [Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])]
+        return [define(name, tuple(parameters), [*inner.body, return_(sequence(results))])]
 
     function = writer.functions.shared(("repeat", id(repeat)), repeat, repeat.name, build)
     operands = [scope.operand(atom) for atom in step.invars]

@@ -5,11 +5,12 @@ As for helper functions, each loop is written for its first iteration.
 
 from __future__ import annotations
 
+import ast
 import textwrap
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from jaxsight_source.compat.jaxpr_types import Aval, Var
 from jaxsight_source.compat.parameters.sources import is_backward
@@ -19,23 +20,12 @@ from jaxsight_source.folding import steps
 from jaxsight_source.folding.steps import FoldedLoop, Returned
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.steps.helpers import FEWEST_PARTS
-from jaxsight_source.text.exprs import (
-    Atom,
-    Call,
-    Expr,
-    Sequence_,
-    Star,
-    call,
-    is_identifier,
-    is_number,
-    list_,
-    tuple_,
-)
+from jaxsight_source.text.exprs import call, changed, is_number, list_, public, substituted, tuple_
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import without_number
 from jaxsight_source.text.paths import Path, Walk, element_name, iterated, numbered, walk
-from jaxsight_source.text.statements import Assign, Effect, For, Raw, Statement
-from jaxsight_source.text.walks import replaced
+from jaxsight_source.text.statements import Raw, assign, effect
+from jaxsight_source.text.walks import names_assigned, names_read, rewritten
 from jaxsight_source.writing.results import sequence
 from jaxsight_source.writing.scope import WRITTEN, Scope
 
@@ -46,12 +36,12 @@ def loop(scope: Scope, step: steps.FoldedStep) -> Proved:
     first, last = folded.runs[0], folded.runs[-1]
     outer = scope.body
     carried = [_start(scope, folded, init) for init, _ in folded.carried]
-    targets, values, bindings = _loop_variables(scope, folded)
+    target, values, bindings = _loop_variables(scope, folded)
     scope.body = []
     outside = [*folded.first_values, *(row[0] for row in folded.varying if not is_literal(row[0]))]
     before = [(var, scope.read(var), scope.paths.get(id(var))) for var in outside]
     for variable, name in zip(folded.first_values, carried, strict=True):
-        scope.write(variable, Atom(name))
+        scope.write(variable, ast.Name(name))
     stand_ins: dict[int, object] = {}
     for row, path in bindings:
         var = row[0]
@@ -78,9 +68,9 @@ def loop(scope: Scope, step: steps.FoldedStep) -> Proved:
     named = [scope.operand(var) for var in sent]
     lists = _gather(scope, body, outer, folded, [scope.operand(var) for var in gathered])
     _hand_on(body, carried, named)
-    outer.append(For(targets, values, body))
+    outer.append(ast.For(target, values, body, []))
     for name, (position, output) in zip(carried, places, strict=True):
-        scope.write(last[position].outvars[output], Atom(name))
+        scope.write(last[position].outvars[output], ast.Name(name))
     for var, (position, output) in zip(finals, folded.finals, strict=True):
         scope.alias(last[position].outvars[output], var)
     for name in lists:
@@ -111,21 +101,20 @@ def _start(scope: Scope, folded: FoldedLoop, init: object) -> str:
         for slot in range(len(equation.invars))
     )
     alone = alone and not any(any(var is init for var in row) for row in folded.varying)
-    if alone and isinstance(expr, Atom) and scope.names.owns(expr.text):
-        return expr.text
-    base = without_number(expr.text) if isinstance(expr, Atom) else "carry"
-    name = scope.names.fresh(base if is_identifier(base) else "carry")
-    scope.body.append(Assign(name, expr))
+    if alone and isinstance(expr, ast.Name) and scope.names.owns(expr.id):
+        return expr.id
+    name = scope.names.fresh(without_number(expr.id) if isinstance(expr, ast.Name) else "carry")
+    scope.body.append(assign(name, expr))
     return name
 
 
 def _loop_variables(
     scope: Scope, folded: FoldedLoop
-) -> tuple[str | Sequence_, Expr, list[tuple[tuple[Any, ...], Path]]]:
+) -> tuple[ast.expr, ast.expr, list[tuple[tuple[Any, ...], Path]]]:
     """Return the loop's target and values, and the path that reads each varying value."""
     count = len(folded.runs)
-    groups: dict[object, tuple[str | Sequence_, Expr]] = {}
-    columns: dict[str, list[tuple[str, list[Expr]]]] = defaultdict(list)
+    groups: dict[object, tuple[ast.expr, ast.expr]] = {}
+    columns: dict[str, list[tuple[str, list[ast.expr]]]] = defaultdict(list)
     """The names and numbers of varying literals, by their dtypes."""
     bindings: list[tuple[tuple[object, ...], Path]] = []
     counters: dict[range, str] = {}
@@ -143,53 +132,50 @@ def _loop_variables(
             group = (way.base, way.keys)
             if group not in groups:
                 element = scope.writer.folds.handles.get(way.base.root) or element_name(way.base)
-                groups[group] = (scope.names.fresh(element), elements)
-            bindings.append((row, Path(cast(str, groups[group][0]), way.after)))
+                groups[group] = (ast.Name(scope.names.fresh(element)), elements)
+            bindings.append((row, Path(flat(groups[group][0]), way.after)))
             continue
-        listed: Expr = tuple_(scope.operand(var) for var in row)
+        listed = tuple_(scope.operand(var) for var in row)
         if (typed := _numbers_of(listed)) is not None:
             dtype, numbers_listed = typed
             name = scope.names.fresh("c")
             columns[dtype].append((name, numbers_listed))
-            groups["columns", dtype] = ("", listed)
+            groups["columns", dtype] = (listed, listed)  # in this order; replaced below
             bindings.append((row, Path(name, ())))
             continue
-        if len(row) > _MOST_LISTED and isinstance(listed, Sequence_):
-            listed = _numbers_apart(scope, listed)
+        elements = _numbers_apart(scope, listed) if len(row) > _MOST_LISTED else listed
         base = "c"
         if not is_literal(row[0]):
             expr = scope.read(row[0])
-            is_named = isinstance(expr, Atom) and is_identifier(expr.text)
-            base = without_number(flat(expr)) if is_named else "x"
+            base = without_number(expr.id) if isinstance(expr, ast.Name) else "x"
         name = scope.names.fresh(base)
-        groups[id(row)] = (name, listed)
+        groups[id(row)] = (ast.Name(name), elements)
         bindings.append((row, Path(name, ())))
     for dtype, listed_columns in columns.items():
         groups["columns", dtype] = _table(scope, dtype, listed_columns)
-    names = [name for name, _ in groups.values()]
+    targets = [target for target, _ in groups.values()]
     values = [elements for _, elements in groups.values()]
     for numbers, name in reversed(counters.items()):
-        names.insert(0, name)
+        targets.insert(0, ast.Name(name))
         values.insert(0, _range(numbers))
-    if not names:
-        return "_", call("range", Atom(str(count))), bindings
-    if len(names) == 1:
-        return names[0], values[0], bindings
-    targets = [Atom(name) if isinstance(name, str) else name for name in names]
+    if not targets:
+        return ast.Name("_"), call("range", ast.Constant(count)), bindings
+    if len(targets) == 1:
+        return targets[0], values[0], bindings
     return tuple_(targets), call("zip", *values), bindings
 
 
-def _numbers_of(listed: Expr) -> tuple[str, list[Expr]] | None:
+def _numbers_of(listed: ast.Tuple) -> tuple[str, list[ast.expr]] | None:
     """Return the dtype and the numbers of NumPy's scalars of one dtype; None for other values."""
-    items = listed.items if isinstance(listed, Sequence_) else ()
-    calls = [item for item in items if isinstance(item, Call) and len(item.items) == 1]
-    dtypes = {flat(item.function) for item in calls}
-    numbers = [item.items[0] for item in calls]
+    items = listed.elts
+    calls = [item for item in items if isinstance(item, ast.Call) and len(item.args) == 1]
+    dtypes = {flat(item.func) for item in calls}
+    numbers = [item.args[0] for item in calls]
     if len(calls) < len(items) or len(dtypes) != 1 or not all(map(is_number, numbers)):
         return None
     (dtype,) = dtypes
     is_plain = dtype.startswith("np.") and len(items) >= _FEWEST_ROWS
-    return (dtype, cast(list[Expr], numbers)) if is_plain else None
+    return (dtype, numbers) if is_plain else None
 
 
 _FEWEST_ROWS = 3
@@ -197,26 +183,24 @@ _FEWEST_ROWS = 3
 
 
 def _table(
-    scope: Scope, dtype: str, columns: Sequence[tuple[str, list[Expr]]]
-) -> tuple[str | Sequence_, Expr]:
+    scope: Scope, dtype: str, columns: Sequence[tuple[str, list[ast.expr]]]
+) -> tuple[ast.expr, ast.expr]:
     """Return the target and the array of numbers that differ between iterations.
 
     NumPy yields the scalars of an array's rows with its dtype.
     """
-    rows = [sequence(list(row)) for row in zip(*(numbers for _, numbers in columns), strict=True)]
-    if len(columns) > 1:
-        rows = [list_(cast(Sequence_, row).items) for row in rows]
-    array: Expr = call("np.array", list_(rows), Atom(dtype))
+    table = list(zip(*(numbers for _, numbers in columns), strict=True))
+    rows = [row[0] if len(columns) == 1 else list_(row) for row in table]
+    array: ast.expr = call("np.array", list_(rows), public(dtype))
     if len(rows) * len(columns) > _MOST_LISTED:
         array = scope.writer.constants.named(flat(array), "_COEFFICIENTS", array)
-    names = [name for name, _ in columns]
-    return (names[0] if len(names) == 1 else tuple_(map(Atom, names))), array
+    return sequence([ast.Name(name) for name, _ in columns]), array
 
 
-def _range(numbers: range) -> Expr:
+def _range(numbers: range) -> ast.expr:
     bounds = [numbers.start, numbers.stop, numbers.step]
     bounds = bounds if numbers.step != 1 else bounds[:2] if numbers.start else bounds[1:2]
-    return call("range", *(Atom(str(bound)) for bound in bounds))
+    return call("range", *(ast.Constant(bound) for bound in bounds))
 
 
 _MOST_LISTED = 8
@@ -225,15 +209,15 @@ on a line as fit.
 """
 
 
-def _numbers_apart(scope: Scope, listed: Sequence_) -> Expr:
+def _numbers_apart(scope: Scope, listed: ast.Tuple) -> ast.expr:
     name = scope.names.fresh("values")
-    text = ", ".join(flat(number) for number in listed.items)
+    text = ", ".join(flat(number) for number in listed.elts)
     rows = textwrap.wrap(text, 76, break_long_words=False, break_on_hyphens=False)
     scope.body.append(Raw([f"{name} = (", *(f"    {row}" for row in rows), ")  # fmt: skip"]))
-    return Atom(name)
+    return ast.Name(name)
 
 
-def _elements(scope: Scope, way: Walk, var: Var) -> Expr | None:
+def _elements(scope: Scope, way: Walk, var: Var) -> ast.expr | None:
     base = way.base
     if (root := scope.writer.folds.paths.get(id(var))) is not None:
         base = Path(root.root, root.steps[: len(root.steps) - len(way.after) - 1])
@@ -243,10 +227,10 @@ def _elements(scope: Scope, way: Walk, var: Var) -> Expr | None:
 
 def _gather(
     scope: Scope,
-    body: list[Statement],
-    outer: list[Statement],
+    body: list[ast.stmt],
+    outer: list[ast.stmt],
     folded: FoldedLoop,
-    values: list[Expr],
+    values: list[ast.expr],
 ) -> list[str]:
     """Append the values that are read of all iterations to a list; return its name."""
     if not values:
@@ -260,46 +244,45 @@ def _gather(
     name = scope.names.fresh(base)
     if len(values) == 1 and isinstance(first, Returned):
         scope.writer.folds.handles[name] = without_number(flat(values[0]))
-    outer.append(Assign(name, Sequence_("[", ())))
+    outer.append(assign(name, list_(())))
     rest_expr = _rest_of(scope, body, values)
     body.append(
-        Effect(call(f"{name}.append", rest_expr if rest_expr is not None else sequence(values)))
+        effect(call(f"{name}.append", rest_expr if rest_expr is not None else sequence(values)))
     )
     return [name]
 
 
-def _rest_of(scope: Scope, body: list[Statement], values: list[Expr]) -> Expr | None:
+def _rest_of(scope: Scope, body: list[ast.stmt], values: list[ast.expr]) -> ast.expr | None:
     """Return `rest` for values that are the last results of a call, in order, or None.
 
     The call is `x, *rest = block(x)`.
     """
-    last = body[-1] if body else None
-    if len(values) < FEWEST_PARTS or not isinstance(last, Assign):
+    if len(values) < FEWEST_PARTS or not body:
         return None
-    if not isinstance(last.targets, Sequence_):
-        return None
-    targets = last.targets.items
-    if list(targets[-len(values) :]) != values or len(targets) == len(values):
-        return None
-    name = scope.names.fresh("grads")
-    last.targets = tuple_([*targets[: -len(values)], Star(Atom(name))])
-    return Atom(name)
+    match last := body[-1]:
+        case ast.Assign([ast.Tuple(targets)]) if len(targets) > len(values) and (
+            list(map(flat, targets[-len(values) :])) == list(map(flat, values))
+        ):
+            rest = ast.Name(scope.names.fresh("grads"))
+            last.targets = [tuple_([*targets[: -len(values)], ast.Starred(rest)])]
+            return rest
+        case _:
+            return None
 
 
-def _hand_on(body: list[Statement], carried: Sequence[str], values: Sequence[Expr]) -> None:
+def _hand_on(body: list[ast.stmt], carried: Sequence[str], values: Sequence[ast.expr]) -> None:
     """Assign the values of an iteration to the names that the next one reads."""
     pending = [
-        (name, value)
+        (ast.Name(name), value)
         for name, value in zip(carried, values, strict=True)
-        if not (isinstance(value, Atom) and _named_so(body, name, value))
+        if not (isinstance(value, ast.Name) and _named_so(body, name, value.id))
     ]
     if pending:
         names, values_left = zip(*pending, strict=True)
-        targets = names[0] if len(names) == 1 else tuple_(map(Atom, names))
-        body.append(Assign(targets, sequence(list(values_left)), user_named=True))
+        body.append(assign(sequence([*names]), sequence([*values_left]), user_named=True))
 
 
-def _named_so(body: list[Statement], name: str, value: Atom) -> bool:
+def _named_so(body: list[ast.stmt], name: str, value: str) -> bool:
     """Rename a value where it is assigned, if its new name is not read afterwards.
 
     Return whether it was renamed.
@@ -307,37 +290,17 @@ def _named_so(body: list[Statement], name: str, value: Atom) -> bool:
     places = [
         position
         for position, statement in enumerate(body)
-        if isinstance(statement, Assign) and value in _targets(statement)
+        if isinstance(statement, ast.Assign) and value in names_assigned([statement])
     ]
     if not places:
         return False
     (position,) = places
-    after = body[position + 1 :]
-
-    reads = False
-
-    def leaf(part: Any) -> Expr:
-        nonlocal reads
-        reads = reads or part == Atom(name)
-        return Atom(name) if part == value else part
-
-    renamed = replaced(after, leaf)
-    if reads:
+    before, after = body[position], body[position + 1 :]
+    if name in names_read(after):
         return False
-    statement = body[position]
-    assert isinstance(statement, Assign)
-    if isinstance(statement.targets, str):
-        targets: str | Sequence_ = name
-    else:
-        targets = tuple_(
-            Atom(name) if target == value else target for target in statement.targets.items
-        )
-    body[position] = Assign(targets, statement.value, statement.equations, statement.comment, True)
-    body[position + 1 :] = renamed
+    assert isinstance(before, ast.Assign)
+    other = {value: ast.Name(name)}
+    target = substituted(before.targets[0], other)
+    body[position] = changed(before, targets=[target], user_named=True)
+    body[position + 1 :] = rewritten(after, lambda expr: substituted(expr, other))
     return True
-
-
-def _targets(statement: Assign) -> Sequence[object]:
-    if isinstance(statement.targets, str):
-        return [Atom(statement.targets)]
-    return statement.targets.items
