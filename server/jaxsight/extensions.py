@@ -33,11 +33,13 @@ class Extension:
     """What is known of an extension before it is used.
 
     Attributes:
-        help: the first sentence of its command's help.
+        group: the group of its command in `jaxsight --help`.
+        help: the first sentence of the command's help.
         documents: its kinds of virtual documents, which editors show as they are, with the endings
             of their names; empty if it adds nothing to editors.
     """
 
+    group: str
     help: str
     documents: Mapping[str, str] = field(default_factory=dict)
 
