@@ -51,8 +51,8 @@ _COMMANDS = {
 }
 """The modules of the commands, in the groups of the help, with the first sentence of each help.
 
-Extensions name the group of their command. A module is imported only when its command is given: `--help` and completions must not wait for the
-engine (1 s).
+Extensions name the group of their command. A module is imported only when its command is given:
+`--help` and completions must not wait for the engine (1 s).
 """
 
 _MODULES = {module.rpartition(".")[2]: module for group in _COMMANDS.values() for module in group}
