@@ -6,7 +6,7 @@ The values of this interpreter are pairs of bounds. Its context is the alarms th
 import jax
 import jax.numpy as jnp
 
-from jaxsight_source.jaxprs import Interpreter
+from jaxsight_source import Interpreter
 
 
 def intervals():

@@ -7,7 +7,7 @@ import collections
 
 import jax
 
-from jaxsight_source.jaxprs import Rules
+from jaxsight_source.jaxprs.base import Rules
 
 rules = Rules()
 

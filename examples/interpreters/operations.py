@@ -8,7 +8,7 @@ import math
 
 import jax
 
-from jaxsight_source.jaxprs import Rules
+from jaxsight_source.jaxprs.base import Rules
 
 rules = Rules()
 

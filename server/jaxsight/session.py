@@ -47,7 +47,7 @@ from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage
-from jaxsight.wire.messages.requests import JAXPR, SourceOptions
+from jaxsight.wire.messages.requests import JAXPR, TransformedSource
 
 if TYPE_CHECKING:  # few sessions need these: the server holds 2 MiB less
     from jaxsight.features.asking.answer import AgentAnswer
@@ -232,7 +232,7 @@ class Session:
         self,
         path: str,
         function: str,
-        what: str | SourceOptions = JAXPR,
+        what: str | TransformedSource = JAXPR,
         program: str | None = None,
     ) -> VirtualText:
         """Return a virtual document; raise `LookupError` if it cannot be shown.

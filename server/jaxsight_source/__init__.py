@@ -1,9 +1,28 @@
-"""Writes any JAX function as the text of a Python module that is the same program.
+"""Writes any JAX function as the text of a Python module that is the same program, and proves it.
 
-This package runs in the user's Python environment: it imports the standard library, NumPy and JAX
-only. Private API of JAX is used in `compat` only, and never in the written text.
+This package stands alone: it imports the standard library, NumPy and JAX only, in the user's Python
+environment. Private API of JAX is used in `compat` only, and never in the written text.
 
-The folders, of which each imports only those above it:
+Ten names are for users, and imported on first use:
+
+* `sourcerize`, its `SourceOptions` and its result, a `Source`; `SourceError`, the base of what it
+  raises;
+* `program_of`: a program from a jaxpr, a stage of `jax.jit`, an `Exported`, a file, or text;
+* `same_jaxpr`: the first difference of two jaxprs;
+* `inverse`, `inverse_registry` and `NotInvertible`;
+* `Interpreter`: runs a jaxpr with other values than arrays.
+
+Packages beside this one also use the modules in these folders. Those in the first row use the
+standard library only, for processes that never import JAX:
+
+* `options`, `errors`, `units`, `files`, and `programs.program_text`;
+* `api` has the parts of `sourcerize`: `traced`, `write_traced`, `written.Written`;
+* `jaxprs` has the parts of interpreters (`base`, `forward`), `same`, and what is read of jaxprs
+  alone; `folding` finds loops in them; `inversion` has rules for `inverse`;
+* `compat` is all private API of JAX that these need, a module for each concern.
+
+Only packages that write modules around functions (`jaxsight_repro`) use the others, which may
+change. Of these, each imports only those above it:
 
 * `text` has Python text as trees: `exprs`, `statements`, their `layout` as `ruff format` would do
   it, `walks` over them, and `names`; `formatting` lays out the text of others. It knows no
@@ -23,18 +42,14 @@ The folders, of which each imports only those above it:
   styles, `functions` for equations with inner programs, `steps` for what `folding` finds.
 * `calls` reads the call of the original function: `signature`, static arguments, `jax.jit`.
 * `passes` makes the statements more readable, and adds comments.
-* `stablehlo` reads StableHLO as a jaxpr, and proves that a text is lowered to it again.
+* `stablehlo` and `hlo` read programs as jaxprs; `stablehlo` proves that a text is lowered to it
+  again.
 * `programs` reads programs that were traced elsewhere as calls: jaxprs, stages of `jax.jit`,
   exported functions, files.
 
 At the top, `api` binds the arguments, `attempts` writes the program in the style that was asked
 for, or else in a simpler one, until the text is proved, `main_function` writes the function that
-callers use, and `module_text` the text around it. `interpreters.same` compares two jaxprs.
-
-Other packages write a function with `api.write`, and execute or compare the result with `written`;
-`text.formatting.formatted` prints their own Python text. `repro` writes modules around the
-functions: it uses `text` and `values`, rules of its own (`equations.registry`, `writing.scope`) and
-`main_function`.
+callers use, and `module_text` the text around it. `start` is a process that reads a program's file.
 
 An equation without inner programs is *spelled*: rules yield candidate expressions, the best first:
 `PRETTY` in the pretty style, then `LAX`, then the public function of the same name, then `bind`.
@@ -44,6 +59,60 @@ inputs. An equation with inner programs (scan, cond, jit, custom_jvp …) is wri
 `STRUCTURES` that is correct by construction: it writes the functions and returns the call. If a
 folded text is not the same program in the end, it is written again without folding.
 
-Never allowed: text that was neither proved nor built by a rule whose result `api.check` compares; a
+Never allowed: text that was neither proved nor built by a rule whose result `attempts` compares; a
 value that changes; a name that shadows another name in use.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jaxsight_source.api import program_of, sourcerize
+    from jaxsight_source.errors import SourceError
+    from jaxsight_source.inversion.errors import NotInvertible
+    from jaxsight_source.inversion.registry import inverse_registry
+    from jaxsight_source.inversion.transform import inverse
+    from jaxsight_source.jaxprs.forward import Interpreter
+    from jaxsight_source.jaxprs.same.comparison import same_jaxpr
+    from jaxsight_source.options import SourceOptions
+    from jaxsight_source.written import Source
+
+__all__ = [
+    "Interpreter",
+    "NotInvertible",
+    "Source",
+    "SourceError",
+    "SourceOptions",
+    "inverse",
+    "inverse_registry",
+    "program_of",
+    "same_jaxpr",
+    "sourcerize",
+]
+
+_HOMES = {
+    "Interpreter": "jaxprs.forward",
+    "NotInvertible": "inversion.errors",
+    "Source": "written",
+    "SourceError": "errors",
+    "SourceOptions": "options",
+    "inverse": "inversion.transform",
+    "inverse_registry": "inversion.registry",
+    "program_of": "api",
+    "same_jaxpr": "jaxprs.same.comparison",
+    "sourcerize": "api",
+}
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name on first use: some modules are imported before JAX is, or without it."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)

@@ -6,6 +6,7 @@ The text is compared with the program as a whole, and run beside the original if
 from __future__ import annotations
 
 import gc
+import linecache
 import logging
 import textwrap
 from collections.abc import Iterator
@@ -13,18 +14,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from jaxsight_source.calls.signature import BoundCall, TracedCall
-from jaxsight_source.compat.staging import opened, stage
+from jaxsight_source.compat.staging import stage
 from jaxsight_source.errors import NotTheSame, TooLong, Unsourceable, Unwritable
 from jaxsight_source.folding.repeats import repeats_of
-from jaxsight_source.jaxprs.same.difference import Difference
 from jaxsight_source.main_function import write_once
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.primal import equations_of
 from jaxsight_source.proof.running import Differs, Ran, run_beside
 from jaxsight_source.readable import readable
 from jaxsight_source.writing.user_names import Fits
 from jaxsight_source.writing.writer import Folds, NameOf, Original, Writer
-from jaxsight_source.written import Written, load
+from jaxsight_source.written import Written, file_of, load
 
 _log = logging.getLogger(__name__)
 
@@ -61,8 +61,7 @@ _LONGEST = 400
 def write_and_prove(
     call: BoundCall,
     traced_call: TracedCall,
-    options: Options,
-    name: str,
+    options: SourceOptions,
     name_of: NameOf | None,
     fits: Fits | None,
 ) -> Written:
@@ -75,22 +74,26 @@ def write_and_prove(
     equations = equations_of(traced_call.jaxpr)
     most = max(equations * LONGEST_RULES, LEAST_REFUSED)
     original = Original(equations, most, name_of, fits)
-    shares = True
+    name, shares = options.name, True
     pretty_call = replace(traced_call, jaxpr=readable(traced_call.jaxpr))
-    why: Ran | BoundCall | Difference | Exception | None = None
+    why = ""
     for chosen in _attempts(options):
         if chosen.folds and not chosen.share and not shares:
             continue
+        chosen_call = pretty_call if chosen.style == "pretty" else traced_call
         try:
             with _nothing_collected():
-                written = _shortest(
-                    call,
-                    pretty_call if chosen.style == "pretty" else traced_call,
-                    chosen,
-                    original,
-                    name,
-                )
-                same = _same_call(written, call, written.counterpart(traced_call.jaxpr))
+                written = _shortest(call, chosen_call, chosen, original)
+                shares = written.shares
+                written, written_call = _compared(written, call)
+            if options.run:
+                written = replace(written, ran=_run(written, written_call, call, traced_call))
+        except Differs as error:
+            why = textwrap.shorten(str(error), _LONGEST, placeholder=" …")
+            level = logging.INFO if chosen.folds else logging.WARNING
+            message = "the %s style of %s is not the same program: %s"
+            _log.log(level, message, chosen.style, name, error)
+            continue
         except Unwritable as error:
             if chosen.folds:
                 continue
@@ -101,22 +104,15 @@ def write_and_prove(
             _log.info("%s is not folded: %s", name, error)
             shares = False
             continue
-        shares = written.shares
-        why = _ran(written, same, call, traced_call) if options.run else same
-        if isinstance(why, Ran):
-            written = replace(written, ran=why)
-        if isinstance(why, (Ran, BoundCall)):
-            if len(written.lines) > max(MOST_LINES * equations, LEAST_REFUSED):
-                length = f"{len(written.lines):,} lines"
-                raise TooLong(length, equations, written.derivatives)
-            return written
-        level = logging.INFO if chosen.folds else logging.WARNING
-        _log.log(level, "the %s style of %s is not the same program: %s", chosen.style, name, why)
-    short = textwrap.shorten(str(why), _LONGEST, placeholder=" …")
-    raise NotTheSame(name, f"the generated text is not the same program: {short}")
+        finally:
+            linecache.cache.pop(file_of(name), None)
+        if len(written.lines) > max(MOST_LINES * equations, LEAST_REFUSED):
+            raise TooLong(f"{len(written.lines):,} lines", equations, options.derivatives)
+        return written
+    raise NotTheSame(name, f"the generated text is not the same program: {why}")
 
 
-def _attempts(options: Options) -> Iterator[Options]:
+def _attempts(options: SourceOptions) -> Iterator[SourceOptions]:
     """Yield the options, then fallbacks to try if the text is not the same program."""
     yield options
     if options.folds:
@@ -128,9 +124,10 @@ def _attempts(options: Options) -> Iterator[Options]:
 
 
 def _shortest(
-    call: BoundCall, traced_call: TracedCall, options: Options, original: Original, name: str
+    call: BoundCall, traced_call: TracedCall, options: SourceOptions, original: Original
 ) -> Written:
     """Write a program; move repeated code into functions if that makes a long text shorter."""
+    name = options.name
     written, writer = write_once(call, traced_call, lambda: Writer(options, original), name)
     is_long = len(written.lines) >= LEAST_SHARED
     if not (is_long and options.folds and options.share):
@@ -153,43 +150,40 @@ def _shortest(
     return replace(shorter, shares=True)
 
 
-def _same_call(
-    written: Written, call: BoundCall, jaxpr: object
-) -> BoundCall | Difference | Exception:
-    """Return the call of a written module's function, if it is the same program.
+def _compared(written: Written, call: BoundCall) -> tuple[Written, BoundCall]:
+    """Return a module that is the same program, with that program, and its function's call.
 
-    Otherwise return the difference, or the error that the module raises.
+    Raises:
+        Differs: it is another program, or cannot be traced.
     """
     try:
         written_call = replace(call, function=load(written))
-        avals = [var.aval for var in opened(jaxpr).jaxpr.invars]
-        difference = written.differs(jaxpr, stage(written_call.flat, avals).program)
-    except Exception as error:  # noqa: BLE001 - text that cannot be traced is not the program
-        return error
-    return written_call if difference is None else difference
+        avals = [var.aval for var in written.program.jaxpr.invars]
+        again = stage(written_call.flat, avals).program
+        difference = written.differs(again)
+    except Exception as error:
+        raise Differs(str(error)) from error
+    if difference is not None:
+        raise Differs(str(difference))
+    return replace(written, again=again), written_call
 
 
-def _ran(
-    written: Written,
-    same: BoundCall | Difference | Exception,
-    call: BoundCall,
-    traced_call: TracedCall,
-) -> Ran | Difference | Exception:
-    """Run the text and the original, if they are the same program; return `Differs` as an error."""
-    if not isinstance(same, BoundCall):
-        return same
-    values = [argument.value for argument in call.arguments]
-    try:
-        return run_beside(
-            same.flat,
-            call.flat,
-            traced_call.jaxpr,
-            values,
-            traced_call.numbers,
-            derivatives=written.derivatives != "primal",
-        )
-    except Differs as error:
-        return error
+def _run(
+    written: Written, written_call: BoundCall, call: BoundCall, traced_call: TracedCall
+) -> Ran:
+    """Run the text and the original.
+
+    Raises:
+        Differs: they have other results.
+    """
+    return run_beside(
+        written_call.flat,
+        call.flat,
+        traced_call.jaxpr,
+        [argument.value for argument in call.arguments],
+        traced_call.numbers,
+        derivatives=written.options.derivatives != "primal",
+    )
 
 
 @contextmanager

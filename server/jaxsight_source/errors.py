@@ -11,6 +11,10 @@ _LONGEST_VALUE = 40
 """The maximum length of a value in a message, in characters, as in those of rules."""
 
 
+class SourceError(Exception):
+    """A function or a program cannot be written as source."""
+
+
 class Unwritable(Exception):
     """A value has no expression through public names."""
 
@@ -23,7 +27,15 @@ class Unwritable(Exception):
         super().__init__(f"no public expression for {shown} ({about}){': ' + why if why else ''}")
 
 
-class Unsourceable(Exception):
+class Untraceable(SourceError, TypeError):
+    """What is to be written is no function of arrays."""
+
+
+class NotAProgram(SourceError, TypeError):
+    """What is to be written has no program."""
+
+
+class Unsourceable(SourceError):
     """An equation has no public expression, or none that could be proved."""
 
     def __init__(self, primitive: str, why: str, place: str = "") -> None:
@@ -37,16 +49,18 @@ class NotTheSame(Unsourceable):
     """A written text is not the same program, or has other results when it runs."""
 
 
-class TooLong(Exception):
+class TooLong(SourceError):
     """A text has many more lines than its program has equations."""
 
-    def __init__(self, written: str, equations: int, derivatives: str) -> None:
-        advice = {"exact": 'derivatives="first"', "first": 'derivatives="primal"'}.get(derivatives)
+    def __init__(self, written: str, equations: int, derivatives: str | None) -> None:
+        advice = {"exact": 'derivatives="first"', "first": 'derivatives="primal"'}.get(
+            derivatives or ""
+        )
         why = f", mostly derivative rules; help: use {advice}" if advice else ""
         super().__init__(f"{written} for {equations:,} equations{why}")
 
 
-class TooLarge(ValueError):
+class TooLarge(SourceError, ValueError):
     """The constants are too large for the text: `value` brings their sum to `total` bytes."""
 
     def __init__(self, value: np.ndarray, total: int) -> None:

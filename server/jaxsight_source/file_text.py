@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import jax
-
 from jaxsight_source.api import write_program
 from jaxsight_source.compat.inner import equation_count
-from jaxsight_source.errors import TooLarge
-from jaxsight_source.jaxprs.graph import dot
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.programs.contents import content_of, of_content
-from jaxsight_source.programs.given import GivenProgram
-from jaxsight_source.programs.lines import printed
 from jaxsight_source.programs.program_text import ProgramText
 from jaxsight_source.stablehlo.places import read_from
 
@@ -24,8 +18,8 @@ def text_of(content: bytes, wanted: Mapping[str, Any]) -> ProgramText:
 
     Args:
         content: of the file.
-        wanted: `to`, a `ProgramLanguage`; and for Python the `Options`, the function's `name`, and
-            `linked` for the lines of StableHLO's text that its lines come from.
+        wanted: `to`, a `ProgramLanguage`; and for Python the `SourceOptions`, and `linked` for the
+            lines of StableHLO's text that its lines come from.
 
     Raises:
         UnreadableProgram: it contains none.
@@ -38,41 +32,10 @@ def text_of(content: bytes, wanted: Mapping[str, Any]) -> ProgramText:
     opaque: tuple[str, ...] = ()
     if given.origin is not None:
         opaque = tuple(dict.fromkeys(call.target for call in given.origin.program.opaque))
-    with given.types():
-        match wanted["to"]:
-            case "jaxpr":
-                text = f"{given.jaxpr}\n"
-            case "graph":
-                text = "".join(f"{line.text}\n" for line in dot(given.jaxpr, given.name))
-            case "stablehlo" if given.origin is not None:
-                text = printed(given.origin.artifact)
-            case "hlo":
-                text = _lowered(given).as_text("hlo")
-            case _:
-                return _python(given, wanted, source, equations, opaque)
-    return ProgramText(text, given.name, source, equations, opaque=opaque)
-
-
-def _lowered(given: GivenProgram) -> jax.stages.Lowered:
-    call = given.call()
-    return jax.jit(call.function).lower(*given.args, **given.kwargs)
-
-
-def _python(
-    given: GivenProgram,
-    wanted: Mapping[str, Any],
-    source: str,
-    equations: int,
-    opaque: tuple[str, ...],
-) -> ProgramText:
-    options = Options(**wanted["options"])
-    name = wanted.get("name") or None
-    try:
-        written = write_program(given, options, name)
-    except TooLarge:
-        if wanted["options"].get("constants"):
-            raise
-        written = write_program(given, Options(**wanted["options"], constants="argument"), name)
+    if wanted["to"] != "python":
+        text = given.text(wanted["to"])
+        return ProgramText(text, given.name, source, equations, opaque=opaque)
+    written = write_program(given, SourceOptions(**wanted["options"]))
     return ProgramText(
         written.text,
         written.name,

@@ -83,10 +83,8 @@ def write_once(
         dict(writer.constants.stored),
         tuple(writer.bound),
         writer.equations,
-        options.inline,
-        options.constants,
-        options.style,
-        options.derivatives,
+        options,
+        opened(traced_call.jaxpr),
     )
     return written, writer
 

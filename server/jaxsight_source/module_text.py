@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.passes.inlining import inlined
 from jaxsight_source.passes.source_comments import with_sources
 from jaxsight_source.text.exprs import parsed, subscript
@@ -54,7 +54,7 @@ def module_lines(writer: Writer, main: list[ast.stmt], name: str) -> list[Line]:
     return [*map(Line, top), *written]
 
 
-def _docstring(name: str, options: Options) -> list[str]:
+def _docstring(name: str, options: SourceOptions) -> list[str]:
     first = f"`{name}`, written by jaxsight for JAX {jax.__version__}."
     config: Any = jax.config
     if config.jax_enable_x64:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import linecache
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.locations import locations
+from jaxsight_source.compat.staging import Program
 from jaxsight_source.jaxprs.same.comparison import same_jaxpr
 from jaxsight_source.jaxprs.same.difference import Difference
-from jaxsight_source.options import Constants, Derivatives, Options, Style
-from jaxsight_source.primal import primal
+from jaxsight_source.jaxprs.same.pairs import pairs
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.proof.running import NOT_RUN, Ran
-from jaxsight_source.readable import readable
 from jaxsight_source.text.statements import Line
 from jaxsight_source.values import constants as arrays
 from jaxsight_source.writing.passed_values import Placeholder
@@ -88,51 +90,66 @@ class Written:
     """Names of the primitives that are written with `Primitive.bind`, once for each equation."""
     equations: int
     """Number of equations written; those of a shared function count once."""
-    inlines: bool = False
-    """Whether calls of jitted functions were inlined, which changes the jaxpr."""
-    constants: Constants = "inline"
-    """Where stored arrays are kept."""
-    style: Style = "lax"
-    derivatives: Derivatives = "exact"
-    """Which of the original's derivative rules it has."""
+    options: SourceOptions
+    program: Program
+    """The program that was written: the original's; without derivative rules for `"primal"`, and
+    in the pretty style `readable`.
+    """
     shares: bool = False
     """Whether repeated code was moved into shared functions."""
+    again: Program | None = None
+    """The program of the text, if it was compared, and is the same."""
     ran: Ran = NOT_RUN
     """How it was run and compared with the original."""
     as_stablehlo: tuple[str, ...] = ()
     """How it was compared with the StableHLO that it was written from: `Source.proofs`."""
 
-    def counterpart(self, jaxpr: object) -> object:
-        """Return the jaxpr to compare with, from the original's.
-
-        It has no derivative rules for `"primal"`; in the pretty style, it is `readable`.
-        """
-        if self.derivatives == "primal":
-            jaxpr = primal(jaxpr)
-        return readable(jaxpr) if self.style == "pretty" else jaxpr
-
-    def differs(self, counterpart: object, jaxpr: object) -> Difference | None:
-        """Return the first difference of the written function's jaxpr from its counterpart.
+    def differs(self, again: object) -> Difference | None:
+        """Return the first difference of the text's program from the one that was written.
 
         Return None if they are the same program. In the pretty style, a sum of cotangents is an
         addition.
         """
-        orders = Options(derivatives=self.derivatives).orders
-        sums = self.style == "pretty"
-        return same_jaxpr(counterpart, jaxpr, through_jits=self.inlines, orders=orders, sums=sums)
+        options = self.options
+        return same_jaxpr(
+            self.program,
+            again,
+            through_jits=options.inline,
+            orders=options.orders,
+            sums=options.style == "pretty",
+        )
+
+    def links(self) -> Iterator[tuple[int, str, Equation]]:
+        """Yield lines of the text, from 0, with the path and the equation of the program on each.
+
+        Equations of inlined calls have no counterpart, so that there are no links then.
+        """
+        if self.again is None or self.options.inline:
+            return
+        file = file_of(self.name)
+        for path, equation, counterpart in pairs(self.program, self.again):
+            location = next((at for at in locations(counterpart) if at.file == file), None)
+            if location is not None:
+                for line in range(location.line, max(location.end_line, location.line) + 1):
+                    yield line - 1, path, equation
 
     @property
     def passed(self) -> dict[str, object]:
         """The values that a caller passes to the written function by keyword."""
         passed = {placeholder.name: placeholder.value for placeholder in self.placeholders}
-        return passed | (self.stored if self.constants == "argument" else {})
+        return passed | (self.stored if self.options.constants == "argument" else {})
 
     @property
     def source(self) -> Source:
         """The text, with the values that it does not contain."""
-        stored = self.stored if self.constants == "npz" else {}
+        stored = self.stored if self.options.constants == "npz" else {}
         proofs = ("jaxpr", *self.ran.ways, *self.as_stablehlo)
         return Source(self.text, stored, self.passed, proofs, self.ran.skipped)
+
+
+def file_of(name: str) -> str:
+    """Return the file that the code of a written function's module names as its own."""
+    return f"<sourcerized {name}>"
 
 
 def load(written: Written) -> Callable[..., Any]:
@@ -141,10 +158,10 @@ def load(written: Written) -> Callable[..., Any]:
     The arguments in `written.passed` are bound, and stored arrays are read from a temporary file.
     """
     namespace: dict[str, Any] = {"__name__": f"sourcerized_{written.name}"}
-    path = f"<sourcerized {written.name}>"
+    path = file_of(written.name)
     linecache.cache[path] = (len(written.text), None, written.text.splitlines(True), path)
     code = compile(written.text, path, "exec")
-    reads = written.constants == "npz" and bool(written.stored)
+    reads = written.options.constants == "npz" and bool(written.stored)
     with tempfile.TemporaryDirectory() if reads else nullcontext("") as folder:
         if folder:
             namespace["__file__"] = f"{folder}/{written.name}.py"

@@ -9,9 +9,12 @@ from pathlib import Path
 import jax  # noqa: F401 - the rules need it
 import pytest
 
-from jaxsight_source.inversion import transform  # noqa: F401 - imports all rules
+from jaxsight_source import inverse_registry
+from jaxsight_source.inversion import (
+    inverses,
+    transform,  # noqa: F401 - imports all rules
+)
 from jaxsight_source.inversion.rules import elementwise
-from jaxsight_source.jaxprs import inverse_registry, inverses
 
 PAGE = Path(__file__).parents[2] / "docs" / "interpreters.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from jaxsight.session import Session
 from jaxsight.source.text import Position
-from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.wire.messages.requests import TransformedSource
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare
 
@@ -144,7 +144,7 @@ async def test_a_function_of_another_file_is_shown_as_called(
     assert "rms(x: f32[8], eps: 1e-06) -> f32[8]" in hover.markdown
     assert "traced as called in train.py:26" in hover.markdown
     assert "rsqrt" in (await session.show(str(model), "rms")).text
-    assert "def rms" in (await session.show(str(model), "rms", SourceOptions("pretty"))).text
+    assert "def rms" in (await session.show(str(model), "rms", TransformedSource("pretty"))).text
 
 
 async def test_an_edit_of_a_caller_is_followed(session: Session, project: Path) -> None:

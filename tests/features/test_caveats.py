@@ -18,7 +18,7 @@ from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown_reader import plain
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.wire.messages.requests import TransformedSource
 
 TRAIN = "`train()` was not run and may change `CFG`"
 
@@ -264,7 +264,7 @@ async def test_actions_on_the_statement_decide_whether_it_runs(opened: Session, 
 
 @in_session
 async def test_documents_know_what_they_leave_out(opened: Session, model: str) -> None:
-    for what in ("jaxpr", "stablehlo", SourceOptions()):
+    for what in ("jaxpr", "stablehlo", TransformedSource()):
         shown = await opened.show(model, "scaled", what)
         assert [each.reason for each in shown.caveats] == [NEVER]
         assert NEVER not in shown.text

@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.session import Session
-from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.wire.messages.requests import TransformedSource
 
 MODEL = '''\
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ def norm(x):
     y = x * x
     return jnp.sqrt(jnp.sum(y))
 '''
-INVERSE = SourceOptions("lax", "inverse")
+INVERSE = TransformedSource("lax", transform="inverse")
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -20,7 +20,7 @@ from jaxsight.features.model import Action
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.session import Session
 from jaxsight.source.text import Edit, Position, Range
-from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.wire.messages.requests import TransformedSource
 from tests.features.rendering import cursor
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare
@@ -169,7 +169,7 @@ async def test_nothing_is_offered_for_what_fails_or_has_no_inputs(
 
 @pytest.mark.parametrize("style", ["lax", "pretty"])
 async def test_source_is_the_function(session: Session, path: str, style: str) -> None:
-    shown = await session.show(path, "loss", SourceOptions(style))
+    shown = await session.show(path, "loss", TransformedSource(style))
     assert shown.title == f"loss.{style}.py"
     written, original = run(shown.text, "loss"), run(MODEL, "loss")
     inputs = {"w": jnp.arange(8.0)}, jnp.ones((3, 8))
@@ -181,7 +181,7 @@ async def test_source_is_the_function(session: Session, path: str, style: str) -
 async def test_lines_lead_to_the_users_expressions_where_they_stand_now(
     session: Session, path: str
 ) -> None:
-    shown = await session.show(path, "loss", SourceOptions())
+    shown = await session.show(path, "loss", TransformedSource())
     lines = shown.text.split("\n")
 
     def places(text: str, after: Any) -> set[tuple[str, str]]:
@@ -201,7 +201,7 @@ async def test_lines_lead_to_the_users_expressions_where_they_stand_now(
     assert ("reduce_sum", "squared.mean()") in found
     moved = "# one line more\n" + MODEL.replace("# a comment", "")
     session.change(path, moved)
-    again = await session.show(path, "loss", SourceOptions())
+    again = await session.show(path, "loss", TransformedSource())
     assert not again.stale
     assert places(moved, again) == found
 
@@ -213,7 +213,7 @@ async def test_lines_lead_to_the_users_expressions_where_they_stand_now(
 async def test_transformation_is_written_under_a_name_of_its_own(
     session: Session, path: str, transform: str, name: str
 ) -> None:
-    shown = await session.show(path, "loss", SourceOptions("lax", transform))
+    shown = await session.show(path, "loss", TransformedSource("lax", transform=transform))
     assert shown.title == f"{transform}(loss).lax.py"
     assert callable(run(shown.text, name))
 
@@ -222,13 +222,13 @@ async def test_what_cannot_be_transformed_says_why(session: Session, path: str) 
     with pytest.raises(
         NotSourcerized, match=r"^tracing grad\(wide\) failed: .* shape \(8,\) \(JX443\)"
     ):
-        await session.show(path, "wide", SourceOptions("lax", "grad"))
+        await session.show(path, "wide", TransformedSource("lax", transform="grad"))
     text = MODEL.replace("x: f32[8]\n", "x: i32[8]\n")
     session.change(path, text)
     with pytest.raises(
         NotSourcerized, match="has no positional argument that is all floating point"
     ):
-        await session.show(path, "wide", SourceOptions("lax", "jvp"))
+        await session.show(path, "wide", TransformedSource("lax", transform="jvp"))
 
 
 async def test_too_large_constants_become_arguments_or_an_error(
@@ -237,10 +237,10 @@ async def test_too_large_constants_become_arguments_or_an_error(
     head = "import numpy as np\nTABLE = np.random.default_rng(0).normal(size=2**19).astype('f4')\n"
     text = head + MODEL.replace("+ WEIGHT", "+ TABLE[:8] + TABLE.sum() * jnp.asarray(TABLE)[3]")
     session.change(path, text)
-    shown = await session.show(path, "loss", SourceOptions())
+    shown = await session.show(path, "loss", TransformedSource())
     assert len(shown.text) < 10_000
     with pytest.raises(NotSourcerized, match="2,097,152 bytes"):
-        await session.show(path, "loss", SourceOptions(constants="inline"))
+        await session.show(path, "loss", TransformedSource(constants="inline"))
 
 
 async def test_source_is_put_below_the_function_with_what_it_imports(

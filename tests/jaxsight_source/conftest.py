@@ -10,10 +10,10 @@ from typing import Any
 import jax
 import pytest
 
-from jaxsight_source.api import check, write
-from jaxsight_source.options import Options
+from jaxsight_source.api import write
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.written import Written, load
-from tests.jaxsight_source.harnesses import bits
+from tests.jaxsight_source.harnesses import bits, check
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def round_trip() -> Callable[..., Written]:
     """Writes `function`, and fails unless the text is the same program and gives the same bits."""
 
     def of(function: Callable[..., Any], *args: Any, run: bool = True, **options: Any) -> Written:
-        written = write(function, args, {}, Options(**options))
+        written = write(function, args, {}, SourceOptions(**options, run=False))
         difference = check(written, function, args, {})
         assert difference is None, f"{difference}\n{written.text}"
         if run:

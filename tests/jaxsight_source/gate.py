@@ -29,7 +29,7 @@ from jax.interpreters import partial_eval
 
 import jaxsight
 from jaxsight_source.api import write
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.readable import readable as simplified
 from jaxsight_source.written import Written
 from tests.corpora.jaxsight_source.programs.registry import Call
@@ -82,7 +82,12 @@ def check(
     `sourcerize`.
     """
     with recursion(None):
-        written = write(call.function, call.args, call.kwargs, Options(**options), "generated")
+        written = write(
+            call.function,
+            call.args,
+            call.kwargs,
+            SourceOptions(name="generated", run=False, **options),
+        )
     try:
         _check_text(written, call, imports, gradient)
     except Exception as error:
@@ -102,7 +107,7 @@ def _check_text(written: Written, call: Call, imports: frozenset[str], gradient:
     given = {placeholder.name: placeholder.value for placeholder in written.placeholders}
     made = functools.partial(module.generated, **given) if given else module.generated
     with recursion(call.recursion):
-        _check_program(made, call, gradient, readable=written.style == "pretty")
+        _check_program(made, call, gradient, readable=written.options.style == "pretty")
 
 
 def _check_program(

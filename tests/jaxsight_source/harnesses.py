@@ -12,19 +12,24 @@ import collections
 import random
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_source.api import check, write, write_program
+from jaxsight_source.api import write, write_program
+from jaxsight_source.calls.signature import bind
 from jaxsight_source.compat.staging import opened
-from jaxsight_source.options import Options
+from jaxsight_source.jaxprs.depth import room_for_nesting
+from jaxsight_source.jaxprs.same.difference import Difference
+from jaxsight_source.options import SourceOptions
+from jaxsight_source.primal import primal
 from jaxsight_source.programs.given import of_jaxpr
-from jaxsight_source.written import load
+from jaxsight_source.readable import readable
+from jaxsight_source.written import Written, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,30 @@ def arguments(harness: Any) -> list[Any]:
     return list(harness.dyn_args_maker(np.random.RandomState(0)))
 
 
-def round_trip(harness: Any, options: Options | None = None, execute: bool = True) -> Outcome:
+def check(
+    written: Written,
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> Difference | None:
+    """Trace a function again, and compare it with a written module's.
+
+    Return the first difference, or None if they are the same program.
+    """
+    call = bind(function, args, kwargs)
+    values = [argument.value for argument in call.arguments]
+    options = written.options
+    with room_for_nesting():
+        ours: object = jax.make_jaxpr(call.flat)(*values)
+        theirs = jax.make_jaxpr(replace(call, function=load(written)).flat)(*values)
+        if options.derivatives == "primal":
+            ours = primal(ours)
+        if options.style == "pretty":
+            ours = readable(ours)
+        return replace(written, program=opened(ours)).differs(theirs)
+
+
+def round_trip(harness: Any, options: SourceOptions | None = None, execute: bool = True) -> Outcome:
     """Never raises."""
     group, name = harness.group_name, harness.fullname
 
@@ -84,7 +112,7 @@ def round_trip(harness: Any, options: Options | None = None, execute: bool = Tru
     except Exception as error:  # noqa: BLE001 - a harness that JAX itself cannot trace
         return gone("untraceable", error)
     try:
-        written = write(harness.dyn_fun, tuple(args), {}, options)
+        written = write(harness.dyn_fun, tuple(args), {}, options or SourceOptions(run=False))
     except Exception as error:  # noqa: BLE001 - counted
         return gone("write", error)
     try:
@@ -127,7 +155,7 @@ def from_jaxpr(harness: Any) -> Outcome:
     try:
         written = write_program(of_jaxpr(jaxpr))
         made = load(written)
-        difference = written.differs(jaxpr, jax.make_jaxpr(made)(*leaves))
+        difference = written.differs(jax.make_jaxpr(made)(*leaves))
     except Exception as error:  # noqa: BLE001 - counted
         return gone("write", error)
     if difference is not None:
@@ -184,7 +212,7 @@ def main() -> None:
     harnesses = load_harnesses()
     if given.group:
         harnesses = [h for h in harnesses if h.group_name == given.group]
-    options = Options(style=given.style)
+    options = SourceOptions(style=given.style, run=False)
     outcomes = []
     for harness in sample(harnesses, given.every):
         if given.jaxprs:

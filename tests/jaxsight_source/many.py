@@ -1,7 +1,7 @@
 """Functions of installed libraries, drawn by machine, through the sourcerizer.
 
 `python -m tests.jaxsight_source.many --count 150 --seed 17 --style pretty` draws that many with at
-least three equations, writes each in a process of its own, proves it with `api.check`, and prints a
+least three equations, writes each in a process of its own, proves it with `harnesses.check`, and prints a
 table: exact or refused with a reason, lines per equation, seconds.
 """
 
@@ -17,10 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import get_args
 
-from jaxsight_source.api import check, write
+from jaxsight_source.api import write
 from jaxsight_source.errors import NotTheSame, TooLong, Unsourceable
-from jaxsight_source.options import Options, Style
+from jaxsight_source.options import SourceOptions, Style
 from tests.jaxsight_source.drawn import Program, Subject, drawn
+from tests.jaxsight_source.harnesses import check
 
 LONGEST = 3.0
 """Lines of functions' bodies that a text may have for each equation."""
@@ -72,11 +73,11 @@ def _is_apart(statement: ast.stmt) -> bool:
     return False
 
 
-def outcome(program: Program, options: Options) -> Outcome:
+def outcome(program: Program, options: SourceOptions) -> Outcome:
     """Write a program and prove the text."""
     title, began = program.title, time.perf_counter()
     try:
-        written = write(program.function, program.args, {}, options, "drawn")
+        written = write(program.function, program.args, {}, options)
     except NotTheSame as error:
         return Outcome(title, "different", str(error), program.equations)
     except (Unsourceable, TooLong) as error:
@@ -90,7 +91,7 @@ def outcome(program: Program, options: Options) -> Outcome:
     return Outcome(title, kind, why, program.equations, body_lines(written.text), seconds)
 
 
-def measured(count: int, seed: int, options: Options, patience: float) -> Iterator[Outcome]:
+def measured(count: int, seed: int, options: SourceOptions, patience: float) -> Iterator[Outcome]:
     """Return what came of that many subjects, in order, that are programs of three equations.
 
     They are written in a process apart, which is replaced after some of them, after a crash, and
@@ -106,7 +107,9 @@ def measured(count: int, seed: int, options: Options, patience: float) -> Iterat
                 return
 
 
-def _apart(subjects: list[Subject], options: Options, patience: float) -> Iterator[Outcome | None]:
+def _apart(
+    subjects: list[Subject], options: SourceOptions, patience: float
+) -> Iterator[Outcome | None]:
     """Take subjects from the front of the list, and return what came of each."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -154,7 +157,7 @@ def main() -> int:
     parser.add_argument("--patience", type=float, default=60.0, help="seconds for one function")
     parser.add_argument("--no-run", action="store_true", help="prove by the jaxpr alone")
     chosen = parser.parse_args()
-    options = Options(chosen.style, run=not chosen.no_run)
+    options = SourceOptions(chosen.style, "drawn", run=not chosen.no_run)
     warnings.simplefilter("ignore")
     kinds: collections.Counter[str] = collections.Counter()
     long, total = [], [0, 0]

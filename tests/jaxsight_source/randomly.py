@@ -20,7 +20,7 @@ from jax import lax
 
 from jaxsight_source.api import write
 from jaxsight_source.errors import NotTheSame, Unsourceable
-from jaxsight_source.options import Options, Style
+from jaxsight_source.options import SourceOptions, Style
 
 Function = Callable[..., Any]
 Draw = np.random.Generator
@@ -170,7 +170,7 @@ _FAMILIES: dict[str, Callable[[Draw], Function]] = {
 def outcome(made: Program, style: Style) -> Outcome:
     """Write it, which proves the text, and run it."""
     try:
-        written = write(made.function, made.args, {}, Options(style, run=True), "generated")
+        written = write(made.function, made.args, {}, SourceOptions(style, "generated"))
     except NotTheSame as error:
         return Outcome("different", error.why)
     except Unsourceable as error:

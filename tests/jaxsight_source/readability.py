@@ -17,9 +17,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsight_source.api import check, write
-from jaxsight_source.options import Options
+from jaxsight_source.api import write
+from jaxsight_source.options import SourceOptions
 from tests.corpora.jaxsight_source.libraries import FUNCTIONS
+from tests.jaxsight_source.harnesses import check
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,10 @@ def main() -> None:
     print("| function | equations | lines, lax | lines, pretty | bound |\n|---|--:|--:|--:|--:|")
     total = [0, 0, 0, 0]
     for case in libraries() if given.libraries else cases():
-        pretty = write(case.function, case.args, case.kwargs, Options("pretty"))
+        pretty = write(case.function, case.args, case.kwargs, SourceOptions("pretty", run=False))
         if pretty.placeholders:
             continue  # part of it is passed in
-        lax = write(case.function, case.args, case.kwargs, Options("lax"))
+        lax = write(case.function, case.args, case.kwargs, SourceOptions("lax", run=False))
         difference = check(pretty, case.function, case.args, case.kwargs)
         if difference is not None:
             raise SystemExit(f"{case.name}: {difference}")

@@ -20,7 +20,7 @@ from jax import export
 from jax.extend.core import jaxpr_as_fun
 
 from jaxsight_source.api import write
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.stablehlo import UnreadableProgram, prove, read
 from jaxsight_source.written import load
 from tests.jaxsight_source.harnesses import arguments, bits, load_harnesses, sample
@@ -60,7 +60,7 @@ def trip(harness: Any, style: str = "lax", portable: bool = True) -> Trip:
     with program.types():
         try:
             flat = jaxpr_as_fun(program.jaxpr)
-            written = write(flat, structs, {}, Options(style=style), program.name)
+            written = write(flat, structs, {}, SourceOptions(style, program.name, run=False))
             made = load(written)
         except Exception as error:  # noqa: BLE001 - counted
             return Trip(name, "write", "", f"{type(error).__name__}: {error}"[:300])

@@ -10,8 +10,9 @@ import pytest
 
 from jaxsight_source import api
 from jaxsight_source.errors import TooLong
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.written import load
+from tests.jaxsight_source.harnesses import check
 
 SCALAR = jax.ShapeDtypeStruct((), jnp.float32)
 
@@ -40,8 +41,8 @@ def layered(x):
 
 
 def written(function, derivatives, *args, style="pretty"):
-    made = api.write(function, args, {}, Options(style, derivatives=derivatives))
-    assert api.check(made, function, args, {}) is None
+    made = api.write(function, args, {}, SourceOptions(style, derivatives=derivatives, run=False))
+    assert check(made, function, args, {}) is None
     return made
 
 
@@ -71,12 +72,12 @@ def test_first_keeps_one_order_and_refuses_the_next():
 
 def test_a_difference_of_values_is_seen_whatever_the_derivatives():
     made = written(softplus, "primal", SCALAR)
-    assert api.check(made, jnp.sin, (SCALAR,), {}) is not None
+    assert check(made, jnp.sin, (SCALAR,), {}) is not None
 
 
 def test_an_unknown_choice_is_refused():
     with pytest.raises(ValueError, match="derivatives must be one of 'exact', 'first', 'primal'"):
-        Options(derivatives="second")
+        SourceOptions(derivatives="second")
 
 
 def test_text_far_longer_than_its_program_is_refused_with_what_to_do():
@@ -101,5 +102,5 @@ def test_text_far_longer_than_its_program_is_refused_with_what_to_do():
         return function
 
     with pytest.raises(TooLong, match='derivatives="first"'):
-        api.write(grown(3), (SCALAR,), {}, Options("lax"))
+        api.write(grown(3), (SCALAR,), {}, SourceOptions("lax", run=False))
     written(grown(3), "first", SCALAR, style="lax")

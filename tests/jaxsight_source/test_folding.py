@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import pytest
 
 from jaxsight_source import api, attempts
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.written import load
+from tests.jaxsight_source.harnesses import check
 
 
 def f32(*shape):
@@ -51,8 +52,8 @@ def parameters(layers):
 
 def written(function, *args, **options):
     """The text that a function is written as, which is the same program to the equation."""
-    made = api.write(function, args, {}, Options(style="pretty", **options))
-    assert api.check(made, function, args, {}) is None
+    made = api.write(function, args, {}, SourceOptions("pretty", **{"run": False, **options}))
+    assert check(made, function, args, {}) is None
     return made.text
 
 
@@ -114,7 +115,7 @@ def test_the_written_gradient_runs_and_gives_the_same_numbers():
 
     inner = {"up": jnp.full((4, 4), 0.3), "b": jnp.ones(4), "down": jnp.full((4, 4), 0.2)}
     params, x = [inner] * 4, jnp.arange(8.0).reshape(2, 4)
-    made = api.write(jax.grad(stacked), (params, x), {}, Options(style="pretty"))
+    made = api.write(jax.grad(stacked), (params, x), {}, SourceOptions(style="pretty", run=False))
     assert "mlp_backward" in made.text
     ours, theirs = load(made)(params, x), jax.grad(stacked)(params, x)
     assert jax.tree.structure(ours) == jax.tree.structure(theirs)
@@ -229,7 +230,7 @@ def test_short_repeats_stay_as_they_are():
 
 
 def test_the_plain_style_is_not_folded():
-    made = api.write(network, (parameters(3), f32(4, 8)), {}, Options())
+    made = api.write(network, (parameters(3), f32(4, 8)), {}, SourceOptions(run=False))
     assert "    for " not in made.text
 
 

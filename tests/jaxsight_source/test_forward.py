@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight_source.jaxprs import Interpreter, Rules
+from jaxsight_source import Interpreter
+from jaxsight_source.jaxprs.base import Rules
 
 bounds = Interpreter(lift=lambda value: (jnp.asarray(value),) * 2, decide=lambda value: value[0])
 

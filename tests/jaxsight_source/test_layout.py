@@ -17,7 +17,7 @@ from inline_snapshot import snapshot
 from jax import lax
 
 from jaxsight_source.api import write
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.text.exprs import binary, call, subscript, tuple_
 from jaxsight_source.text.layout import assignment
 from jaxsight_source.text.statements import assign, formatted, lines
@@ -49,7 +49,7 @@ def programs():
 @pytest.mark.parametrize("shapes", [False, True])
 def test_text_is_formatted_already(tmp_path, style, shapes):
     for index, (function, args) in enumerate(programs()):
-        text = write(function, args, {}, Options(style=style, shapes=shapes)).text
+        text = write(function, args, {}, SourceOptions(style=style, shapes=shapes, run=False)).text
         path = tmp_path / f"written_{index}.py"
         path.write_text(text)
     done = subprocess.run(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxsight_source.api import write
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from tests.corpora.jaxsight_source.programs.registry import called
 from tests.jaxsight_source import gate
 
@@ -27,14 +27,14 @@ import jax
 import numpy as np
 
 from jaxsight_source.api import write
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from tests.corpora.jaxsight_source.programs.registry import all_programs
 
 folder = Path(sys.argv[1])
 for program in all_programs():
     if program.name in sys.argv[2:]:
         call = program.make()
-        written = write(call.function, call.args, call.kwargs, Options(), program.name)
+        written = write(call.function, call.args, call.kwargs, SourceOptions(name=program.name, run=False))
         (folder / f"{program.name}.py").write_text(written.text)
         results = jax.tree.leaves(call.function(*call.args))
         arrays = {"result": results, "argument": jax.tree.leaves(call.args)}
@@ -94,7 +94,7 @@ def test_a_mesh_of_one_device_needs_no_note(style):
         y = jax.lax.with_sharding_constraint(jnp.sin(x), rows)
         return jax.lax.with_sharding_constraint(y + 1, rows)
 
-    text = write(run, (jnp.ones(3),), {}, Options(style=style), "run").text
+    text = write(run, (jnp.ones(3),), {}, SourceOptions(style, "run", run=False)).text
     assert "# needs" not in text
     assert text.count("jax.make_mesh(") == 1
 

@@ -16,7 +16,7 @@ from jax import lax
 from jaxsight import sourcerize
 from jaxsight_source.api import write
 from jaxsight_source.errors import Unsourceable
-from jaxsight_source.options import Options, Style
+from jaxsight_source.options import SourceOptions, Style
 from jaxsight_source.proof.running import Differs, run_beside
 from jaxsight_source.written import Written, load
 from tests.jaxsight_source.harnesses import bits
@@ -83,7 +83,7 @@ def test_results_are_numbers_or_arrays_as_they_were() -> None:
 
     styles: tuple[Style, ...] = ("lax", "pretty")
     for style in styles:
-        written = write(numbers, (X,), {}, Options(style, run=True))
+        written = write(numbers, (X,), {}, SourceOptions(style, run=True))
         assert written.ran.ways
         made, expected = load(written)(X), numbers(X)
         assert bits(made) == bits(expected)

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from jaxsight import same_jaxpr
-from jaxsight_source.api import check, write
+from jaxsight_source.api import write
 from jaxsight_source.compat.locations import scope
 from jaxsight_source.compat.staging import opened
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.written import Written, load
 from tests.jaxsight_source.gate import check_format
+from tests.jaxsight_source.harnesses import check
 
 X = np.linspace(-1, 1, 6, dtype=np.float32)
 
@@ -78,7 +79,7 @@ def calls_twice(x: Any) -> Any:
 
 @pytest.mark.parametrize("style", ["lax", "pretty"])
 def test_jitted_functions_in_place_are_the_same_program_but_for_their_calls(style: Any) -> None:
-    written = write(calls_twice, (X,), {}, Options(style=style, inline=True))
+    written = write(calls_twice, (X,), {}, SourceOptions(style=style, inline=True, run=False))
     assert "def inner" not in written.text
     assert check(written, calls_twice, (X,), {}) is None
     check_format(written.text)

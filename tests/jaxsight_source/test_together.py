@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from jaxsight_source import api
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.written import load
 from tests.jaxsight_source import drawn, transformers
+from tests.jaxsight_source.harnesses import check
 from tests.jaxsight_source.many import body_lines
 from tests.jaxsight_source.readability import code_lines
 
@@ -21,8 +22,8 @@ X = jax.ShapeDtypeStruct((8,), jnp.float32)
 
 def written(function, *args):
     """The readable text of a function, which is the same program to the equation."""
-    made = api.write(function, args, {}, Options(style="pretty"))
-    assert api.check(made, function, args, {}) is None
+    made = api.write(function, args, {}, SourceOptions(style="pretty", run=False))
+    assert check(made, function, args, {}) is None
     assert max(map(len, made.text.splitlines())) <= 100
     return made.text
 
@@ -100,7 +101,7 @@ def test_written_comprehensions_give_the_same_numbers():
         return jax.tree.map(jnp.subtract, tuple(moved), tuple(state))
 
     state = [jnp.arange(4.0) * number for number in range(12)]
-    made = api.write(finished, (state,), {}, Options(style="pretty"))
+    made = api.write(finished, (state,), {}, SourceOptions(style="pretty", run=False))
     ours, theirs = load(made)(state), finished(state)
     assert jax.tree.all(jax.tree.map(np.array_equal, ours, theirs))
 
@@ -129,5 +130,5 @@ def test_the_gradient_of_a_transformer_of_12_layers_is_200_lines():
 )
 def test_solvers_take_at_most_three_lines_per_equation(family, name, derived):
     program = drawn.Subject(family, name, derived).program()
-    made = api.write(program.function, program.args, {}, Options("pretty", run=False))
+    made = api.write(program.function, program.args, {}, SourceOptions("pretty", run=False))
     assert body_lines(made.text) <= 3 * program.equations

@@ -14,7 +14,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from jaxsight import NotInvertible
-from jaxsight_source.jaxprs import Environment, inverse, inverse_registry
+from jaxsight_source import inverse, inverse_registry
+from jaxsight_source.jaxprs.base import Environment
 
 X = jnp.array([0.1, 0.4, 0.7, 0.9])
 

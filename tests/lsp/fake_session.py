@@ -37,7 +37,7 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.sweeps.picture import DrawnShape, Picture
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.measuring import ProgramTimes, Spread
-from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.wire.messages.requests import TransformedSource
 from jaxsight.workers.compilation.target_states import State
 
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
@@ -251,7 +251,7 @@ class FakeSession:
         self,
         path: str,
         function: str,
-        what: str | SourceOptions = "jaxpr",
+        what: str | TransformedSource = "jaxpr",
         program: str | None = None,
     ) -> VirtualText:
         if what == "profile":
@@ -263,7 +263,7 @@ class FakeSession:
             raise LookupError(f"there is no function {function}")
         if function == "deep":
             raise LookupError(REFUSAL)
-        if isinstance(what, SourceOptions):
+        if isinstance(what, TransformedSource):
             text = f"# {what.style} {what.transform} {function}\n"
             return VirtualText(f"{function}.py", text, (Linked(0, "0", places[0][0]),))
         return VirtualText(

@@ -25,7 +25,7 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text import markdown
 from jaxsight.text.inert import Formatter, clause, one_line, printed, visible
 from jaxsight.text.markdown_reader import plain
-from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.wire.messages.requests import TransformedSource
 from tests.hostile import EVERYTHING, HARMLESS, TEXTS, hidden
 from tests.lsp.client import Client, Ready, at, connected, on, recorded
 from tests.lsp.fake_session import FakeSession
@@ -179,7 +179,7 @@ class HostileSession(FakeSession):
         self,
         path: str,
         function: str,
-        what: str | SourceOptions = "jaxpr",
+        what: str | TransformedSource = "jaxpr",
         program: str | None = None,
     ) -> VirtualText:
         if function == "nothing":

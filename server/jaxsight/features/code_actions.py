@@ -26,7 +26,7 @@ from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of, root_ed
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.replies import Failed, Traced
-from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.wire.messages.requests import TransformedSource
 from jaxsight.workers.results import Died
 
 QUICK_FIX: Final = "quickfix"
@@ -128,7 +128,7 @@ async def resolve(engine: Engine, path: str, pending: str) -> tuple[Edit, ...]:
     await engine.documents.read(path)
     document, subject = engine.documents.find(path, pending)
     name = inserted_name(document.module, subject.name)
-    shown = await current(engine, path, pending, SourceOptions(INSERTED_STYLE, name=name))
+    shown = await current(engine, path, pending, TransformedSource(INSERTED_STYLE, name=name))
     document, subject = engine.documents.find(path, pending)
     return insertion(document.module, subject, shown.text, module_name(document.path))
 

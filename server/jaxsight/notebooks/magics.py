@@ -152,13 +152,13 @@ def _sourcerize(shell: InteractiveShell) -> Magic:
             --inline: without functions of their own for calls.
             --scopes: with named scopes.
         """
-        from jaxsight_source import api
+        import jaxsight_source
 
         known: dict[str, Converter] = {"style": str, "inline": None, "scopes": None}
         with _usage_errors():
             options, rest = parse_options(line, known, {"-s": "style"})
             call = _call(shell, rest, "%sourcerize")
-            write: Any = api.sourcerize
+            write: Any = jaxsight_source.sourcerize
             made = write(call.function, **options)
             print(made(*call.args, **call.kwargs) if call.is_call else made)
 

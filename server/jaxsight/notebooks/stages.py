@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jaxsight.library.kernels import Kernels, lines_at, sources_at
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.compiling import ON_DEVICE, Compiled
+from jaxsight_source.errors import NotAProgram
 
 if TYPE_CHECKING:
     from jaxsight_source.compat.locations import Location
@@ -32,11 +33,12 @@ def call(fn: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Cal
         return fn, (), {}  # `kernels_on` takes it as it is
     if callable(fn) and not hasattr(fn, "eqns"):
         return fn, args, kwargs
-    from jaxsight_source.programs.objects import given_program
+    from jaxsight_source import program_of
 
-    given = given_program(fn)
-    if given is None:
-        raise CannotShow(f"expected a function, got {clause(repr(fn), 60)}")
+    try:
+        given = program_of(fn)  # type: ignore[arg-type]
+    except NotAProgram:
+        raise CannotShow(f"expected a function, got {clause(repr(fn), 60)}") from None
     bound = given.call()
     return bound.function, bound.bound.args, bound.bound.kwargs
 

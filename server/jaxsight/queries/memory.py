@@ -22,7 +22,7 @@ from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.measuring import Conditions, Measured, ProgramTimes
 from jaxsight.wire.messages.replies import Lowered, Outlined, Shown, Traced
-from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.wire.messages.requests import TransformedSource
 from jaxsight.workers.compilation.compilers import Trouble
 
 if TYPE_CHECKING:
@@ -115,7 +115,9 @@ class SessionMemory:
             size=_PROGRAMS, function=lambda key, outlined: outlined[0].question.unit
         )
         """Traced programs as plain data, by the key of the question."""
-        self.sources: Cache[tuple[str, SourceOptions], tuple[Answer, Shown]] = Cache(size=_SOURCES)
+        self.sources: Cache[tuple[str, TransformedSource], tuple[Answer, Shown]] = Cache(
+            size=_SOURCES
+        )
         """Verified source, by the key of the question and the options."""
         self.lowered: Cache[tuple[str, str, str], tuple[Answer, Lowered | Trouble]] = Cache(
             size=_COMPILED, function=lambda key, of: (of[0].question.unit, *key[1:]), outdated=True

@@ -36,7 +36,7 @@ async def program_text(
     Args:
         python: the user's interpreter.
         content: of the file.
-        wanted: as for `sourcerizer.file_text.text_of`.
+        wanted: as for `jaxsight_source.file_text.text_of`.
         limit: seconds after which the process is killed.
 
     Raises:

@@ -32,8 +32,7 @@ from jaxsight_source.calls.signature import trace
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.jaxprs.depth import room_for_nesting
 from jaxsight_source.main_function import write_once
-from jaxsight_source.options import Derivatives
-from jaxsight_source.options import Options as SourceOptions
+from jaxsight_source.options import Derivatives, SourceOptions
 from jaxsight_source.primal import equations_of, primal
 from jaxsight_source.writing.writer import Original, Writer
 from jaxsight_source.written import Source
@@ -116,7 +115,7 @@ def write(
             source = (
                 _unproved(main, arguments)
                 if derivatives is None
-                else write_source(main, arguments, {}, _options_of(derivatives), "main").source
+                else write_source(main, arguments, {}, _options_of(derivatives)).source
             )
         except (Unsourceable, Unwritable, NotImplementedError, TypeError, ValueError) as error:
             problem = problem or error
@@ -129,7 +128,7 @@ def write(
 
 
 def _options_of(derivatives: Derivatives) -> SourceOptions:
-    return SourceOptions("pretty", "npz", derivatives=derivatives, run=False)
+    return SourceOptions("pretty", "main", constants="npz", derivatives=derivatives, run=False)
 
 
 def _unproved(main: Callable[..., object], arguments: tuple[object, ...]) -> Source:

@@ -20,7 +20,8 @@ from jax.tree_util import DictKey, GetAttrKey, SequenceKey
 
 from jaxsight_source.compat.parameters import functions
 from jaxsight_source.compat.staging import abstract, is_ref, stage
-from jaxsight_source.errors import Unwritable
+from jaxsight_source.errors import Untraceable, Unwritable
+from jaxsight_source.jaxprs.depth import room_for_nesting
 from jaxsight_source.proof.running import is_number_type
 from jaxsight_source.text.exprs import call, is_identifier, subscript
 from jaxsight_source.text.layout import flat
@@ -99,7 +100,7 @@ class BoundCall:
                     f"{name_of(self.function)} returns a {type(leaf).__name__}, "
                     "not an array or a pytree of arrays"
                 )
-                raise TypeError(words) from None
+                raise Untraceable(words) from None
         return results
 
 
@@ -120,7 +121,7 @@ _KINDS = {
 
 def _refuse_other_kinds(function: Any) -> None:
     if not callable(function):
-        raise TypeError(f"{type(function).__name__} object cannot be written: not a function")
+        raise Untraceable(f"{type(function).__name__} object cannot be written: not a function")
     inner = function
     while isinstance(inner, functools.partial):
         inner = inner.func
@@ -128,7 +129,7 @@ def _refuse_other_kinds(function: Any) -> None:
     flags = getattr(getattr(inner, "__code__", None), "co_flags", 0)
     for flag, kind in _KINDS.items():
         if flags & flag:
-            raise TypeError(
+            raise Untraceable(
                 f"{name_of(function)} cannot be written: it is {kind}, which JAX does not trace"
             )
 
@@ -142,7 +143,8 @@ def bind(
     """Read a call whose `traced` leaves may vary.
 
     Raises:
-        TypeError: if the arguments do not match, or if JAX cannot trace the function.
+        TypeError: if the arguments do not match.
+        Untraceable: if JAX cannot trace the function.
     """
     _refuse_other_kinds(function)
     try:
@@ -284,9 +286,11 @@ class TracedCall:
 
 
 def trace(call: BoundCall) -> TracedCall:
+    """Trace a call; raise whatever its function raises."""
     values = [argument.value for argument in call.arguments]
     if any(map(is_ref, values)):
         jax.make_jaxpr(call.flat)(*values)  # raises if a ref is passed twice
     names = [flat(argument.expr) for argument in call.arguments]
-    staged = stage(call.flat, list(map(abstract, values)), call.function, names)
+    with room_for_nesting():
+        staged = stage(call.flat, list(map(abstract, values)), call.function, names)
     return TracedCall(staged.program, staged.tree, tuple(map(is_number_type, staged.types)))

@@ -9,8 +9,6 @@ from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.locations import Location, locations
 from jaxsight_source.files.ours import OURS
 
-"""This package, whose frames surround the tracing of custom derivative rules."""
-
 _FRAMES = 4
 """The number of the user's frames, from the innermost, that are examined for an assignment: those
 farther out assign what many equations made."""

@@ -11,6 +11,7 @@ from typing import Any
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.locations import Caller, callers
 from jaxsight_source.compat.parameters.sources import is_backward
+from jaxsight_source.files.ours import OURS
 from jaxsight_source.folding.families import (
     Placed,
     complete,
@@ -28,8 +29,6 @@ Chains = Mapping[int, Sequence[Caller]]
 
 _COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 """Functions that Python creates for comprehensions inside a function of the user's."""
-
-_OURS = re.compile(r"[/\\]jaxsight[/\\](sourcerizer|interpreters|tracer)[/\\]")
 
 
 def with_calls(
@@ -138,7 +137,7 @@ def chains_of(equations: Iterable[Equation]) -> dict[int, Sequence[Caller]]:
     for equation in equations:
         chain = callers(equation)
         if id(chain) not in own:
-            ours = [index for index, caller in enumerate(chain) if _OURS.search(caller[1])]
+            ours = [index for index, caller in enumerate(chain) if caller[1].startswith(OURS)]
             users = chain[ours[-1] + 1 :] if ours else chain
             named = [caller for caller in users if not caller[0].endswith(_COMPREHENSIONS)]
             own[id(chain)] = chain, named

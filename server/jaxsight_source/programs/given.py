@@ -20,6 +20,9 @@ from jaxsight_source.calls.jitted_function import only_call
 from jaxsight_source.calls.signature import BoundCall, TracedCall, bind
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.staging import Program, evaluate, opened
+from jaxsight_source.jaxprs.graph import dot
+from jaxsight_source.programs.lines import printed
+from jaxsight_source.programs.program_text import ProgramLanguage
 from jaxsight_source.stablehlo import StablehloProgram
 from jaxsight_source.text.exprs import is_identifier
 from jaxsight_source.text.names import identifier, of_path
@@ -86,6 +89,22 @@ class GivenProgram:
 
     def traced(self) -> TracedCall:
         return TracedCall(self.jaxpr, self._results, (False,) * self._results.num_leaves)
+
+    def text(self, language: ProgramLanguage) -> str:
+        """Return the program in a language other than Python.
+
+        HLO is that which XLA begins with, a graph is in the language DOT, and StableHLO that was
+        read has the lines of Python that it comes from as comments.
+        """
+        if language == "stablehlo" and self.origin is not None:
+            return printed(self.origin.artifact)
+        with self.types():
+            if language == "jaxpr":
+                return f"{self.jaxpr}\n"
+            if language == "graph":
+                return "".join(f"{line.text}\n" for line in dot(self.jaxpr, self.name))
+            lowered = jax.jit(self.call().function).lower(*self.args, **self.kwargs)
+            return str(lowered.as_text("stablehlo" if language == "stablehlo" else "hlo"))
 
     def types(self) -> AbstractContextManager[None]:
         """Return a context in which the program's types can be traced."""

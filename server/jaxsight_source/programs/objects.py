@@ -17,12 +17,19 @@ from jaxsight_source.programs.lowered import of_exported, of_lowered
 from jaxsight_source.programs.stages import of_traced
 
 ProgramObject: TypeAlias = (
-    ClosedJaxpr | jax.stages.Traced | jax.stages.Lowered | export.Exported | Path | bytes
+    ClosedJaxpr
+    | jax.stages.Traced
+    | jax.stages.Lowered
+    | export.Exported
+    | GivenProgram
+    | Path
+    | bytes
+    | str
 )
 """A program that has the types of its arguments.
 
 Those of `jax.stages` and `Exported` also know parameters and pytrees. A path, or the content of a
-file, is of StableHLO, HLO or a serialized `Exported`.
+file, is of StableHLO, HLO or a serialized `Exported`; a string is text of StableHLO or HLO.
 """
 
 
@@ -37,6 +44,8 @@ def given_program(value: object) -> GivenProgram | None:
     if is_jaxpr(value):
         return of_jaxpr(value)
     match value:
+        case GivenProgram():
+            return value
         case jax.stages.Traced():
             return of_traced(value)
         case jax.stages.Lowered():
@@ -47,6 +56,8 @@ def given_program(value: object) -> GivenProgram | None:
             return of_content(reading.data(value))
         case bytes() | bytearray():
             return of_content(bytes(value))
+        case str():
+            return of_content(value.encode())
         case jax.stages.Compiled():
             raise TypeError("a compiled function has no StableHLO; pass what it was compiled from")
         case _:

@@ -1,4 +1,4 @@
-"""What the process that reads program files (`sourcerizer.start`) answers."""
+"""What the process that reads program files (`jaxsight_source.start`) answers."""
 
 from __future__ import annotations
 

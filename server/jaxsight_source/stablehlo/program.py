@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import jax
 from jax.extend.core import ClosedJaxpr
 
+from jaxsight_source.errors import SourceError
 from jaxsight_source.text.exprs import is_identifier
 
 
-class UnreadableProgram(ValueError):
+class UnreadableProgram(SourceError, ValueError):
     """A text or file that is not a StableHLO module, or that has an operation without counterpart.
 
     `operation` is the operation's name, empty if the module could not be parsed.

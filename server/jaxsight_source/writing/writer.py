@@ -11,7 +11,7 @@ from jaxsight_source.compat.parameters.sources import is_derivative
 from jaxsight_source.errors import TooLong
 from jaxsight_source.folding.repeats import Listed, Repeat, Repeats
 from jaxsight_source.folding.tokens import EquationNumbers
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.text.names import ModuleNames, identifier, suggested
 from jaxsight_source.text.paths import Path
 from jaxsight_source.writing.constant_pool import ConstantPool
@@ -67,14 +67,14 @@ class Writer:
     """The parts of a module: constants, shared functions, names, and proved expressions."""
 
     def __init__(
-        self, options: Options, original: Original | None = None, folds: Folds | None = None
+        self, options: SourceOptions, original: Original | None = None, folds: Folds | None = None
     ) -> None:
         self.options = options
         self.original = original or Original()
         self.folds = folds or Folds()
         self.names = ModuleNames()
         self.passed = PassedValues(self.names)
-        self.constants = ConstantPool(options.constants, self.names, self.passed)
+        self.constants = ConstantPool(options.constants or "inline", self.names, self.passed)
         self.functions = SharedFunctions(self.names, options.orders, self.folds.programs)
         self.proofs = Proofs(options.style)
         self.bound: list[str] = []

@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 
 from jaxsight.tracer.failures import UserError
-from jaxsight.wire.messages.requests import SourceOptions, Sourcerize
+from jaxsight.wire.messages.requests import Sourcerize, TransformedSource
 from tests.tracer.handlers.lab import Lab, lab
 
 HEAD = "import jax, jax.numpy as jnp\n"
-INVERSE = SourceOptions(transform="inverse")
+INVERSE = TransformedSource(transform="inverse")
 
 
 def inverse_of(file: Lab, function: str = "f", /, **arguments: str) -> list[str]:

@@ -6,15 +6,15 @@ import pytest
 
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.messages.replies import Shown
-from jaxsight.wire.messages.requests import SourceOptions, Sourcerize
+from jaxsight.wire.messages.requests import Sourcerize, TransformedSource
 from tests.tracer.handlers.lab import Lab, lab
 
 HEAD = "import jax, jax.numpy as jnp\n"
 
 
-def sourcerized(file: Lab, wanted: SourceOptions | None = None, /, **arguments: str) -> Shown:
+def sourcerized(file: Lab, wanted: TransformedSource | None = None, /, **arguments: str) -> Shown:
     """The function `f` of a file as source."""
-    wanted = wanted or SourceOptions()
+    wanted = wanted or TransformedSource()
     request = file.request("f", {}, arguments)
     return file.ask(Sourcerize(request.id, request, wanted))
 
@@ -47,7 +47,7 @@ def test_forward_values_of_a_gradient_keep_their_names_and_no_other_value_has_th
     file = lab(
         HEAD + "def f(x):\n    h = jnp.tanh(x * 2)\n    out = jnp.sin(h)\n    return jnp.sum(out)\n"
     )
-    shown = sourcerized(file, SourceOptions(transform="grad"), x="f32[5]")
+    shown = sourcerized(file, TransformedSource(transform="grad"), x="f32[5]")
     names = dict(bound(shown.text))
     assert names["h"] == "tanh"
     assert "out" not in names  # a gradient does not need it
@@ -66,7 +66,7 @@ def test_bodies_of_differentiated_loops_keep_names_that_are_certain() -> None:
         + "    _, rows = jax.lax.scan(step, jnp.ones(()), x)\n"
         + "    return jnp.sum(rows ** 2)\n"
     )
-    shown = sourcerized(file, SourceOptions(transform="grad"), x="f32[5,4]")
+    shown = sourcerized(file, TransformedSource(transform="grad"), x="f32[5,4]")
     names = bound(shown.text)
     assert ("part", "dynamic_slice") in names
     assert [value for name, value in names if name.startswith("bent")] in ([], ["tanh"])
@@ -133,7 +133,7 @@ def test_python_numbers_stay_what_they_are() -> None:
 )
 def test_failure_tells_its_stage(source: str, transform: str, stage: str, words: str) -> None:
     with pytest.raises(UserError) as error:
-        sourcerized(lab(HEAD + source), SourceOptions(transform=transform), x="f32[3]")
+        sourcerized(lab(HEAD + source), TransformedSource(transform=transform), x="f32[3]")
     assert error.value.failure.stage == stage
     assert words in error.value.failure.message
 
@@ -147,7 +147,7 @@ def test_array_that_no_text_holds_is_an_argument_unless_that_is_refused() -> Non
     shown = sourcerized(file, x="f32[3]")
     assert len(shown.text) < 2000
     with pytest.raises(UserError) as error:
-        sourcerized(file, SourceOptions(constants="inline"), x="f32[3]")
+        sourcerized(file, TransformedSource(constants="inline"), x="f32[3]")
     assert error.value.failure.stage == "sourcerize"
 
 

@@ -14,7 +14,7 @@ import pytest
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.messages.inputs import Argument, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.messages.requests import Compare, SourceOptions, Sourcerize
+from jaxsight.wire.messages.requests import Compare, Sourcerize, TransformedSource
 from tests.tracer.handlers.lab import Lab, lab
 
 HEAD = "import collections, dataclasses, functools, jax, jax.numpy as jnp, numpy as np\n"
@@ -313,7 +313,7 @@ def test_nnx_modules_that_are_no_arguments_are_updated_too() -> None:
 
 
 def sourcerized(file: Lab, function: str, transform: str = "", **arguments: str) -> str:
-    wanted = SourceOptions(style="pretty", transform=transform)
+    wanted = TransformedSource(style="pretty", transform=transform)
     request = file.request(function, {}, arguments)
     return file.ask(Sourcerize(request.id, request, wanted)).text
 

@@ -32,7 +32,7 @@ from jaxsight.features.virtual_documents.sourcerized import NotSourcerized, labe
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import block
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.messages.requests import SourceOptions, Transform
+from jaxsight.wire.messages.requests import Transform, TransformedSource
 from jaxsight_source.options import Constants, Derivatives, Style
 from jaxsight_source.programs.program_text import ProgramLanguage
 from jaxsight_source.units import count
@@ -148,15 +148,15 @@ async def sourcerize(
         jaxsight sourcerize program.mlir --style pretty
         jaxsight sourcerize model.py:loss --to stablehlo
     """
-    options = SourceOptions(
+    options = TransformedSource(
         style,
-        transform or "",
-        constants=constants or "",
+        transform=transform or "",
+        constants=constants,
         shapes=shapes,
         sources=sources,
         inline=inline,
         scopes=scopes,
-        derivatives=derivatives or "",
+        derivatives=derivatives,
     )
     if is_program_file(function):
         file = ProgramFile(function, to, options, user_interpreter(python), limit)
@@ -185,7 +185,7 @@ class _Written:
     """A function's source, with the view that it was written from and the options that apply."""
 
     view: View
-    options: SourceOptions
+    options: TransformedSource
     shown: VirtualText
     python: dict[str, str] | None
 
@@ -194,7 +194,7 @@ async def _write_source(
     run: CommandRun,
     address: Address,
     set_name: str | None,
-    options: SourceOptions,
+    options: TransformedSource,
     as_json: bool,
     is_check: bool,
 ) -> _Written | None:
@@ -239,7 +239,7 @@ def _print(written: _Written, checked: str | None, text: VirtualText) -> None:
         print_document(text.text, "python")
         return
     name = label(checked, written.options.transform)
-    added = _LABELS.get(written.options.derivatives, "")
+    added = _LABELS.get(written.options.derivatives or "", "")
     Printer().print(f"{name}: the source is the same program, {_proofs(written.shown)}{added}")
 
 
@@ -255,7 +255,7 @@ def _proofs(shown: VirtualText) -> str:
     return f"{count(shown.equations, 'equation')}{ran}"
 
 
-def _record(view: View, options: SourceOptions, *, verified: bool) -> dict[str, object]:
+def _record(view: View, options: TransformedSource, *, verified: bool) -> dict[str, object]:
     """Return the first keys of the object that `--json` prints."""
     return {
         "filename": view.answer.question.path,

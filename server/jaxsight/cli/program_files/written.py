@@ -17,7 +17,7 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.model import VirtualText
 from jaxsight.text.inert import block, one_line
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.messages.requests import GRAPH, STABLEHLO, UNOPTIMIZED, SourceOptions
+from jaxsight.wire.messages.requests import GRAPH, STABLEHLO, UNOPTIMIZED, TransformedSource
 from jaxsight.workers.program_files import NotRead, NotTimely, program_text
 from jaxsight_source.programs.program_text import ProgramLanguage, ProgramText
 from jaxsight_source.units import count
@@ -29,7 +29,7 @@ class ProgramFile:
 
     path: str
     language: ProgramLanguage
-    options: SourceOptions
+    options: TransformedSource
     python: str
     limit: float
     """Seconds after which it is not read any further."""
@@ -40,7 +40,11 @@ class ProgramFile:
         Raises:
             CommandError: the file cannot be read, or an option requires a function.
         """
-        wanted = {"to": self.language, "options": self._options()}
+        if self.options.transform or self.options.sources:
+            raise CommandError("--transform and --sources require a function")
+        if self.options.constants == "npz":
+            raise CommandError("--constants npz requires a function; use --constants argument")
+        wanted = {"to": self.language, "options": asdict(self.options.plain)}
         content = await asyncio.to_thread(read_program, self.path)
         errors = Printer(stderr=True)
         try:
@@ -67,15 +71,6 @@ class ProgramFile:
         elif output is None:
             print_document(shown.text, "python" if self.language == "python" else "")
         return 0
-
-    def _options(self) -> dict[str, object]:
-        """Return the options for `sourcerizer.options`; those without a value have its defaults."""
-        options = {name: value for name, value in asdict(self.options).items() if value}
-        if options.keys() & {"transform", "sources"}:
-            raise CommandError("--transform and --sources require a function")
-        if self.options.constants == "npz":
-            raise CommandError("--constants npz requires a function; use --constants argument")
-        return {**options, "run": True}
 
     def _record(self, function: str, source: str | None, *, verified: bool) -> dict[str, object]:
         return {

@@ -27,7 +27,7 @@ from jaxsight.source.module import Module
 from jaxsight.source.text import Range
 from jaxsight.targets.roofline import total
 from jaxsight.text.inert import one_line, visible
-from jaxsight.wire.messages.requests import JAXPR, STABLEHLO, SourceOptions
+from jaxsight.wire.messages.requests import JAXPR, STABLEHLO, TransformedSource
 from jaxsight_source import units
 
 
@@ -145,10 +145,10 @@ class ReportedFunction:
     async def _texts(self) -> dict[str, VirtualText]:
         """Return the jaxpr, StableHLO and source, and the HLO of a function that was compiled."""
         question, name = self.view.answer.question, self.view.subject.name
-        asked: dict[str, tuple[str, str | SourceOptions]] = {
+        asked: dict[str, tuple[str, str | TransformedSource]] = {
             "jaxpr": ("jaxpr", JAXPR),
             "stablehlo": (f"StableHLO for {self.result.target.short}", STABLEHLO),
-            "pretty": ("source", SourceOptions(style="pretty")),
+            "pretty": ("source", TransformedSource(style="pretty")),
         }
         texts: dict[str, VirtualText] = {}
         for kind, (called, what) in asked.items():

@@ -11,7 +11,7 @@ from jaxsight.features.model import Linked, VirtualText
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.queries.engine import Engine
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.wire.messages.requests import TransformedSource
 from jaxsight.workers.program_files import NotRead, NotTimely, program_text
 from jaxsight_source.files import reading
 
@@ -27,7 +27,7 @@ def is_program_file(path: str) -> bool:
 
 
 async def source_of_file(
-    engine: Engine, path: str, options: SourceOptions, text: str | None
+    engine: Engine, path: str, options: TransformedSource, text: str | None
 ) -> VirtualText:
     """Return the source of a program, within the time limit of a compile.
 
@@ -40,13 +40,12 @@ async def source_of_file(
     project = engine.projects.of(path)
     if project.interpreter is None or project.held_back:
         raise NotSourcerized(project.problem or project.held_back)
-    wanted = {name: value for name, value in asdict(options).items() if value}
     try:
         if text is None:
             content = await asyncio.to_thread(reading.data, path, _LARGEST)
         else:
             content = text.encode()
-        request = {"to": "python", "options": {**wanted, "run": True}, "linked": True}
+        request = {"to": "python", "options": asdict(options.plain), "linked": True}
         limit = project.settings.timeouts.compile
         shown = await program_text(project.interpreter.path, content, request, limit)
     except reading.UnreadableError as error:

@@ -17,14 +17,14 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.wire.messages import replies
 from jaxsight.wire.messages.replies import Failed
-from jaxsight.wire.messages.requests import GRAPH, STABLEHLO, UNOPTIMIZED, SourceOptions
+from jaxsight.wire.messages.requests import GRAPH, STABLEHLO, UNOPTIMIZED, TransformedSource
 
 
 async def show(
     engine: Engine,
     path: str,
     function: str,
-    what: str | SourceOptions,
+    what: str | TransformedSource,
     program: str | None = None,
 ) -> VirtualText:
     """Return a virtual document: a function's program, source, or view by an interpreter.
@@ -48,7 +48,7 @@ async def show(
         from jaxsight.features.profiles import document as profile
 
         return profile.document(engine, path)
-    if isinstance(what, SourceOptions) and is_program_file(path):
+    if isinstance(what, TransformedSource) and is_program_file(path):
         return await source_of_file(engine, path, what, program)
     shown = await current(engine, path, function, what)
     assumed = ""
@@ -61,11 +61,11 @@ async def show(
 
 
 async def current(
-    engine: Engine, path: str, function: str, what: str | SourceOptions
+    engine: Engine, path: str, function: str, what: str | TransformedSource
 ) -> VirtualText:
     """Return the document itself, without the line that marks it as stale."""
     match what:
-        case SourceOptions():
+        case TransformedSource():
             view = await traced_function(engine, path, function)
             return await source(engine, view, with_settings(engine, path, what))
         case "hlo" | "hlo-metadata" | "kernels":
@@ -93,7 +93,7 @@ async def _text(engine: Engine, path: str, function: str, name: str) -> VirtualT
     return document(view, f"{function}.{name}", shown)
 
 
-def with_settings(engine: Engine, path: str, options: SourceOptions) -> SourceOptions:
+def with_settings(engine: Engine, path: str, options: TransformedSource) -> TransformedSource:
     """Return options for source, completed from the settings of a file's project."""
     settings = engine.projects.of(path).settings.sourcerize
     return replace(options, derivatives=options.derivatives or settings.derivatives)

@@ -14,7 +14,7 @@ from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.wire.messages import replies
 from jaxsight.wire.messages.replies import Cancelled, Failed
-from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.wire.messages.requests import TransformedSource
 from jaxsight.workers.output import real_places
 
 
@@ -34,7 +34,7 @@ def label(function: str, transform: str) -> str:
     return f"{transform}({function})" if transform else function
 
 
-async def source(engine: Engine, view: View, options: SourceOptions) -> VirtualText:
+async def source(engine: Engine, view: View, options: TransformedSource) -> VirtualText:
     """Return the source of the function that `view` traced, valid as long as its answer.
 
     Raises:

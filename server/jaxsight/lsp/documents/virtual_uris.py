@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from jaxsight import extensions
 from jaxsight.lsp.documents.uris import DRIVE, WINDOWS, quoted
-from jaxsight.wire.messages.requests import TRANSFORMS, SourceOptions, Transform
+from jaxsight.wire.messages.requests import TRANSFORMS, Transform, TransformedSource
 from jaxsight_source.options import STYLES
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ class VirtualDocument:
     transform: str = ""
 
     @property
-    def what(self) -> str | SourceOptions:
+    def what(self) -> str | TransformedSource:
         """The corresponding request to the engine."""
         if self.kind in STYLES:
-            return SourceOptions(self.kind, cast(Transform, self.transform))
+            return TransformedSource(self.kind, transform=cast(Transform, self.transform))
         return self.transform if self.kind == VIEW else self.kind
 
     @property

@@ -36,8 +36,8 @@ from jaxsight.wire.messages.requests import (
     Outline,
     Request,
     Show,
-    SourceOptions,
     Sourcerize,
+    TransformedSource,
 )
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.request_queue import Haste, Priority
@@ -84,7 +84,7 @@ async def trace(project: Project, question: Question, haste: Haste) -> Outcome[T
 
 
 async def sourcerize(
-    project: Project, question: Question, options: SourceOptions
+    project: Project, question: Question, options: TransformedSource
 ) -> Outcome[Shown]:
     """Write the function of a question as source."""
     request = Sourcerize(NEW, question.trace, options)

@@ -18,7 +18,7 @@ from jaxsight.tracer.calls.leaves import ArraysIn
 from jaxsight.tracer.calls.parameters import parameter
 from jaxsight.tracer.calls.user_function import TraceableCall, UserFunction
 from jaxsight.tracer.failures import refusal
-from jaxsight_source.jaxprs import NotInvertible, inverse
+from jaxsight_source import NotInvertible, inverse
 
 Key = int | str
 """An argument: its position, or its keyword."""

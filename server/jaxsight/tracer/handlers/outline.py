@@ -189,15 +189,13 @@ def _rule(constant: object) -> str:
 
     For example `jnp.arange(1, 10, dtype=jnp.int32)`.
     """
-    from jaxsight_source.text import layout
-    from jaxsight_source.values import constants
+    from jaxsight_source.api import expression_of
 
     if getattr(constant, "nbytes", 0) not in _SEARCHED_SIZES or not _may_be_regular(constant):
         return ""
     # Expressions are compared with the array: the program's own options are not set here.
     with jax.enable_x64(str(getattr(constant, "dtype", "")).endswith(("64", "128"))):
-        expression = constants.spelled(constant)
-    return layout.flat(expression) if expression is not None else ""
+        return expression_of(constant)
 
 
 def _listed(constant: object) -> tuple[tuple[int, ...], tuple[float, ...]]:

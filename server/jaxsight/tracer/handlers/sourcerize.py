@@ -1,24 +1,18 @@
-"""Write a function as source, with links from its lines to the equations.
-
-The sourcerizer has proved the text. It is run in a module of its own once more: its equations, side
-by side with the function's, determine the user's source for every line of the text.
-"""
+"""Write a function as source, with links from its lines to the equations."""
 
 from __future__ import annotations
 
 import base64
 import io
-import linecache
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
 
 from jaxsight.tracer.calls import stateful_traces
-from jaxsight.tracer.calls.leaves import ArraysIn, is_array
+from jaxsight.tracer.calls.leaves import is_array
 from jaxsight.tracer.calls.transforms import transformed
 from jaxsight.tracer.calls.user_function import TraceableCall
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
@@ -30,17 +24,13 @@ from jaxsight.tracer.states.watch import Watch
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.replies import Link, Shown
-from jaxsight.wire.messages.requests import SourceOptions, Sourcerize
+from jaxsight.wire.messages.requests import Sourcerize, TransformedSource
 from jaxsight_source import units
-from jaxsight_source.compat.inner import equation_count, inner_jaxprs
-from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr
-from jaxsight_source.compat.locations import locations
-from jaxsight_source.compat.staging import open_jaxpr
+from jaxsight_source.compat.inner import equation_count
+from jaxsight_source.errors import NotTheSame, Untraceable
 
 if TYPE_CHECKING:
     from jaxsight_source.written import Written
-
-logger = logging.getLogger(__name__)
 
 
 def sourcerize(job: Job[Sourcerize]) -> Shown:
@@ -72,7 +62,7 @@ def sourcerize(job: Job[Sourcerize]) -> Shown:
         raise UserError(error, recorder.collect(chunks, sites))
 
 
-def written(id: int, call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Shown:
+def written(id: int, call: TraceableCall, options: TransformedSource, naming: Naming) -> Shown:
     """Return the text with its links; the caller sets `reused`.
 
     Raises:
@@ -80,46 +70,41 @@ def written(id: int, call: TraceableCall, wanted: SourceOptions, naming: Naming)
         Exception: any error of the function's own.
     """
     # Imported on first use, as few sessions need it.
-    from jaxsight_source.errors import NotTheSame
-    from jaxsight_source.jaxprs.depth import room_for_nesting
-    from jaxsight_source.written import load
+    from jaxsight_source import api
 
-    with room_for_nesting():
-        original = _program(call.function, call)
-        try:
-            source = _written(call, wanted, naming)
-        except CancelledByServer:
-            raise
-        except NotTheSame as error:
-            words = f"source of {call.about} discarded: {' '.join(error.why.split())}"
-            raise refusal("sourcerize", words, type="NotTheSame") from error
-        except Exception as error:
-            words = f"cannot write {call.about} as source: {_error_text(error)}"
-            raise refusal("sourcerize", words, type=type(error).__name__) from error
-        file = f"<sourcerized {source.name}>"
-        try:
-            function = load(source)
-            original = source.counterpart(original)
-            # Equations of inlined calls have no counterpart.
-            pairs = () if source.inlines else _links(original, _program(function, call), file)
-            links = tuple(dict.fromkeys(pairs))
-        except CancelledByServer:
-            raise
-        except Exception as error:
-            logger.exception("the source of %s failed to run:\n%s", call.about, source.text)
-            words = f"source of {call.about} discarded, as running it failed: {_error_text(error)}"
-            raise refusal("sourcerize", words, type="NotTheSame") from error
-        finally:
-            linecache.cache.pop(file, None)
-    count = equation_count(original)
+    with _refused(call.about, Untraceable):
+        traced = api.traced(call.function, call.args, call.kwargs, is_array)
+    with _refused(call.about):
+        named = replace(options.plain, name=options.name or call.name)
+        source = api.write_traced(*traced, named, naming.name_of, naming.fits)
     return Shown(
         id,
         clean(source.text),
-        links,
-        count,
+        tuple(
+            dict.fromkeys(
+                Link(line, path, jaxpr_text.span(equation))
+                for line, path, equation in source.links()
+            )
+        ),
+        equation_count(source.program),
         companion=_companion(source),
         ran=source.ran.ways,
     )
+
+
+@contextmanager
+def _refused(about: str, kinds: type[Exception] = Exception) -> Iterator[None]:
+    """Raise errors of some kinds as reasons why there is no source."""
+    try:
+        yield
+    except kinds as error:
+        name = type(error).__name__
+        if isinstance(error, NotTheSame):
+            words = f"source of {about} discarded: {' '.join(error.why.split())}"
+        else:
+            why = failure(error, "sourcerize").message or name
+            words = f"cannot write {about} as source: {why}"
+        raise refusal("sourcerize", words, type=name) from error
 
 
 def _companion(written: Written) -> str:
@@ -140,91 +125,3 @@ def _companion(written: Written) -> str:
     file = io.BytesIO()
     np.savez(file, **arrays)  # type: ignore[arg-type]
     return base64.b64encode(file.getvalue()).decode("ascii")
-
-
-def _written(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Written:
-    from jaxsight_source.api import write
-    from jaxsight_source.errors import TooLarge
-    from jaxsight_source.options import Options
-
-    name = wanted.name or call.name
-
-    def write_with(options: Options) -> Written:
-        return write(
-            call.function,
-            call.args,
-            call.kwargs,
-            options,
-            name,
-            traced=is_array,
-            name_of=naming.name_of,
-            fits=naming.fits,
-        )
-
-    options = Options(
-        style=wanted.style,
-        constants=wanted.constants or "inline",
-        shapes=wanted.shapes,
-        sources=wanted.sources,
-        inline=wanted.inline,
-        scopes=wanted.scopes,
-        derivatives=wanted.derivatives or "exact",
-        run=True,
-    )
-    try:
-        return write_with(options)
-    except TooLarge:
-        if wanted.constants:
-            raise
-    return write_with(replace(options, constants="argument"))
-
-
-def _error_text(error: BaseException) -> str:
-    return failure(error, "sourcerize").message or type(error).__name__
-
-
-def _program(function: Callable[..., object], call: TraceableCall) -> object:
-    """Return the jaxpr of a call, in which values that are not arrays are static.
-
-    The function's errors are raised.
-    """
-    arguments = ArraysIn.of((call.args, call.kwargs))
-
-    def flat(arrays: Sequence[object]) -> list[object]:
-        args, kwargs = arguments.filled(arrays)
-        results = jax.tree_util.tree_leaves(function(*args, **kwargs))
-        return [
-            leaf for leaf in results if is_array(leaf) or isinstance(leaf, (int, float, complex))
-        ]
-
-    return jax.make_jaxpr(flat)(arguments.arrays)
-
-
-def _links(original: object, rewritten: object, file: str) -> Iterator[Link]:
-    """Yield links from lines of `file` to the equation that each contains, and to its source."""
-    for path, equation, counterpart in _pairs(open_jaxpr(original), open_jaxpr(rewritten)):
-        location = next((at for at in locations(counterpart) if at.file == file), None)
-        if location is not None:
-            for line in range(location.line, max(location.end_line, location.line) + 1):
-                yield Link(line - 1, path, jaxpr_text.span(equation))
-
-
-def _pairs(original: Jaxpr, rewritten: Jaxpr) -> Iterator[tuple[str, Equation, Equation]]:
-    """Yield pairs of equations of two equal programs, with the path in the first."""
-    from jaxsight_source.jaxprs.same.liveness import live
-
-    visited: set[tuple[int, int]] = set()
-    waiting = [("", original, rewritten)]
-    while waiting:
-        path, ours, theirs = waiting.pop()
-        if (id(ours), id(theirs)) in visited:
-            continue
-        visited.add((id(ours), id(theirs)))
-        index = {id(equation): number for number, equation in enumerate(ours.eqns)}
-        our_equations, their_equations = (live(side.outvars, side.eqns) for side in (ours, theirs))
-        for equation, counterpart in zip(our_equations, their_equations, strict=True):
-            here = f"{path}{index[id(equation)]}"
-            yield here, equation, counterpart
-            parts = zip(inner_jaxprs(equation), inner_jaxprs(counterpart), strict=False)
-            for our_part, their_part in parts:
-                waiting.append((f"{here}/{our_part.name}/", our_part.jaxpr, their_part.jaxpr))

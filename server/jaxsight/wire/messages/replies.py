@@ -19,7 +19,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 25
+VERSION = 26
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 

@@ -16,7 +16,7 @@ nothing here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Generic, Literal, Self, TypeVar, get_args
 
 from jaxsight.wire.chunks import Chunk
@@ -35,7 +35,7 @@ from jaxsight.wire.messages.replies import (
     Traced,
 )
 from jaxsight.wire.seen_device import SeenDevice, SeenProcess
-from jaxsight_source.options import Constants, Derivatives, Style
+from jaxsight_source.options import Constants, Derivatives, SourceOptions
 
 Reply_co = TypeVar("Reply_co", covariant=True)
 
@@ -88,40 +88,24 @@ TRANSFORMS: tuple[Transform, ...] = get_args(Transform)
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOptions:
-    """How to write a function as pure source.
-
-    The command line, the settings and the sourcerizer take their choices from here.
+class TransformedSource(SourceOptions):
+    """How to write a function, or a transformation of it, as source.
 
     `grad` and `value_and_grad` differentiate with respect to the first argument that is all
     floating point, `vmap` maps over a new leading axis of `MAPPED_SIZE` in every array, `jvp` takes
     primals and tangents, `inverse` takes results and returns the arguments.
     """
 
-    style: Style = "lax"
+    constants: Constants | None = None
+    derivatives: Derivatives | None = None
     transform: Literal[Transform, ""] = ""
-    name: str = ""
-    """The name of the written function; if empty, the tracer chooses one."""
-    constants: Literal[Constants, ""] = ""
-    """Where arrays are written: in the text, with an error if they are too large (`inline`), in a
-    file next to it (`npz`), or as arguments of the written function (`argument`).
 
-    If empty: in the text if they fit, else as arguments.
-    """
-    shapes: bool = False
-    """Add a comment with the type to each line."""
-    sources: bool = False
-    """Add the user's source lines as comments."""
-    inline: bool = False
-    """Inline jitted functions at their call sites."""
-    scopes: bool = False
-    """Preserve `jax.named_scope` annotations."""
-    derivatives: Literal[Derivatives, ""] = ""
-    """Custom derivative rules to write: up to the third order (`exact`), the first order only
-    (`first`), or none (`primal`).
-
-    If empty: the setting `sourcerize.derivatives`.
-    """
+    @property
+    def plain(self) -> SourceOptions:
+        """The options without the transformation."""
+        return SourceOptions(
+            **{each.name: getattr(self, each.name) for each in fields(SourceOptions)}
+        )
 
 
 MAPPED_SIZE = 8  # any above 1, along which operations might broadcast instead
@@ -220,7 +204,7 @@ class Sourcerize(Request[Shown]):
 
     id: int
     run: Trace
-    options: SourceOptions
+    options: TransformedSource
 
     @property
     def executes(self) -> Trace:

@@ -26,7 +26,7 @@ from jaxsight_source import rules
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.jaxprs.depth import room_for_nesting
 from jaxsight_source.module_text import module_lines
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.text.names import identifier
 from jaxsight_source.text.statements import define, return_
 from jaxsight_source.text.walks import names_read
@@ -50,7 +50,7 @@ def write(tree: TrackedTree, name: str = "main") -> WrittenModule:
         Unwritable: if a part of the tree has no public form, or is not known.
     """
     rules.register()
-    options = Options("pretty", user_names=False, fold=False)
+    options = SourceOptions("pretty", user_names=False, fold=False)
     try:
         return _write(tree, name, options)
     except (KeyError, Unsourceable, Unwritable) as error:
@@ -61,7 +61,7 @@ def write(tree: TrackedTree, name: str = "main") -> WrittenModule:
         raise Unwritable(tree.message, str(error)) from error
 
 
-def _write(tree: TrackedTree, name: str, options: Options) -> WrittenModule:
+def _write(tree: TrackedTree, name: str, options: SourceOptions) -> WrittenModule:
     writer = Writer(options)
     writer.names.keep(name)
     with room_for_nesting():
