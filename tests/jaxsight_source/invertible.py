@@ -374,16 +374,29 @@ NOT_INVERTIBLE: Mapping[Callable[..., Tree], str] = {
     layer_norm: "",
     centered: "a linear map of rank 7 from 8 elements",
     quantized: "rounds, so an interval",
-    projected: "a linear map of rank 6 from 8 elements",
+    projected: "",
     dropped: "mul multiplies by 0",
     clipped: "discards",
-    shared_total: "adds shards up",
-    until_small: "data-dependent number of iterations",
+    shared_total: "shard_map has no inverse",
+    until_small: "a number of iterations that its results do not tell",
     nearest: "",
 }
 """Functions of `VECTOR` without an inverse, and a part of the reason that they must be given."""
 
-REFUSED = (stick_breaking, to_srgb, leaky_layers)
+REFUSED = (
+    stick_breaking,
+    real_nvp,
+    coupling_in_place,
+    masked_coupling,
+    to_cartesian,
+    ranked,
+    to_srgb,
+    leaky_layers,
+    mixed_bits,
+    cholesky_factor,
+    sharded,
+    counted_loop,
+)
 """Functions of `INVERTIBLE` that jaxsight does not invert, and says so."""
 
 

@@ -363,10 +363,6 @@ def test_keyword_arguments_are_known() -> None:
     assert jax.jit(inverse(scaled))(6.0, scale=2.0) == 3.0
 
 
-def test_arguments_of_other_shapes_are_found_where_dimensions_are_permuted() -> None:
-    comes_back(lambda x: x.transpose(1, 2, 0), jnp.arange(24.0).reshape(2, 3, 4))
-
-
 def test_arguments_of_other_shapes_are_asked_for() -> None:
     def laid_out(x: Any) -> Any:
         return x.reshape(3, 2)
@@ -481,7 +477,7 @@ def test_error_inside_a_function_of_jaxs_is_on_the_line_that_calls_it() -> None:
         (
             lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x),
             "while",
-            "data-dependent",
+            "a number of iterations that its results do not tell",
         ),
         (
             lambda x: lax.cond(x[0] > 0, jnp.sinh, jnp.tanh, x),
@@ -508,26 +504,6 @@ def test_argument_that_the_results_leave_out_is_named() -> None:
     assert "its results do not depend on argument 0['w']" in str(error)
 
 
-def test_mapped_functions_are_undone_shard_by_shard() -> None:
-    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
-    spec = jax.sharding.PartitionSpec("data")
-
-    def shifted(x: Any) -> Any:
-        turned = lax.ppermute(x * 2.0, "data", [(0, 0)])  # type: ignore[no-untyped-call]
-        return turned + lax.axis_index("data").astype(x.dtype)
-
-    comes_back(jax.shard_map(shifted, mesh=mesh, in_specs=spec, out_specs=spec), X)
-    comes_back(jax.pmap(lambda x: jnp.exp(x) * 3), X[None])
-
-
-def test_shards_that_are_dropped_are_refused() -> None:
-    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
-    spec = jax.sharding.PartitionSpec("data")
-    emptied = lambda x: lax.ppermute(x, "data", [])  # type: ignore[no-untyped-call]
-    error = refused(jax.shard_map(emptied, mesh=mesh, in_specs=spec, out_specs=spec), X)
-    assert error.reason == "sends 0 of 1 shards on and drops the others"
-
-
 def test_reads_and_writes_of_a_ref_are_undone() -> None:
     def running(x: Any) -> Any:
         buffer = jax.new_ref(x)
@@ -545,18 +521,5 @@ def test_reads_and_writes_of_a_ref_are_undone() -> None:
     assert "does not determine 2 of the 4" in refused(forgetful, X).reason
 
 
-def test_elements_that_a_mask_keeps_are_never_computed_with_others() -> None:
-    mask = np.array([True, False, True, False])
-    clipped = lambda x: jnp.where(mask, jnp.log(x), x)
-    gradient = jax.grad(lambda y: inverse(clipped)(y)[1])(jnp.array([0.1, -1e30, 0.2, 1e30]))
-    np.testing.assert_array_equal(gradient, [0.0, 1.0, 0.0, 0.0])
-
-
 def test_system_with_more_results_than_unknowns_is_solved() -> None:
     comes_back(lambda x: (x[:2] + x[2:], x[:2] - x[2:], x.sum()), X, like=(X,))
-
-
-def test_loop_that_does_not_end_is_refused() -> None:
-    forever = lambda x: lax.while_loop(lambda c: c[0] >= 0, lambda c: (c[0] * 0, c[1] * 2), (0, x))
-    with pytest.raises(NotInvertible, match="runs for more than 16,777,216 iterations"):
-        inverse(lambda x: forever(x)[1], X)(X)

@@ -1,18 +1,14 @@
 """Reads the parameters of loops, and which values functions capture. Applies to JAX 0.8 to 0.12.
 
 Private API used: the parameters of `scan` (`num_consts` and `num_carry`, from 0.11 on `ft_in`), of
-`while`, of `custom_linear_solve`, of functions with custom derivatives and of
-`shard_map`; `JaxprEqnContext.cur_abstract_mesh`.
+`while`, of `custom_linear_solve` and of functions with custom derivatives.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
-
-import jax
 
 from jaxsight_source.compat.jaxpr_types import Equation, Params
 from jaxsight_source.compat.staging import Program, opened
@@ -95,25 +91,3 @@ def captures(equation: Equation, operands: Sequence[Operand]) -> Captures[Operan
         functions.append((name, program, operands[start : start + count]))
         start += count
     return Captures(functions, operands[start:])
-
-
-@dataclass(frozen=True, slots=True)
-class Mapped:
-    """The parameters of a `shard_map`, independent of the JAX version."""
-
-    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh
-    in_specs: Sequence[jax.sharding.PartitionSpec]
-    out_specs: Sequence[jax.sharding.PartitionSpec]
-    axes: set[str]
-
-
-def shard_map(params: Params) -> Mapped:
-    """Read the parameters of a `shard_map` (`manual_axes` are `newly_manual_axes` from 0.9 on)."""
-    axes = params["newly_manual_axes" if "newly_manual_axes" in params else "manual_axes"]
-    return Mapped(params["mesh"], params["in_specs"], params["out_specs"], set(axes))
-
-
-def axis_size(equation: Equation, names: object) -> int:
-    """Return the number of shards along axes of the mesh around an equation."""
-    sizes = getattr(equation.ctx, "cur_abstract_mesh").shape  # noqa: B009
-    return math.prod(sizes[name] for name in (names if isinstance(names, tuple) else (names,)))

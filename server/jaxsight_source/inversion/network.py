@@ -8,14 +8,13 @@ equation, and an inner program is analysed once for each set of its known values
 
 from __future__ import annotations
 
-import math
+import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 import jax
-import numpy as np
 
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.equations import CALLS, bind, called, made_by
@@ -95,18 +94,13 @@ A rule is called when some result of an equation is known and some input is not.
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     placed: Placed
     reads: tuple[Node, ...]
     writes: tuple[Node, ...]
     fresh: frozenset[Node]
     """The nodes of `writes` that were not known before; others keep their first value."""
     compute: Compute
-
-
-def step_of(placed: Placed, fresh: frozenset[Node]) -> _Step:
-    """Return the step that runs an equation forwards."""
-    return _Step(placed, placed.inputs, placed.outputs, fresh, forwards(placed))
 
 
 def forwards(placed: Placed) -> Compute:
@@ -122,7 +116,7 @@ def forwards(placed: Placed) -> Compute:
 class Plan:
     """Steps that compute `wanted` from the nodes `reads`, whose values are known."""
 
-    steps: tuple[_Step, ...]
+    steps: tuple[Step, ...]
     reads: frozenset[Node]
     wanted: tuple[Node, ...]
 
@@ -161,8 +155,8 @@ class Solver:
     """Solves programs by rules, each program once for each set of its known values."""
 
     rule_of: Callable[[Equation], Rule | None]
-    resorts: Sequence[Callable[[Network], bool]] = ()
-    """What else is tried on a network in which no rule helps, one at a time; true if it helps."""
+    resort: Callable[[Network], bool]
+    """What is tried on a network in which no rule helps; true if it helps."""
     _networks: dict[_Key, Network] = field(default_factory=dict)
 
     def solved(
@@ -207,17 +201,14 @@ class Network:
         self._around: dict[Node, list[Placed]] = {}
         self._pending: dict[Placed, Blocked | None] = {}
         self._queue: deque[Placed] = deque()
-        self._steps: list[_Step] = []
+        self._steps: list[Step] = []
+        self._results: dict[Hashable, tuple[Node, ...]] = {}
         jaxpr = program.jaxpr
         self.inputs = [
             Node(var.aval, constants.get(index)) for index, var in enumerate(jaxpr.invars)
         ]
         self._constants: dict[Node, jax.Array | None] = {}
         """The nodes that depend on constants alone, with those values that were asked for."""
-        self._reasons: list[tuple[Placed, Blocked]] = []
-        """Why rules did not help, before equations were exchanged."""
-        self.exchanged: set[Placed] = set()
-        """Equations that were put in the place of others."""
         self.outputs = self._place(program, self.inputs)
         for index in inputs:
             self._learn([self.inputs[index]])
@@ -237,9 +228,8 @@ class Network:
             return True
         if self.knows(*self.inputs) or not self.blocked():
             return False
-        self._reasons = self._reasons or self.blocked()
         without_rule = lambda placed: self.solver.rule_of(placed.equation) is None
-        return self._open(without_rule) or any(help(self) for help in self.solver.resorts)
+        return self._open(without_rule) or self.solver.resort(self)
 
     def knows(self, *nodes: Node) -> bool:
         """Return whether all of these nodes are known."""
@@ -256,14 +246,6 @@ class Network:
                 return placed
         return None
 
-    def origin(self, node: Node) -> Placed | None:
-        """Return the equation that a node is a result of, solved or not, or None for inputs.
-
-        For the result of an inlined call, it is the join with a result of its program.
-        """
-        makers = [placed for placed in self._around.get(node, ()) if node in placed.outputs]
-        return next((placed for placed in makers if placed.joins), makers[0] if makers else None)
-
     def pending(self) -> list[Placed]:
         """Return the equations that are not solved, in the program's order."""
         return list(self._pending)
@@ -271,37 +253,33 @@ class Network:
     def take(self, placed: Placed, solution: Solution) -> None:
         """Apply a solution of an equation."""
         fresh = frozenset(node for node in solution.writes if not self.knows(node))
-        self._steps.append(_Step(placed, solution.reads, solution.writes, fresh, solution.compute))
+        self._steps.append(Step(placed, solution.reads, solution.writes, fresh, solution.compute))
         if not placed.equation.effects and all(map(self._is_constant, solution.reads)):
             self._constants.update(dict.fromkeys(fresh))
         self._learn(solution.writes)
 
-    def exchange(self, placed: Placed, program: Program, inputs: Sequence[Node]) -> None:
-        """Put the equations of a program with the same results in the place of an equation."""
-        del self._pending[placed]
-        before = set(self._pending)
-        self._join(self._place(program, inputs, placed.within), placed)
-        self.exchanged.update(other for other in self._pending if other not in before)
-
     def refuse(self, placed: Placed, reason: str) -> None:
         """Give a reason for a group of equations, unless an equation alone is the reason."""
         if not any(blamed.name in REASONS for blamed, _ in self.blocked()):
-            self._reasons.insert(0, (placed, Blocked(reason)))
+            self._pending[placed] = Blocked(reason)
 
     def blocked(self) -> list[tuple[Placed, Blocked]]:
         """Return the equations with known results and unknown inputs, and the reasons.
 
         Those with all results known come first.
         """
-        reasons = self._reasons or [(p, why) for p, why in self._pending.items() if why is not None]
-        blocked = [pair for pair in reasons if not self.knows(*pair[0].inputs)]
+        blocked = [
+            (placed, why)
+            for placed, why in self._pending.items()
+            if why is not None and not self.knows(*placed.inputs)
+        ]
         return sorted(blocked, key=lambda pair: not self.knows(*pair[0].outputs))
 
     def plan(self, wanted: Iterable[Node]) -> Plan:
         """Return the plan that computes `wanted`, which must be known."""
         wanted = tuple(wanted)
         needed = set(wanted)
-        steps: list[_Step] = []
+        steps: list[Step] = []
         for step in reversed(self._steps):
             if not needed.isdisjoint(step.fresh):
                 needed -= step.fresh
@@ -348,34 +326,25 @@ class Network:
 
         for equation in jaxpr.eqns:
             operands = tuple(map(node_of, equation.invars))
-            results = self._same(equation, operands)
-            if results is not None:
-                for var, node in zip(equation.outvars, results, strict=True):
-                    nodes.write(var, node)
-                continue
-            results = tuple(Node(var.aval) for var in equation.outvars)
+            fresh = tuple(Node(var.aval) for var in equation.outvars)
+            results = self._shared(equation, operands, fresh)
             for var, node in zip(equation.outvars, results, strict=True):
                 if not is_dropped(var):
                     nodes.write(var, node)
-            self._add(Placed(equation, operands, results, within))
+            if results is fresh:
+                self._add(Placed(equation, operands, results, within))
         return [node_of(atom) for atom in jaxpr.outvars]
 
-    def _same(self, equation: Equation, operands: Sequence[Node]) -> tuple[Node, ...] | None:
-        """Return the results of an equal equation that was added before, or None."""
+    def _shared(
+        self, equation: Equation, operands: tuple[Node, ...], fresh: tuple[Node, ...]
+    ) -> tuple[Node, ...]:
+        """Return the results of an equal equation that was added before, or fresh ones."""
         if equation.effects:
-            return None
-        for operand in operands:
-            if not operand.fixed:
-                for other in self._around.get(operand, ()):
-                    if (
-                        other.name == equation.primitive.name
-                        and len(other.inputs) == len(operands)
-                        and all(map(_equal, other.inputs, operands))
-                        and _equal_params(other.params, equation.params)
-                    ):
-                        return other.outputs
-                break
-        return None
+            return fresh
+        with contextlib.suppress(TypeError):  # of parameters without a hash
+            key = equation.primitive.name, operands, tuple(equation.params.items())
+            return self._results.setdefault(key, fresh)
+        return fresh
 
     def _add(self, placed: Placed) -> None:
         for node in dict.fromkeys((*placed.inputs, *placed.outputs)):
@@ -437,30 +406,6 @@ class Network:
             self._pending[placed] = solution
         else:
             self.take(placed, solution)
-
-
-def _equal(one: Node, other: Node) -> bool:
-    """Return whether two operands of equations are the same value."""
-    if one is other:
-        return True
-    if not (one.fixed and other.fixed) or one.aval != other.aval:
-        return False
-    values = one.constant, other.constant
-    if any(map(is_tracer, values)) or math.prod(one.aval.shape) > _MOST_COMPARED:
-        return values[0] is values[1]
-    # Of floats, 0.0 and -0.0 are different operands.
-    return np.asarray(one.constant).tobytes() == np.asarray(other.constant).tobytes()
-
-
-_MOST_COMPARED = 1 << 12
-"""Elements of constants that are compared, to find equal equations: chosen."""
-
-
-def _equal_params(one: Params, other: Params) -> bool:
-    try:
-        return bool(one == other)
-    except ValueError:  # arrays among them
-        return False
 
 
 def _itself(value: jax.Array) -> Sequence[jax.Array]:

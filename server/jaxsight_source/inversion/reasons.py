@@ -28,12 +28,11 @@ REASONS = {
     "reduce_or": "keeps one bit of all elements",
     "reduce_prod": "multiplies elements, and many operands have the same product",
     "reduce_sum": "adds elements up, and many operands have the same sum",
-    "psum": "adds shards up, and many shards have the same sum",
-    "psum_invariant": "adds shards up, and many shards have the same sum",
     "rem": "keeps a remainder, which many operands share",
     "round": "rounds, so an interval of operands has the same result",
     "sign": "discards the magnitude",
     "sort": "forgets the order of its operand",
     "top_k": "discards the smaller elements",
+    "while": "runs a number of iterations that its results do not tell",
 }
 """Why primitives without a rule are not injective."""

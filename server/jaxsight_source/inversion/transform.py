@@ -27,25 +27,16 @@ from jaxsight_source.inversion.registry import rule_of
 from jaxsight_source.inversion.rules import (
     branches,
     composites,
-    elements,
     elementwise,
     linear,
     loops,
-    sharded,
     structure,
     systems,
 )
 from jaxsight_source.jaxprs.depth import room_for_nesting
 
-_MODULES = (branches, composites, elementwise, linear, loops, sharded, structure)
+_MODULES = (branches, composites, elementwise, linear, loops, structure)
 """Imported for the rules that they register."""
-
-_ROUNDS = 8
-"""How often a function is traced to find argument types that lead to the given result types.
-
-A permutation of dimensions comes back to itself after as many rounds as its order, which is at most
-6 for 5 dimensions.
-"""
 
 
 def inverse(function: Callable[..., object], *like: object) -> Callable[..., Any]:
@@ -133,24 +124,8 @@ def _traced(
         raise TypeError(
             f"{name} does not take as many arguments as it returns results{_advice(name)}"
         )
-    first: TypeError | None = None
-    for round in range(_ROUNDS):
-        try:
-            traced = _trace(function, example)
-        except Exception:
-            if first is None:
-                raise
-            break  # the guessed arguments are invalid
-        try:
-            return traced, _matched(name, traced, example, results, weak=round > 0)
-        except TypeError as error:
-            first = first or error
-        following = _results_as_arguments(function, traced)
-        if following is None:
-            break
-        example = following
-    assert first is not None
-    raise first
+    traced = _trace(function, example)
+    return traced, _matched(name, traced, example, results, weak=False)
 
 
 def _arguments(
@@ -172,21 +147,6 @@ def _arguments(
             continue
         return candidate
     return None
-
-
-def _results_as_arguments(
-    function: Callable[..., object], traced: _Traced
-) -> Sequence[object] | None:
-    """Return the types of the function's results as its next arguments, or None.
-
-    A function that permutes dimensions reaches its own argument types after a few calls.
-    """
-    structs = [avals.struct(var.aval.shape, var.aval.dtype) for var in traced.program.jaxpr.outvars]
-    results = jax.tree.unflatten(traced.outputs, structs)
-    example = _arguments(function, (results,))
-    if example is None or jax.tree.structure(tuple(example)) != traced.structure:
-        return None
-    return example
 
 
 def _trace(function: Callable[..., object], example: Sequence[object]) -> _Traced:
@@ -280,9 +240,7 @@ def _solved(name: str, traced: _Traced) -> Network:
     Raise `NotInvertible` if these do not include all arguments.
     """
     outputs = range(len(traced.program.jaxpr.outvars))
-    network = Network(
-        traced.program, (), outputs, Solver(rule_of, (elements.split, systems.solve)), {}
-    )
+    network = Network(traced.program, (), outputs, Solver(rule_of, systems.solve), {})
     for node, called in zip(network.inputs, traced.names, strict=True):
         if not network.knows(node):
             for placed, why in network.blocked():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -47,6 +48,12 @@ def tensor(kind_of: object) -> ir.RankedTensorType:
         return ir.RankedTensorType(kind_of)
     except (ValueError, TypeError):
         raise UnreadableProgram(f"expected a ranked tensor, got {kind_of}") from None
+
+
+def struct(kind: object) -> jax.ShapeDtypeStruct:
+    """Return a ranked tensor type as JAX has it."""
+    found = tensor(kind)
+    return jax.ShapeDtypeStruct(tuple(found.shape), dtype_of(found.element_type))
 
 
 def constant(operation: ir.Operation) -> np.ndarray:
@@ -112,6 +119,10 @@ def integers(attribute: object) -> tuple[int, ...]:
 
 def _integer(word: str) -> int:
     return int(word == "true") if word in ("true", "false") else int(word)
+
+
+def symbol(attribute: ir.Attribute) -> str:
+    return str(ir.FlatSymbolRefAttr(attribute).value)
 
 
 def integer(attribute: object) -> int:

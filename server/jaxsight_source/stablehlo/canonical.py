@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight_source.compat.lowered.mlir import functions, ir, is_token, parse
-from jaxsight_source.stablehlo.attributes import constant_text
+from jaxsight_source.stablehlo.attributes import constant_text, symbol
 from jaxsight_source.stablehlo.operations.regions import constant_of, is_constant, owner_of
 
 _DEFAULTS = {
@@ -125,7 +125,7 @@ class PrintedFunctions:
         """Return the value that operations without effect return."""
         while (owner := owner_of(value)) is not None:
             if owner.name == "func.call":
-                callee = self.block(_symbol(owner.attributes["callee"]))
+                callee = self.block(symbol(owner.attributes["callee"]))
                 end = [*callee.operations][-1].operation
                 position = [*owner.results].index(value)
                 arguments = [*callee.arguments]
@@ -145,7 +145,7 @@ class PrintedFunctions:
             effect = "has_side_effect"
             return effect in operation.attributes and str(operation.attributes[effect]) == "true"
         if operation.name == "func.call":
-            callee = self.block(_symbol(operation.attributes["callee"]))
+            callee = self.block(symbol(operation.attributes["callee"]))
             return any(self.has_effects(each.operation) for each in callee.operations)
         return any(
             self.has_effects(each.operation)
@@ -153,10 +153,6 @@ class PrintedFunctions:
             for block in region.blocks
             for each in block.operations
         )
-
-
-def _symbol(attribute: ir.Attribute) -> str:
-    return str(ir.FlatSymbolRefAttr(attribute).value)
 
 
 @dataclass(slots=True)
@@ -231,7 +227,7 @@ class _Block:
         for name in sorted(found):
             text = str(found[name])
             if name in ("callee", "decomposition"):
-                yield name, f"function {self.functions.hashed(_symbol(found[name]))}"
+                yield name, f"function {self.functions.hashed(symbol(found[name]))}"
             elif (name == "compare_type" and "TOTALORDER" in text) or (
                 name not in _IGNORED and not _is_default(name, text)
             ):

@@ -86,31 +86,20 @@ class OperationStep:
         return attributes.word(self.attribute(name)) if self.has(name) else ""
 
     @property
-    def result_types(self) -> tuple[ir.Type, ...]:
-        return tuple(result.type for result in self.operation.results)
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the first result."""
-        return tuple(attributes.tensor(self.result_types[0]).shape)
+        return self.structs[0].shape
 
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the first result."""
-        return attributes.dtype_of(attributes.tensor(self.result_types[0]).element_type)
+        return np.dtype(self.structs[0].dtype)
 
     @property
     def structs(self) -> list[jax.ShapeDtypeStruct]:
         """The types of the results that are arrays."""
-        found = [
-            attributes.tensor(result.type)
-            for result in self.operation.results
-            if not is_token(result)
-        ]
-        return [
-            jax.ShapeDtypeStruct(tuple(one.shape), attributes.dtype_of(one.element_type))
-            for one in found
-        ]
+        arrays = (result for result in self.operation.results if not is_token(result))
+        return [attributes.struct(array.type) for array in arrays]
 
     def with_tokens(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the results of the operation, of which these are arrays."""

@@ -137,10 +137,9 @@ def _is_public(operation: ir.Operation) -> bool:
 
 
 def _struct(kind: ir.Type) -> jax.ShapeDtypeStruct:
-    found = attributes.tensor(kind)
-    if not found.has_static_shape:
+    if not attributes.tensor(kind).has_static_shape:
         raise UnreadableProgram(f"expected static shapes, got {kind}; help: export it for sizes")
-    return jax.ShapeDtypeStruct(tuple(found.shape), attributes.dtype_of(found.element_type))
+    return attributes.struct(kind)
 
 
 def _title(module: ir.Module) -> str:

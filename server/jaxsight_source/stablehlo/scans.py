@@ -19,7 +19,7 @@ from jaxsight_source.stablehlo import attributes
 from jaxsight_source.stablehlo.canonical import captured
 from jaxsight_source.stablehlo.evaluation import Array, Evaluation
 from jaxsight_source.stablehlo.lifting.matching import LoweredCandidate
-from jaxsight_source.stablehlo.operations.control import constants_of_loop, symbol
+from jaxsight_source.stablehlo.operations.control import constants_of_loop
 from jaxsight_source.stablehlo.operations.regions import constant_of, is_constant, owner_of
 
 
@@ -57,14 +57,9 @@ def scans(anchor: ir.Operation, evaluation: Evaluation) -> Iterator[LoweredCandi
     if found is None:
         return
     operands = [anchor.operands[place] for place in found.inputs]
-    structs = tuple(_struct(value.type) for value in (*operands, *found.around))
+    structs = tuple(attributes.struct(value.type) for value in (*operands, *found.around))
     for reverse in (False, True):
         yield LoweredCandidate(_scan(found, evaluation, reverse), structs)
-
-
-def _struct(kind: ir.Type) -> jax.ShapeDtypeStruct:
-    found = attributes.tensor(kind)
-    return jax.ShapeDtypeStruct(tuple(found.shape), attributes.dtype_of(found.element_type))
 
 
 def _scan(
@@ -73,7 +68,7 @@ def _scan(
     """Return the function of a scan: of constants, arrays to scan, carry, and values around."""
     body = loop.body
     called = {
-        symbol(each.operation.attributes["callee"])
+        attributes.symbol(each.operation.attributes["callee"])
         for each in body.operations
         if each.operation.name == "func.call"
     }

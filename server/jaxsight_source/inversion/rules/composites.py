@@ -22,25 +22,14 @@ from jaxsight_source.jaxprs.same.comparison import same_jaxpr
 
 @inverses("custom_jvp_call")
 def _custom_jvp(placed: Placed, network: Network) -> Solution | Blocked:
-    function = elementwise_function(placed)
-    if function is jnp.logaddexp:
-        return two_arguments(placed, network, _log_difference, _log_difference)
-    if function is jax.scipy.special.logit:
-        return Solution(placed.outputs, placed.inputs, lambda y: [lax.logistic(y)])
-    return Blocked(NO_RULE)
-
-
-def elementwise_function(placed: Placed) -> Callable[..., jax.Array] | None:
-    """Return the function of JAX that an equation calls, if its inverse is known here."""
     program = called(placed.equation)
-    function = _FUNCTIONS.get(function_name(program) if program is not None else "")
-    return function if function is not None and _is(placed, function) else None
-
-
-_FUNCTIONS: dict[str, Callable[..., jax.Array]] = {
-    "logaddexp": jnp.logaddexp,
-    "logit": jax.scipy.special.logit,
-}
+    match function_name(program) if program is not None else "":
+        case "logaddexp" if _is(placed, jnp.logaddexp):
+            return two_arguments(placed, network, _log_difference, _log_difference)
+        case "logit" if _is(placed, jax.scipy.special.logit):
+            return Solution(placed.outputs, placed.inputs, lambda y: [lax.logistic(y)])
+        case _:
+            return Blocked(NO_RULE)
 
 
 def _log_difference(y: jax.Array, operand: jax.Array) -> jax.Array:

@@ -8,7 +8,7 @@ conversion of dtypes is inverted only if it is lossless.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
@@ -25,7 +25,7 @@ DOMAINS = {
     "cos": "0 ≤ x ≤ π",
     "cosh": "x ≥ 0",
     "integer_pow": "even powers: x ≥ 0",
-    "mul": "integers: products that do not overflow; r·cos(a) with r·sin(a): r ≥ 0, -π < a ≤ π",
+    "mul": "integers: products that do not overflow",
     "pow": "x ≥ 0",
     "rsqrt": "x > 0",
     "sin": "-π/2 ≤ x ≤ π/2",
@@ -271,57 +271,7 @@ def _mul(placed: Placed, network: Network) -> Solution | Blocked:
     for node in placed.inputs:
         if _holds(network, node, 0):
             return Blocked("multiplies by 0")
-    polar = _polar(placed, network)
-    if polar is not None:
-        return polar
-    for known, unknown in (placed.inputs, placed.inputs[::-1]):
-        factor = _odd(network, known)
-        if factor is not None and not network.knows(unknown):
-            return two_arguments(placed, network, *[_times(factor)] * 2)
     return two_arguments(placed, network, lax.div, lax.div)
-
-
-def _polar(placed: Placed, network: Network) -> Solution | None:
-    """Solve `x = r * cos(angle)` with `y = r * sin(angle)` for `r` and the angle."""
-    for radius, cos in (placed.inputs, placed.inputs[::-1]):
-        turn = network.maker(cos)
-        if turn is None or turn.name != "cos" or network.knows(radius):
-            continue
-        (angle,) = turn.inputs
-        sines = [other.outputs[0] for other in network.readers(angle) if other.name == "sin"]
-        for other in network.readers(radius):
-            pairs = [{radius, sine} for sine in sines]
-            if other.name == "mul" and {*other.inputs} in pairs and network.knows(*other.outputs):
-                reads = (*placed.outputs, *other.outputs)
-                return Solution(reads, (radius, angle), _radius_and_angle)
-    return None
-
-
-def _radius_and_angle(x: jax.Array, y: jax.Array) -> Sequence[jax.Array]:
-    return jnp.hypot(x, y), lax.atan2(y, x)
-
-
-def _times(factor: jax.Array) -> Binary:
-    return lambda y, _: lax.mul(y, factor)
-
-
-def _odd(network: Network, node: Node) -> jax.Array | None:
-    """Return the inverse, modulo 2 to the number of bits, of constant odd integers.
-
-    Newton's iteration doubles the correct bits each time, from 3 (Warren, *Hacker's Delight*,
-    section 10-16). Return None for other values.
-    """
-    dtype = node.aval.dtype
-    if not jnp.issubdtype(dtype, np.integer):
-        return None
-    value = network.constant(node)
-    if value is None or not np.all(np.asarray(value) & 1):
-        return None
-    with jax.ensure_compile_time_eval():
-        number = reciprocal = jnp.asarray(value, dtype)
-        for _ in range(5):
-            reciprocal = reciprocal * (2 - number * reciprocal)
-    return reciprocal
 
 
 @inverses("div")
@@ -343,35 +293,7 @@ def _is_sum(node: Node, operand: Node, network: Network) -> bool:
 
 @inverses("xor")
 def _xor(placed: Placed, network: Network) -> Solution | Blocked:
-    for operand, shifted in (placed.inputs, placed.inputs[::-1]):
-        maker = network.maker(shifted)
-        if maker is not None and maker.name in _SHIFTS and maker.inputs[0] is operand:
-            count = network.constant(maker.inputs[1])
-            if count is not None and np.size(count) and np.all(np.asarray(count) > 0):
-                return _unshifted(placed, operand, _SHIFTS[maker.name], np.asarray(count))
     return two_arguments(placed, network, lax.bitwise_xor, lax.bitwise_xor)
-
-
-_SHIFTS = {"shift_left": lax.shift_left, "shift_right_logical": lax.shift_right_logical}
-
-
-def _unshifted(
-    placed: Placed, operand: Node, shift: Callable[..., jax.Array], count: np.ndarray
-) -> Solution:
-    """Solve `x ^ shift(x, count)`.
-
-    In polynomials over GF(2), the inverse of 1 + s is (1 + s)(1 + s²)(1 + s⁴)…, up to the power
-    of the shift `s` that is 0.
-    """
-    bits = operand.aval.dtype.itemsize * 8
-
-    def compute(y: jax.Array) -> list[jax.Array]:
-        for power in range(bits.bit_length()):
-            by = np.minimum(count.astype(np.int64) << power, bits).astype(operand.aval.dtype)
-            y = lax.bitwise_xor(y, shift(y, jnp.broadcast_to(by, y.shape)))
-        return [y]
-
-    return Solution(placed.outputs, (operand,), compute)
 
 
 @inverses("pow")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 
 from jaxsight_source.compat import control_flow
-from jaxsight_source.compat.staging import Program, opened
 from jaxsight_source.inversion.inner_programs import (
     Values,
     by_node,
@@ -62,20 +59,6 @@ class _Loop:
             placed.outputs[scan.carry :],
         )
 
-    @classmethod
-    def of_while(cls, placed: Placed) -> _Loop:
-        """Return a `while` loop as a scan of length 0."""
-        of_test, of_body = placed.params["cond_nconsts"], placed.params["body_nconsts"]
-        carry, body = len(placed.outputs), opened(placed.params["body_jaxpr"])
-        return cls(
-            control_flow.Scan(of_body, carry, body, 0, False, 1, False),
-            placed.inputs[of_test : of_test + of_body],
-            placed.inputs[of_test + of_body :],
-            (),
-            placed.outputs,
-            (),
-        )
-
     def carry_in(self, body: Network, index: int) -> Node:
         return body.inputs[self.scan.consts + index]
 
@@ -120,71 +103,6 @@ def _scan(placed: Placed, network: Network) -> Solution | Blocked:
     other carries are inverted from their final values.
     """
     return _solution(_Loop.of(placed), network)
-
-
-@inverses("while")
-def _while(placed: Placed, network: Network) -> Solution | Blocked:
-    """Solve a loop whose number of iterations follows from constants, as a scan."""
-    loop = _Loop.of_while(placed)
-    test = placed.params["cond_nconsts"]
-    length = _iterations(loop, opened(placed.params["cond_jaxpr"]), placed.inputs[:test], network)
-    if isinstance(length, Blocked):
-        return length
-    scan = dataclasses.replace(loop.scan, length=length)
-    return _solution(dataclasses.replace(loop, scan=scan), network)
-
-
-def _iterations(
-    loop: _Loop, condition: Program, consts: Sequence[Node], network: Network
-) -> int | Blocked:
-    """Return how often a `while` loop runs, by running the carries that its condition reads."""
-    body, followed = _follow(loop, _Around.of(loop, network), network)
-    known = [*known_positions(network, consts), *(len(consts) + index for index in followed)]
-    test = network.solver.solved(condition, known, (), {})
-    if not test.knows(test.outputs[0]):
-        return Blocked("runs a data-dependent number of iterations")
-    condition_plan = test.plan(test.outputs)
-    tested = test.inputs[len(consts) :]
-    read = [index for index in followed if tested[index] in condition_plan.reads]
-    needed, _ = _needed(loop, body, followed, [loop.carry_out(body, index) for index in read])
-    carried = sorted({*needed, *read})
-    plan = body.plan(loop.carry_out(body, index) for index in carried)
-    fixed: dict[Node, jax.Array] = {}
-    init: list[jax.Array] = []
-    for inner, outer in (
-        *zip(test.inputs, consts, strict=False),
-        *zip(body.inputs, loop.consts, strict=False),
-        *((None, loop.init[index]) for index in carried),
-    ):
-        if inner is not None and inner not in condition_plan.reads | plan.reads:
-            continue
-        value = network.constant(outer)
-        if value is None:
-            return Blocked("runs a number of iterations that is unknown at trace time")
-        if inner is None:
-            init.append(value)
-        else:
-            fixed[inner] = value
-
-    def more(state: tuple[jax.Array, list[jax.Array]]) -> jax.Array:
-        carries = by_node(tested, carried, state[1])
-        return lax.bitwise_and(
-            condition_plan(fixed | carries)[0], lax.lt(state[0], _MOST_ITERATIONS)
-        )
-
-    def step(state: tuple[jax.Array, list[jax.Array]]) -> tuple[jax.Array, list[jax.Array]]:
-        return state[0] + 1, plan(fixed | loop.carries_in(body, carried, state[1]))
-
-    with jax.ensure_compile_time_eval():
-        start = [jnp.asarray(value) for value in init]
-        length = int(lax.while_loop(more, step, (jnp.int32(0), start))[0])
-    if length == _MOST_ITERATIONS:
-        return Blocked(f"runs for more than {_MOST_ITERATIONS:,} iterations")
-    return length
-
-
-_MOST_ITERATIONS = 1 << 24
-"""Iterations of a `while` loop that are counted, in a second or so; it might not end: chosen."""
 
 
 def _solution(loop: _Loop, network: Network) -> Solution | Blocked:

@@ -176,12 +176,6 @@ def _piece(placed: Placed, network: Network) -> Solution | Blocked:
     argument = placed.inputs[0]
     if network.knows(argument):
         return Blocked("has unknown indices")
-    if placed.name == "gather" and _permutes(placed, network):
-        return Solution(
-            (*placed.outputs, placed.inputs[1]),
-            (argument,),
-            lambda y, order: [jnp.take(y, jnp.argsort(order[:, 0]), axis=0)],
-        )
     pieces = [
         reader
         for reader in network.readers(argument)
@@ -202,42 +196,6 @@ def _piece(placed: Placed, network: Network) -> Solution | Blocked:
     if len(located) < len(positions) and not located:
         return Blocked("has indices that are unknown at trace time")
     return _assembled(argument, located)
-
-
-def _permutes(placed: Placed, network: Network) -> bool:
-    """Return whether a `gather` permutes rows by the known permutation of a sort."""
-    (argument, indices), (output,) = placed.inputs, placed.outputs
-    numbers = placed.params["dimension_numbers"]
-    rows = (1, *argument.aval.shape[1:])
-    return (
-        network.knows(output, indices)
-        and placed.params["slice_sizes"] == rows
-        and numbers.start_index_map == numbers.collapsed_slice_dims == (0,)
-        and tuple(numbers.offset_dims) == tuple(range(1, len(rows)))
-        and output.aval.shape == argument.aval.shape
-        and indices.aval.shape == (argument.aval.shape[0], 1)
-        and _is_permutation(indices, network)
-    )
-
-
-def _is_permutation(indices: Node, network: Network) -> bool:
-    """Return whether a node is what a sort made of the numbers 0, 1, 2, …, perhaps as a column."""
-    node: Node = indices
-    while (maker := network.origin(node)) is not None:
-        match maker.name:
-            case "" | "broadcast_in_dim" | "reshape" | "convert_element_type":
-                node = maker.inputs[0]
-            case "select_n":  # of negative indices, of which a permutation has none
-                sign = network.origin(maker.inputs[0])
-                if sign is None or sign.name != "lt" or sign.inputs[0] is not maker.inputs[1]:
-                    return False
-                node = maker.inputs[1]
-            case "sort":
-                numbers = network.constant(maker.inputs[maker.outputs.index(node)])
-                return numbers is not None and np.array_equal(numbers, np.arange(numbers.shape[0]))
-            case _:
-                return False
-    return False
 
 
 def _joined(parts: Sequence[jax.Array], axis: int) -> jax.Array:

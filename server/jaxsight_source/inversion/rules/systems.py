@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_source.inversion.network import Network, Node, Placed, Plan, Solution, step_of
+from jaxsight_source.inversion.network import Network, Node, Placed, Plan, Solution, Step, forwards
 
 _LARGEST = 1024
 """Unknown numbers of a system: chosen, its matrix takes 4 MiB of float32."""
@@ -124,7 +124,13 @@ def _solve(system: _System, network: Network) -> bool:
     if not all(jnp.issubdtype(node.aval.dtype, np.floating) for node in roots):
         return False
     steps = tuple(
-        step_of(placed, frozenset(n for n in placed.outputs if n not in roots))
+        Step(
+            placed,
+            placed.inputs,
+            placed.outputs,
+            frozenset(node for node in placed.outputs if node not in roots),
+            forwards(placed),
+        )
         for placed in system.equations
     )
     made = {node for step in steps for node in step.fresh}

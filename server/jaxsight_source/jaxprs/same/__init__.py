@@ -9,7 +9,7 @@ values with weak types, effects, the rules of custom derivatives, and the bits o
 Only the `==` of Python's, NumPy's and JAX's own objects is trusted; other objects are compared by
 their contents, or count as different.
 
-`comparison` compares programs; `shortcut` recognizes most equal programs without it. `values`
-compares parameters, and `derivatives` the rules of custom derivatives. `tokens` says which values
+`comparison` compares programs, `values` parameters, and `derivatives` the rules of custom
+derivatives. `tokens` says which values
 are equal, `liveness` which equations matter, and `inlining` inlines calls.
 """

@@ -17,7 +17,6 @@ from jaxsight_source.jaxprs.same.difference import Difference, Parted, require, 
 from jaxsight_source.jaxprs.same.inlining import inlined
 from jaxsight_source.jaxprs.same.liveness import all_operands, live, used_inside, used_operands
 from jaxsight_source.jaxprs.same.parameters import ParameterComparison
-from jaxsight_source.jaxprs.same.shortcut import obviously_same
 from jaxsight_source.jaxprs.same.tokens import (
     Block,
     Token,
@@ -89,8 +88,6 @@ class Comparison:
         """How often a rule captured a value of these programs."""
 
     def programs(self, lhs: Program, rhs: Program) -> Difference | None:
-        if obviously_same(lhs, rhs):
-            return None
         try:
             self._closed(lhs, rhs)
         except Parted as parted:

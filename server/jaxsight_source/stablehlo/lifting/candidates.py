@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jax import lax
 from jax.extend.random import threefry2x32_p, threefry_prng_impl
 
 from jaxsight_source.compat.lowered.mlir import ir
-from jaxsight_source.stablehlo import attributes
+from jaxsight_source.stablehlo.attributes import integers, struct, symbol
 from jaxsight_source.stablehlo.lifting.matching import LoweredCandidate
 from jaxsight_source.stablehlo.program import UnreadableProgram
 
@@ -45,17 +45,12 @@ def _called(
     anchor: ir.Operation, functions: Mapping[str, ir.Operation]
 ) -> Iterator[LoweredCandidate]:
     """Yield what a function of a module may be: JAX lowers some primitives to functions."""
-    name = str(ir.FlatSymbolRefAttr(anchor.attributes["callee"]).value)
-    operands = tuple(_struct(operand.type) for operand in anchor.operands)
+    name = symbol(anchor.attributes["callee"])
+    operands = tuple(struct(operand.type) for operand in anchor.operands)
     for each in functions[name].regions[0].blocks[0].operations:
         finder = _FINDERS.get(each.operation.name)
         if finder is not None and finder is not _random:
             yield from (one for one in finder(each.operation) if one.inputs == operands)
-
-
-def _struct(kind: ir.Type) -> jax.ShapeDtypeStruct:
-    found = attributes.tensor(kind)
-    return jax.ShapeDtypeStruct(tuple(found.shape), attributes.dtype_of(found.element_type))
 
 
 @functools.cache
@@ -66,56 +61,50 @@ def _partial(
     return functools.partial(function, *args, **options)
 
 
-def _triangular_solves() -> Iterator[Callable[..., object]]:
-    names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
-    for flags in itertools.product(_BOTH, repeat=len(names)):
-        yield _partial(lax.linalg.triangular_solve, **dict(zip(names, flags, strict=True)))
+_Options = Mapping[str, Sequence[object]]
+
+_QR = lax.linalg.qr, {"full_matrices": _BOTH, "pivoting": _BOTH}
+_EIGH = lax.linalg.eigh, {"lower": _BOTH, "symmetrize_input": (False,)}
+_TRIDIAGONAL = lax.linalg.tridiagonal, {"lower": _BOTH}
+_SVD = {"full_matrices": _BOTH, "compute_uv": _BOTH}
+_FLAGS = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
+
+_ROUTINES: dict[str, tuple[Callable[..., object], _Options]] = {
+    "potrf": (lax.linalg.cholesky, {"symmetrize_input": (False,)}),
+    "getrf": (lax.linalg.lu, {}),
+    "geqrf": _QR,
+    "geqp3": _QR,
+    "orgqr": (lax.linalg.householder_product, {}),
+    "ungqr": (lax.linalg.householder_product, {}),
+    "gesdd": (lax.linalg.svd, _SVD),
+    "gesvd": (lax.linalg.svd, _SVD | {"algorithm": (lax.linalg.SvdAlgorithm.QR,)}),
+    "syevd": _EIGH,
+    "heevd": _EIGH,
+    "geev": (
+        lax.linalg.eig,
+        {"compute_left_eigenvectors": _BOTH, "compute_right_eigenvectors": _BOTH},
+    ),
+    "gees": (lax.linalg.schur, {"compute_schur_vectors": _BOTH}),
+    "gehrd": (lax.linalg.hessenberg, {}),
+    "sytrd": _TRIDIAGONAL,
+    "hetrd": _TRIDIAGONAL,
+    "gtsv": (lax.linalg.tridiagonal_solve, {}),
+    "trsm": (lax.linalg.triangular_solve, dict.fromkeys(_FLAGS, _BOTH)),
+}
+"""The functions that call routines of LAPACK, with the options to try."""
 
 
 def _decompositions(name: str) -> Iterator[Callable[..., object]]:
     """Yield the functions that call a routine of LAPACK."""
-    linalg = lax.linalg
-    match name:
-        case "potrf":
-            yield _partial(linalg.cholesky, symmetrize_input=False)
-        case "getrf":
-            yield linalg.lu
-        case "geqrf" | "geqp3":
-            for full, pivoting in itertools.product(_BOTH, _BOTH):
-                yield _partial(linalg.qr, full_matrices=full, pivoting=pivoting)
-        case "orgqr" | "ungqr":
-            yield linalg.householder_product
-        case "gesdd" | "gesvd":
-            algorithm = getattr(linalg.SvdAlgorithm, "QR" if name == "gesvd" else "DEFAULT")
-            for full, vectors in itertools.product(_BOTH, _BOTH):
-                yield _partial(
-                    linalg.svd, full_matrices=full, compute_uv=vectors, algorithm=algorithm
-                )
-        case "syevd" | "heevd":
-            for lower in _BOTH:
-                yield _partial(linalg.eigh, lower=lower, symmetrize_input=False)
-        case "geev":
-            for left, right in itertools.product(_BOTH, _BOTH):
-                yield _partial(
-                    linalg.eig, compute_left_eigenvectors=left, compute_right_eigenvectors=right
-                )
-        case "gees":
-            for vectors in _BOTH:
-                yield _partial(linalg.schur, compute_schur_vectors=vectors)
-        case "gehrd":
-            yield linalg.hessenberg
-        case "sytrd" | "hetrd":
-            for lower in _BOTH:
-                yield _partial(linalg.tridiagonal, lower=lower)
-        case "gtsv":
-            yield linalg.tridiagonal_solve
-        case "trsm":
-            yield from _triangular_solves()
+    if name in _ROUTINES:
+        function, options = _ROUTINES[name]
+        for values in itertools.product(*options.values()):
+            yield _partial(function, **dict(zip(options, values, strict=True)))
 
 
 def _foreign(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
     target = str(ir.StringAttr(anchor.attributes["call_target_name"]).value)
-    operands = tuple(_struct(operand.type) for operand in anchor.operands)
+    operands = tuple(struct(operand.type) for operand in anchor.operands)
     if target == "ApproxTopK":
         yield from _approximate(operands[0], str(anchor))
     if found := _LAPACK.match(target):
@@ -144,8 +133,8 @@ def _approximate(operand: jax.ShapeDtypeStruct, text: str) -> Iterator[LoweredCa
 def _arguments_of_extremes(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
     if len(anchor.operands) != 4:
         return
-    values, indices, *_ = (_struct(operand.type) for operand in anchor.operands)
-    axes = attributes.integers(anchor.attributes["dimensions"])
+    values, indices, *_ = (struct(operand.type) for operand in anchor.operands)
+    axes = integers(anchor.attributes["dimensions"])
     if len(axes) == 1:
         for function in (lax.argmax, lax.argmin):
             yield LoweredCandidate(
@@ -155,8 +144,8 @@ def _arguments_of_extremes(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
 
 def _random(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
     """Yield what is done to raw keys: `split`, `fold_in`, bits, and the hash that they are."""
-    operands = tuple(_struct(operand.type) for operand in anchor.operands)
-    results = [_struct(result.type) for result in anchor.results]
+    operands = tuple(struct(operand.type) for operand in anchor.operands)
+    results = [struct(result.type) for result in anchor.results]
     if any(one.dtype != np.uint32 for one in (*operands, *results)) or not results:
         return
     shape = results[0].shape
@@ -180,7 +169,7 @@ def _split(shape: tuple[int, ...], key: jax.Array) -> object:
 
 
 def _generated_bits(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
-    bits = _struct(anchor.results[1].type)
+    bits = struct(anchor.results[1].type)
     for algorithm in lax.RandomAlgorithm:
         key = jax.ShapeDtypeStruct((4,), np.uint32)
         yield LoweredCandidate(_partial(_generated, bits.shape, bits.dtype, algorithm), (key,))
@@ -197,8 +186,8 @@ def _generated(
 
 
 def _cumulative(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
-    values = _struct(anchor.operands[0].type)
-    sizes = attributes.integers(anchor.attributes["window_dimensions"])
+    values = struct(anchor.operands[0].type)
+    sizes = integers(anchor.attributes["window_dimensions"])
     axes = [axis for axis, size in enumerate(sizes) if size > 1 and size == values.shape[axis]]
     for function in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin, lax.cumlogsumexp):
         for axis, reverse in itertools.product(axes[:1], _BOTH):

@@ -38,7 +38,7 @@ def library_calls(
             case "stablehlo.exponential":
                 yield from _exponentials(anchor)
             case "stablehlo.tanh" | "chlo.erf" | "chlo.erfc":
-                struct = _struct(anchor.operands[0])
+                struct = attributes.struct(anchor.operands[0].type)
                 for approximate in (True, False):
                     yield _candidate(jax.nn.gelu, (struct,), approximate=approximate)
     except UnreadableProgram:  # a type that JAX lacks
@@ -46,7 +46,7 @@ def library_calls(
 
 
 def _exponentials(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
-    struct = _struct(anchor.results[0])
+    struct = attributes.struct(anchor.results[0].type)
     operand = owner_of(anchor.operands[0])
     if operand is not None and operand.name == "stablehlo.negate":
         yield _candidate(jax.nn.silu, (struct,))
@@ -69,7 +69,7 @@ def _by_name(
     anchor: ir.Operation, functions: Mapping[str, ir.Operation]
 ) -> Iterator[LoweredCandidate]:
     """Yield calls of public functions of the name of the function that is called."""
-    callee = str(ir.FlatSymbolRefAttr(anchor.attributes["callee"]).value)
+    callee = attributes.symbol(anchor.attributes["callee"])
     name = callee.strip("_").rstrip("_0123456789")  # MLIR numbers functions of one name
     if callee not in functions:
         return
@@ -78,11 +78,11 @@ def _by_name(
     given = [one.item() if one is not None and not one.shape else None for one in constants]
     numbers = [one for one in given if one is not None]
     arrays = tuple(
-        _struct(operand)
+        attributes.struct(operand.type)
         for operand, one in zip(anchor.operands, constants, strict=True)
         if one is None or one.shape
     )
-    result = _struct(anchor.results[0]) if len(anchor.results) == 1 else None
+    result = attributes.struct(anchor.results[0].type) if len(anchor.results) == 1 else None
     for module in _MODULES:
         function = getattr(module, name, None)
         if not callable(function) or not arrays:
@@ -126,11 +126,6 @@ def _variants(
             axes += [one | {"keepdims": True} for one in axes]
     for options, axis in itertools.product(given, axes):
         yield fixed | options | axis
-
-
-def _struct(value: ir.Value) -> jax.ShapeDtypeStruct:
-    found = attributes.tensor(value.type)
-    return jax.ShapeDtypeStruct(tuple(found.shape), attributes.dtype_of(found.element_type))
 
 
 def _candidate(

@@ -118,7 +118,7 @@ def _probes(dtype: np.dtype) -> Array:
         numbers = [limits.min, limits.min // 2, -2, -1, 0, 1, 2, limits.max // 2, limits.max]
         return jnp.array([one for one in numbers if one >= limits.min], dtype)
     floats = jnp.finfo(dtype)
-    large = [1.5, floats.max / 2, floats.max, np.inf, np.nan]
+    large = [1.5, floats.max / 8, floats.max / 4, np.inf, np.nan]  # twice of which is finite
     positive = np.array([0, floats.tiny, 0.25, 1, 1 + floats.eps, *large], np.float64)
     return jnp.asarray(np.concatenate([positive, -positive]).astype(dtype))
 

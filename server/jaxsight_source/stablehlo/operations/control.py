@@ -8,17 +8,13 @@ import numpy as np
 from jax import lax
 
 from jaxsight_source.compat.lowered.mlir import ir, is_token
-from jaxsight_source.stablehlo.attributes import word
+from jaxsight_source.stablehlo.attributes import symbol, word
 from jaxsight_source.stablehlo.canonical import PrintedFunctions, known_branch
 from jaxsight_source.stablehlo.evaluation import ABSORBED, Array, OperationStep, Results, reads
 from jaxsight_source.stablehlo.operations.regions import constant_of, owner_of
 from jaxsight_source.stablehlo.program import UnreadableProgram
 
 _DIRECTION = "comparison_direction"
-
-
-def symbol(attribute: ir.Attribute) -> str:
-    return str(ir.FlatSymbolRefAttr(attribute).value)
 
 
 @reads("func.call")

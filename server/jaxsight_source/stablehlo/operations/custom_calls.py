@@ -10,7 +10,6 @@ import numpy as np
 from jaxsight_source.compat.lowered.mlir import dialect, ir
 from jaxsight_source.stablehlo import attributes
 from jaxsight_source.stablehlo.evaluation import READERS, OperationStep, Results, reads
-from jaxsight_source.stablehlo.operations.control import symbol
 from jaxsight_source.stablehlo.operations.elementwise import elementwise
 from jaxsight_source.stablehlo.operations.library_calls import library_call
 from jaxsight_source.stablehlo.program import OpaqueCall, UnreadableProgram
@@ -134,7 +133,7 @@ def composite(step: OperationStep) -> Results:
         return function(*step.operands)
     if name in READERS:
         raise UnreadableProgram(f"expected a composite of elements, got {name}")
-    decomposition = step.evaluation.function(symbol(step.attribute("decomposition")))
+    decomposition = step.evaluation.function(attributes.symbol(step.attribute("decomposition")))
     version = step.integer("version") if step.has("version") else 0
     values = {key: _value(given[key]) for key in names_of(given)}
     return jax.lax.composite(lambda *operands, **_: decomposition(*operands), name, version)(

@@ -7,105 +7,54 @@ from collections.abc import Callable
 import jax
 from jax import lax
 
-from jaxsight_source.compat.lowered.mlir import dialect
+from jaxsight_source.compat.lowered.mlir import dialect as stablehlo
 from jaxsight_source.stablehlo import attributes
-from jaxsight_source.stablehlo.evaluation import READERS, Array, OperationStep, Results, reads
+from jaxsight_source.stablehlo.evaluation import Array, OperationStep, Results, reads
 from jaxsight_source.stablehlo.program import UnreadableProgram
 
-_ACCURATE = {
-    "stablehlo.cbrt": lax.cbrt,
-    "stablehlo.cosine": lax.cos,
-    "stablehlo.exponential": lax.exp,
-    "stablehlo.exponential_minus_one": lax.expm1,
-    "stablehlo.log": lax.log,
-    "stablehlo.log_plus_one": lax.log1p,
-    "stablehlo.logistic": lax.logistic,
-    "stablehlo.rsqrt": lax.rsqrt,
-    "stablehlo.sine": lax.sin,
-    "stablehlo.sqrt": lax.sqrt,
-    "stablehlo.tan": lax.tan,
-    "stablehlo.tanh": lax.tanh,
+_RENAMED = {
+    "and": "bitwise_and",
+    "cosine": "cos",
+    "count_leading_zeros": "clz",
+    "divide": "div",
+    "exponential": "exp",
+    "exponential_minus_one": "expm1",
+    "log_plus_one": "log1p",
+    "maximum": "max",
+    "minimum": "min",
+    "multiply": "mul",
+    "negate": "neg",
+    "next_after": "nextafter",
+    "not": "bitwise_not",
+    "or": "bitwise_or",
+    "popcnt": "population_count",
+    "power": "pow",
+    "remainder": "rem",
+    "sine": "sin",
+    "subtract": "sub",
+    "xor": "bitwise_xor",
 }
-"""Operations that take an accuracy."""
+"""Operations, without their dialect, that have other names in `jax.lax`."""
+
+_SAME_NAMES = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i1e",
+    "cbrt", "ceil", "clamp", "complex", "conj", "cosh", "digamma", "erf", "erf_inv", "erfc",
+    "floor", "imag", "is_finite", "lgamma", "log", "logistic", "mulhi", "polygamma", "real",
+    "rsqrt", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sinh",
+    "sqrt", "square", "tan", "tanh", "zeta",
+]  # fmt: skip
 
 _PLAIN: dict[str, Callable[..., jax.Array]] = {
-    "stablehlo.abs": lax.abs,
-    "stablehlo.add": lax.add,
-    "stablehlo.and": lax.bitwise_and,
-    "stablehlo.atan2": lax.atan2,
-    "stablehlo.ceil": lax.ceil,
-    "stablehlo.clamp": lax.clamp,
-    "stablehlo.complex": lax.complex,
-    "stablehlo.count_leading_zeros": lax.clz,
-    "stablehlo.divide": lax.div,
-    "stablehlo.floor": lax.floor,
-    "stablehlo.imag": lax.imag,
-    "stablehlo.is_finite": lax.is_finite,
-    "stablehlo.maximum": lax.max,
-    "stablehlo.minimum": lax.min,
-    "stablehlo.multiply": lax.mul,
-    "stablehlo.negate": lax.neg,
-    "stablehlo.not": lax.bitwise_not,
-    "stablehlo.or": lax.bitwise_or,
-    "stablehlo.popcnt": lax.population_count,
-    "stablehlo.power": lax.pow,
-    "stablehlo.real": lax.real,
-    "stablehlo.remainder": lax.rem,
-    "stablehlo.shift_left": lax.shift_left,
-    "stablehlo.shift_right_arithmetic": lax.shift_right_arithmetic,
-    "stablehlo.shift_right_logical": lax.shift_right_logical,
-    "stablehlo.sign": lax.sign,
-    "stablehlo.subtract": lax.sub,
-    "stablehlo.xor": lax.bitwise_xor,
-    "chlo.acos": lax.acos,
-    "chlo.acosh": lax.acosh,
-    "chlo.asin": lax.asin,
-    "chlo.asinh": lax.asinh,
-    "chlo.atan": lax.atan,
-    "chlo.atanh": lax.atanh,
-    "chlo.bessel_i1e": lax.bessel_i1e,
-    "chlo.conj": lax.conj,
-    "chlo.cosh": lax.cosh,
-    "chlo.digamma": lax.digamma,
-    "chlo.erf": lax.erf,
-    "chlo.erf_inv": lax.erf_inv,
-    "chlo.erfc": lax.erfc,
-    "chlo.lgamma": lax.lgamma,
-    "chlo.next_after": lax.nextafter,
-    "chlo.polygamma": lax.polygamma,
-    "chlo.sinh": lax.sinh,
-    "chlo.square": lax.square,
-    "chlo.tan": lax.tan,
-    "chlo.zeta": lax.zeta,
+    f"{dialect}.{operation}": getattr(lax, name)
+    for operation, name in (_RENAMED | {name: name for name in _SAME_NAMES}).items()
+    for dialect in ("stablehlo", "chlo")
+    if hasattr(lax, name)  # `mulhi` since JAX 0.10
 }
-if hasattr(lax, "mulhi"):  # since JAX 0.10
-    _PLAIN["chlo.mulhi"] = lax.mulhi
 
-_BOOLEAN = {
-    "stablehlo.add": lax.bitwise_or,
-    "stablehlo.maximum": lax.bitwise_or,
-    "stablehlo.minimum": lax.bitwise_and,
-    "stablehlo.multiply": lax.bitwise_and,
-}
+_OF_PREDICATES = {"stablehlo.add": lax.bitwise_or, "stablehlo.multiply": lax.bitwise_and}
 """What arithmetic does to predicates (https://openxla.org/stablehlo/spec#add)."""
 
-COMPARISONS = {
-    "EQ": lax.eq,
-    "NE": lax.ne,
-    "LT": lax.lt,
-    "LE": lax.le,
-    "GT": lax.gt,
-    "GE": lax.ge,
-}
-
 _TOTAL = {"EQ": lax.eq_to_p, "LT": lax.lt_to_p, "LE": lax.le_to_p}
-
-
-def _plain(function: Callable[..., jax.Array]) -> Callable[[OperationStep], Results]:
-    return lambda step: function(*step.operands)
-
-
-READERS.update({name: _plain(function) for name, function in _PLAIN.items()})
 
 
 def elementwise(name: str) -> Callable[..., jax.Array] | None:
@@ -113,12 +62,12 @@ def elementwise(name: str) -> Callable[..., jax.Array] | None:
     return _PLAIN.get(name)
 
 
-@reads(*_ACCURATE)
-def accurate(step: OperationStep) -> Array:
-    function = _ACCURATE[step.operation.name]
+def _applied(step: OperationStep) -> Array:
+    """Return a function of elements, some of which take an accuracy."""
+    function = _PLAIN[step.operation.name]
     if not step.has("result_accuracy"):
         return function(*step.operands)
-    told = dialect.ResultAccuracyAttr(step.attribute("result_accuracy"))
+    told = stablehlo.ResultAccuracyAttr(step.attribute("result_accuracy"))
     mode = attributes.word(told.mode)
     if mode == "DEFAULT":
         return function(*step.operands)
@@ -128,18 +77,20 @@ def accurate(step: OperationStep) -> Array:
     return function(*step.operands, accuracy=tolerance)
 
 
-@reads(*_BOOLEAN)
+reads(*_PLAIN)(_applied)
+
+
+@reads(*_OF_PREDICATES)
 def arithmetic(step: OperationStep) -> Array:
-    name = step.operation.name
-    same = step.dtype == bool and name in ("stablehlo.add", "stablehlo.multiply")
-    return (_BOOLEAN if same else _PLAIN)[name](*step.operands)
+    functions = _OF_PREDICATES if step.dtype == bool else _PLAIN
+    return functions[step.operation.name](*step.operands)
 
 
 @reads("stablehlo.compare")
 def compare(step: OperationStep) -> Array:
     direction, (left, right) = step.word("comparison_direction"), step.operands
     if step.word("compare_type") != "TOTALORDER":
-        return COMPARISONS[direction](left, right)
+        return getattr(lax, direction.lower())(left, right)
     if direction in ("GT", "GE"):
         direction, left, right = direction.replace("G", "L"), right, left
     if direction not in _TOTAL:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxsight_source.compat.lowered.mlir import ir
+from jaxsight_source.stablehlo.attributes import symbol
 from jaxsight_source.stablehlo.evaluation import Array, OperationStep
 from jaxsight_source.stablehlo.operations.comparators import keys_of
 from jaxsight_source.stablehlo.program import UnreadableProgram
@@ -125,7 +126,7 @@ def _after_convolution(step: OperationStep, config: dict[str, Any]) -> Sequence[
 def _top_k(step: OperationStep, config: dict[str, Any]) -> Sequence[Array]:
     """Return the largest numbers and their positions."""
     (comparator,) = step.attribute("called_computations")
-    run = step.evaluation.function(str(ir.FlatSymbolRefAttr(comparator).value))
+    run = step.evaluation.function(symbol(comparator))
     structs = step.structs
     (key, *others) = keys_of(run, [one.dtype for one in structs])
     if key.operand or not key.descending or others:
