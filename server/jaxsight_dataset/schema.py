@@ -101,7 +101,7 @@ _ALIGNMENT = Struct(
     )
 )
 
-_CHECKS = (
+CHECKS = (
     ("jitted", "Compiled and run."),
     ("inputs", "The results depend on every argument, and none is constant."),
     ("finite", "All results are finite; `labelled` where `tags` say that they are not."),
@@ -115,7 +115,7 @@ _CHECKS = (
     ("one_device", "A run of a program over several devices on one of them agrees."),
 )
 
-_VALIDATION = Struct(tuple(Column(name, "string", what, True) for name, what in _CHECKS))
+_VALIDATION = Struct(tuple(Column(name, "string", what, True) for name, what in CHECKS))
 
 _PROVENANCE = Struct(
     (

@@ -40,7 +40,7 @@ DTYPES = (
     *("bool", "complex64", "complex128"),
 )
 
-GENERATOR = 4
+GENERATOR = 5
 """The version of the generator: another one writes other programs for the same seed."""
 
 

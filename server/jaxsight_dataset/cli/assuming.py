@@ -16,17 +16,17 @@ from pathlib import Path
 from jaxsight.examples import choice
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.proposals.functions import worth_proposing
-from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document
 from jaxsight.session import Session
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
-from jaxsight.trust import Trust
 from jaxsight_dataset.cli import mined_sources
 from jaxsight_dataset.cli.mined_sources import SourcePlace
+from jaxsight_dataset.cli.sessions import drop_events, session_in
 from jaxsight_dataset.making import shards
 from jaxsight_dataset.making.shards import ShardTask
+from jaxsight_dataset.mining.doctest_names import with_doctests
 from jaxsight_dataset.program import Record
 from jaxsight_source.files import reading
 
@@ -55,15 +55,8 @@ async def _traces(source: Record, python: str) -> list[Record]:
     files: dict[str, str] = source["modules"]
     folder = Path(files[source["package"]]).parent
     place = SourcePlace(folder, ExampleSettings(sizes={}, examples={}))
-    settings = {
-        "python": python,
-        "target": "cpu",
-        "inlayHints": {"kernels": False, "barriers": False},
-    }
-    session = Session(Projects(Trust(trusted=[str(folder)], terminal=True)))
     traces: list[Record] = []
-    try:
-        session.configure([str(folder)], settings)
+    async with session_in(str(folder), python) as session:
         found: list[_Candidate] = []
         for module, file in files.items():
             found += await _candidates(session, module, file)
@@ -76,10 +69,7 @@ async def _traces(source: Record, python: str) -> list[Record]:
                 if assumed is not None:
                     call = candidate.module, candidate.document.path
                     traces.append(mined_sources.record(*call, place, candidate.function, assumed))
-                while not session.events.empty():
-                    session.events.get_nowait()
-    finally:
-        await session.aclose()
+                drop_events(session)
     return traces
 
 
@@ -98,7 +88,7 @@ class _Candidate:
 
 
 async def _candidates(session: Session, module: str, file: str) -> list[_Candidate]:
-    """Open a module, and return its public functions that use JAX and have no example inputs."""
+    """Open a module, and return its public functions that use JAX and have no examples."""
     try:
         text = reading.source(file)
     except reading.UnreadableError:
@@ -107,10 +97,12 @@ async def _candidates(session: Session, module: str, file: str) -> list[_Candida
     document = await session.engine.documents.read(file)
     assert document is not None
     subjects = session.engine.documents.subjects(document)
+    called = set(with_doctests(text))
     return [
         _Candidate(module, document, chunk, function)
         for chunk, function in worth_proposing(document, subjects)
-        if not any(
+        if function.qualname not in called
+        and not any(
             part.startswith("_") and part != "__call__" for part in function.qualname.split(".")
         )
     ]

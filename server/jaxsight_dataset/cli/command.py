@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from jaxsight import __version__
 from jaxsight.cli.errors import FOUND, CommandError
@@ -27,6 +27,7 @@ from jaxsight_dataset.cli.printing import print_pair, print_row, print_statistic
 from jaxsight_dataset.cli.progress import RowProgress
 from jaxsight_dataset.making import engines, make, shards
 from jaxsight_dataset.making.make import MadeDataset, Store
+from jaxsight_dataset.program import Record
 from jaxsight_dataset.schema import VERSION
 from jaxsight_dataset.spec import GENERATOR, Spec, read
 from jaxsight_dataset.tables import again, arrow, building, manifest, statistics, verification
@@ -45,6 +46,9 @@ names = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "n
 packages = {name: version(name) for name in sys.argv[1:]}
 print(json.dumps([{**names, "python": platform.python_version()}, packages]))
 """
+
+
+_Work: TypeAlias = Callable[[Store, engines.Engine, make.Report], MadeDataset]
 
 
 class EngineName(StrEnum):
@@ -151,13 +155,8 @@ def generate(
         interpreter = user_interpreter(python)
         versions, _ = _versions(interpreter)
         title = {"spec": spec.record(), "generator": GENERATOR}
-        run = _Run(out, form, engine, jobs or os.cpu_count() or 1, interpreter, versions)
-        made = run.make(title, partial(make.generate, spec))
-        if made is None:
-            return INTERRUPTED
-        built = building.build(out, made, spec, versions, form)
-    _print_made(out, built, made, as_json=as_json)
-    return 0
+        run = _Run(out, form, engine, jobs, interpreter, versions, as_json)
+        return run.dataset(title, partial(make.generate, spec), spec)
 
 
 @app.command("mine")
@@ -198,22 +197,8 @@ def mine(
         read = partial(mined_sources.in_module, place=mined_sources.SourcePlace.of(Path.cwd()))
         names = _names(targets) or ["cpu"]
         contents = {"packages": known, "targets": names, **({"assume": assume} if assume else {})}
-        count = jobs or os.cpu_count() or 1
-        run = _Run(out, form, engine, count, interpreter, versions, assuming.make)
-        made = run.make(contents, partial(make.mine, installed, project, read, assume, names))
-        if made is None:
-            return INTERRUPTED
-        if not made.rows:
-            raise CommandError(_nothing_mined(packages, made))
-        built = building.build(out, made, contents, versions, form)
-    _print_made(out, built, made, as_json=as_json)
-    return 0
-
-
-def _nothing_mined(packages: Sequence[str], made: MadeDataset) -> str:
-    text = f"no example in {', '.join(packages)} calls a function with arrays"
-    causes = [f"{cause}: {count:,}" for cause, count in sorted(made.rejected.items())]
-    return f"{text} ({', '.join(causes)})" if causes else text
+        run = _Run(out, form, engine, jobs, interpreter, versions, as_json, assuming.make)
+        return run.dataset(contents, partial(make.mine, installed, project, read, assume, names))
 
 
 @app.command("rewrites")
@@ -236,14 +221,9 @@ def rewrites(
         interpreter = user_interpreter(python)
         versions, _ = _versions(interpreter)
         contents = {"rewrites": samples, "seed": seed, "generator": GENERATOR}
-        count = jobs or os.cpu_count() or 1
-        run = _Run(out, form, EngineName.local, count, interpreter, versions, rewriting.make)
-        made = run.make(contents, partial(make.rewrite, samples, seed))
-        if made is None:
-            return INTERRUPTED
-        built = building.build(out, made, contents, versions, form)
-    _print_made(out, built, made, as_json=as_json)
-    return 0
+        local = EngineName.local
+        run = _Run(out, form, local, jobs, interpreter, versions, as_json, rewriting.make)
+        return run.dataset(contents, partial(make.rewrite, samples, seed))
 
 
 @app.command("verify")
@@ -321,7 +301,7 @@ def show(
 @app.command("card")
 @command
 def card(out: Out) -> int:
-    """Write the card again: README.md for Hugging Face, its pictures, and croissant.json."""
+    """Write the card again: README.md for Hugging Face, and croissant.json."""
     with explained():
         building.write_card(out, manifest.read(out))
     Printer().print(one_line(str(out / "README.md")))
@@ -368,26 +348,35 @@ class _Run:
     out: Path
     form: TableFormat
     engine: EngineName
-    jobs: int
+    jobs: int | None
     python: str
     versions: dict[str, str]
+    as_json: bool
     make_shard: engines.Make = shards.make
 
-    def make(
-        self,
-        contents: dict[str, Any],
-        work: Callable[[Store, engines.Engine, Callable[[str, int, int], None]], MadeDataset],
-    ) -> MadeDataset | None:
-        """Make the shards of a dataset; return None if that was interrupted.
+    def dataset(self, contents: Record, work: _Work, spec: Spec | None = None) -> int:
+        """Make a dataset, print what was made, and return the exit status.
 
         Args:
             contents: what shards are made of; others need another folder.
             work: makes the shards.
+            spec: that of generated programs.
 
         Raises:
             CannotMake: the folder has another dataset, or there is nothing to make.
             MissingLibrary: the format requires pyarrow.
         """
+        made = self._made(contents, work)
+        if made is None:
+            return INTERRUPTED
+        if not made.rows:
+            raise CommandError(_nothing_mined(contents["packages"], made))
+        built = building.build(self.out, made, spec or contents, self.versions, self.form)
+        _print_made(self.out, built, made, as_json=self.as_json)
+        return 0
+
+    def _made(self, contents: Record, work: _Work) -> MadeDataset | None:
+        """Make the shards of a dataset; return None if that was interrupted."""
         if self.form is TableFormat.parquet:
             arrow.pyarrow()
         has_others = self.out.is_dir() and any(self.out.iterdir())
@@ -410,11 +399,18 @@ class _Run:
                 making.end()
 
 
+def _nothing_mined(packages: Iterable[str], made: MadeDataset) -> str:
+    text = f"no example in {', '.join(packages)} calls a function with arrays"
+    causes = [f"{cause}: {count:,}" for cause, count in sorted(made.rejected.items())]
+    return f"{text} ({', '.join(causes)})" if causes else text
+
+
 def _engine(run: _Run, on_program: Callable[[], None]) -> engines.Engine:
+    jobs = run.jobs or os.cpu_count() or 1
     if run.engine is EngineName.local:
-        return engines.Local(run.python, run.jobs, on_program, run.make_shard)
+        return engines.Local(run.python, jobs, on_program, run.make_shard)
     try:
-        return engines.Ray(run.python, run.jobs, on_program)
+        return engines.Ray(run.python, jobs, on_program)
     except ImportError as error:
         raise CommandError('Ray is not installed; run pip install "jaxsight[ray]"') from error
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.projects.projects import Projects
 from jaxsight.rules import RULES
 from jaxsight.session import Session
-from jaxsight.trust import Trust
+from jaxsight_dataset.cli.sessions import drop_events, session_in
 
 _SECONDS = 300.0
 """Seconds after which the check of a program is a hang, a choice: less loses slow compiles."""
@@ -41,8 +40,7 @@ class ProgramFixes:
             return None
         finally:
             self._session.close(path)
-            while not self._session.events.empty():
-                self._session.events.get_nowait()
+            drop_events(self._session)
 
 
 @asynccontextmanager
@@ -54,16 +52,7 @@ async def program_fixes(python: str) -> AsyncIterator[ProgramFixes]:
     Args:
         python: an interpreter that has JAX.
     """
-    settings = {
-        "python": python,
-        "target": "cpu",
-        "select": [code for code in sorted(FIXES) if not RULES[code].says_times],
-        "inlayHints": {"kernels": False, "barriers": False},
-    }
+    select = [code for code in sorted(FIXES) if not RULES[code].says_times]
     with tempfile.TemporaryDirectory(prefix="jaxsight-fixes-") as folder:
-        session = Session(Projects(Trust(trusted=[folder], terminal=True)))
-        try:
-            session.configure([folder], settings)
+        async with session_in(folder, python, select=select) as session:
             yield ProgramFixes(session, Path(folder))
-        finally:
-            await session.aclose()

@@ -3,8 +3,8 @@
 Compiling an operation takes XLA 10 ms, and NumPy computes it independently of XLA.
 
 Applies to JAX 0.8 to 0.12. Private API used: the attribute `impl` of primitives, which JAX calls
-when an operation is run eagerly (`jax/_src/core.py`, `EvalTrace.process_primitive`); `add_any_p`
-and `split_p`, which `jax.extend.core.primitives` lacks.
+when an operation is run eagerly (`jax/_src/core.py`, `EvalTrace.process_primitive`); `add_any_p`,
+which `jax.extend.core.primitives` lacks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax._src.ad_util import add_any_p
-from jax._src.lax.lax import split_p
 from jax.extend.core import primitives
 
 from jaxsight_dataset.rows.numpy_operations import NotInNumpy, Operation
@@ -32,7 +31,7 @@ def replaced(operations: Mapping[str, Operation]) -> Iterator[None]:
     usual = {name: (_primitive(name), _primitive(name).impl) for name in operations}
     try:
         for name, (primitive, impl) in usual.items():
-            primitive.impl = _tried(operations[name], impl, primitive.multiple_results)
+            primitive.impl = _tried(operations[name], impl)
         with jax.disable_jit(), np.errstate(all="ignore"):
             yield
     finally:
@@ -41,21 +40,17 @@ def replaced(operations: Mapping[str, Operation]) -> Iterator[None]:
 
 
 def _primitive(name: str) -> Any:
-    others = {"add_any": add_any_p, "split": split_p}
-    return others[name] if name in others else getattr(primitives, f"{name}_p")
+    return add_any_p if name == "add_any" else getattr(primitives, f"{name}_p")
 
 
-def _tried(
-    operation: Operation, usual: Callable[..., object], is_many: bool
-) -> Callable[..., object]:
+def _tried(operation: Operation, usual: Callable[..., object]) -> Callable[..., object]:
     def impl(*operands: object, **parameters: object) -> object:
         if not all(map(_is_plain, operands)):
             return usual(*operands, **parameters)
         try:
-            results = operation(*map(np.asarray, operands), **parameters)
+            return jax.device_put(operation(*map(np.asarray, operands), **parameters))
         except NotInNumpy:
             return usual(*operands, **parameters)
-        return [jax.device_put(each) for each in results] if is_many else jax.device_put(results)
 
     return impl
 

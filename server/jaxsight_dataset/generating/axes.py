@@ -14,27 +14,20 @@ REDUCTIONS = {
     "jnp.std({x}{a})": "deviation",
     "jnp.sum(jnp.square({x}){a})": "energy",
     "jnp.mean(jnp.square({x}){a})": "power",
-    "jnp.sqrt(jnp.mean(jnp.square({x}){a}))": "rms",
     "jnp.mean(jnp.abs({x}){a})": "mean_size",
-    "jnp.sum(jnp.abs({x}){a})": "absolute_sum",
     "jnp.max(jnp.abs({x}){a})": "peak",
-    "jnp.linalg.norm({x}{a})": "norm",
     "jnp.sqrt(jnp.sum(jnp.square({x}){a}) + {e})": "norm",
     "jax.nn.logsumexp({x}{a})": "log_total",
     "jnp.ptp({x}{a})": "spread",
     "jnp.mean({x}{a}) / (jnp.std({x}{a}) + {e})": "signal_to_noise",
     "jnp.prod(1.0 + 0.01 * {x}{a})": "compounded",
     "jnp.mean({x} * jnp.roll({x}, 1{a}){a})": "autocorrelation",
-    "jnp.sum(jnp.abs({x} - jnp.roll({x}, 1{a})){a})": "variation",
-    "centered = {x} - jnp.mean({x}{a}{keep})\njnp.mean(jnp.square({centered}){a})": "variance",
     "centered = {x} - jnp.mean({x}{a}{keep})\njnp.mean({centered} ** 3{a})": "skewness",
-    "centered = {x} - jnp.mean({x}{a}{keep})\njnp.max(jnp.abs({centered}){a})": "deviation",
     "weights = jax.nn.softmax({x}{a})\njnp.sum({weights} * {x}{a})": "attended",
 }
 WIDE_REDUCTIONS = {
     "jnp.median({x}{a})": "median",
     "jnp.quantile({x}, 0.9{a})": "quantile",
-    "jnp.quantile({x}, 0.25{a})": "quantile",
 }
 """Those of `float32` and `float64` only."""
 
@@ -53,10 +46,8 @@ PAIRS = (
     "{x}, jnp.mean({x}{a})",
     "{x}, jnp.linalg.norm({x}{a})",
     "jnp.mean({x}{a}), jnp.std({x}{a})",
-    "jnp.mean({x}{a}), jnp.var({x}{a})",
     "jnp.mean({x}{a}), jnp.max({x}{a})",
     "jnp.sum({x}{a}), jnp.sum(jnp.square({x}){a})",
-    "jnp.mean({x}{a}), jnp.mean(jnp.square({x}){a})",
 )
 """Two results of one value."""
 
@@ -73,32 +64,22 @@ SUMMARIES = {
         "-jnp.sum({x} * jnp.log({x} + {e}){a})": "entropy",
         "jnp.max({x}{a})": "confidence",
         "jnp.sum(jnp.square({x}){a})": "purity",
-        "1.0 - jnp.max({x}{a})": "uncertainty",
     },
     "log_probabilities": {
         "jnp.max({x}{a})": "largest",
         "jnp.mean({x}{a})": "mean_log_probability",
         "-jnp.sum(jnp.exp({x}) * {x}{a})": "entropy",
-        "-jnp.min({x}{a})": "surprise",
     },
     "standardized": {
         "jnp.mean({x} ** 3{a})": "skewness",
         "jnp.mean({x} ** 4{a}) - 3.0": "kurtosis",
         "jnp.max(jnp.abs({x}){a})": "extreme",
-        "jnp.max({x}{a})": "largest",
-        "jnp.min({x}{a})": "smallest",
     },
     "centered": {
         "jnp.mean(jnp.square({x}){a})": "variance",
         "jnp.sqrt(jnp.mean(jnp.square({x}){a}) + {e})": "deviation",
         "jnp.max(jnp.abs({x}){a})": "extreme",
         "jnp.mean({x} ** 3{a})": "third_moment",
-        "jnp.mean(jnp.abs({x}){a})": "mean_deviation",
-    },
-    "unit": {
-        "jnp.mean({x}{a})": "mean_direction",
-        "jnp.sum({x}{a})": "resultant",
-        "jnp.max(jnp.abs({x}){a})": "largest_share",
     },
 }
 """Reductions of values that are normalized or bounded, by the names of these: the mean of
@@ -133,23 +114,18 @@ CUMULATIVE = {
     "{x} - jnp.roll({x}, 1, axis={axis})": "changes",
     "lax.cumlogsumexp({x}, axis={axis})": "running_log",
     "jnp.cumprod(1.0 + 0.01 * {x}, axis={axis})": "compounded",
-    "jnp.cumsum({x}, axis={axis}, dtype={x}.dtype) / {n}": "running_total",
-    "lax.cummax({x}, axis={axis}) - {x}": "drawdown",
     "jnp.diff({x}, axis={axis})": "changes",
     "lax.cumsum({x}, axis={axis}, reverse=True)": "remaining",
     "jnp.cumsum({x} - jnp.mean({x}, axis={axis}, keepdims=True), axis={axis})": "walk",
-    "jnp.roll({x}, 1, axis={axis}) + jnp.roll({x}, -1, axis={axis}) - 2.0 * {x}": "curvature",
     "0.5 * ({x} + jnp.roll({x}, 1, axis={axis}))": "smoothed",
 }
 
 NORMAL_FORMS = {
     "jax.nn.softmax({x}{a})": "probabilities",
     "jax.nn.softmax({x} / {s}{a})": "probabilities",
-    "jax.nn.softmax(-{x}{a})": "probabilities",
     "exponentials = jnp.exp({x} - jnp.max({x}{a}{keep}))\n"
     "{exponentials} / jnp.sum({exponentials}{a}{keep})": "probabilities",
     "jax.nn.log_softmax({x}{a})": "log_probabilities",
-    "{x} - jax.nn.logsumexp({x}{a}{keep})": "log_probabilities",
     "{x} - jnp.mean({x}{a}{keep})": "centered",
     "{x} - jnp.max({x}{a}{keep})": "shifted",
     "mean = jnp.mean({x}{a}{keep})\nstd = jnp.std({x}{a}{keep})\n"
@@ -160,17 +136,12 @@ NORMAL_FORMS = {
     "{centered} / jnp.sqrt({variance} + {e})": "standardized",
     "jax.nn.standardize({x}{a}, epsilon={e})": "standardized",
     "power = jnp.mean(jnp.square({x}){a}{keep})\n{x} * lax.rsqrt({power} + {e})": "normalized",
-    "{x} / jnp.sqrt(jnp.mean(jnp.square({x}){a}{keep}) + {e})": "normalized",
-    "{x} / (jnp.linalg.norm({x}{a}{keep}) + {e})": "unit",
     "norm = jnp.sqrt(jnp.sum({x} ** 2{a}{keep}) + {e})\n{x} / {norm}": "unit",
-    "norm = jnp.linalg.norm({x}{a}{keep})\n{x} / jnp.maximum({norm}, {e})": "unit",
     "{x} / (jnp.max(jnp.abs({x}){a}{keep}) + {e})": "scaled",
     "low = jnp.min({x}{a}{keep})\nhigh = jnp.max({x}{a}{keep})\n"
     "({x} - {low}) / ({high} - {low} + {e})": "rescaled",
-    "{x} / (jnp.sum(jnp.abs({x}){a}{keep}) + {e})": "shares",
     "{x} * jax.nn.softmax({x}{a})": "attended",
     "threshold = jnp.mean({x}{a}{keep})\njnp.where({x} > {threshold}, {x}, 0.0)": "thresholded",
-    "limit = 2.0 * jnp.std({x}{a}{keep}) + {e}\njnp.clip({x}, -{limit}, {limit})": "clipped",
 }
 
 LAYER_FORMS = {
@@ -192,25 +163,3 @@ FIGURES = {
     or name in ("peak", "spread", "power")
 }
 """Normalizations and reductions of physical and other quantities."""
-
-SQUARE_FORMS = {
-    "jnp.trace({x}, axis1=-2, axis2=-1)": "trace",
-    "jnp.diagonal({x}, axis1=-2, axis2=-1)": "diagonal",
-    "jnp.linalg.norm({x}, axis=(-2, -1))": "norm",
-    "jnp.swapaxes({x}, -1, -2)": "transposed",
-    "0.5 * ({x} + jnp.swapaxes({x}, -1, -2))": "symmetric",
-    "{x} - jnp.swapaxes({x}, -1, -2)": "antisymmetric",
-    "{x} @ jnp.swapaxes({x}, -1, -2)": "gram",
-    "jnp.tril({x})": "lower",
-    "jnp.triu({x}, k=1)": "upper",
-    "jnp.sum(jnp.abs({x}), axis=-1)": "row_sums",
-    "jnp.max(jnp.sum(jnp.abs({x}), axis=-2), axis=-1)": "norm",
-    "jnp.sum(jnp.square({x}), axis=(-2, -1))": "energy",
-    "jnp.log1p(jnp.square({x}))": "logs",
-    "{x} - jnp.mean({x}, axis=-1, keepdims=True)": "centered",
-    "jnp.mean({x}, axis=-1)": "row_means",
-    "jnp.max(jnp.abs({x}), axis=(-2, -1))": "largest",
-    "{c} * {x} + jnp.eye({x}.shape[-1], dtype={x}.dtype)": "shifted",
-    "{x} @ {x}": "squared",
-}
-"""What is done to square matrices."""

@@ -40,15 +40,13 @@ IMPORTS = {
     "lax": "from jax import lax",
     "partial": "from functools import partial",
     "NamedTuple": "from typing import NamedTuple",
-    "dataclass": "from dataclasses import dataclass",
     "checkpoint_name": "from jax.ad_checkpoint import checkpoint_name",
-    "linear_call": "from jax.custom_derivatives import linear_call",
     "pl": "from jax.experimental import pallas as pl",
     "AxisType": "from jax.sharding import AxisType",
     "NamedSharding": "from jax.sharding import NamedSharding",
     "PartitionSpec": "from jax.sharding import PartitionSpec",
 }
-_STANDARD = ("dataclasses", "functools", "math", "typing")
+_STANDARD = ("functools", "math", "typing")
 
 _LONGEST = 84
 """Characters of a statement with its indentation; calls inside of longer ones are assigned to

@@ -8,48 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from jaxsight_dataset.generating.axes import (
-    CUMULATIVE,
-    EXTREMES,
-    FIGURES,
-    LAYER_FORMS,
-    MOVES,
-    NORMAL_FORMS,
-    PAIRS,
-    POOLS,
-    RANK_MOVES,
-    REDUCTIONS,
-    SCALES,
-    SQUARE_FORMS,
-    SUMMARIES,
-    WIDE_REDUCTIONS,
-)
+from jaxsight_dataset.generating import axes, functions
 from jaxsight_dataset.generating.choices import COMPLEX, FLOATS, INTEGERS, WIDE, Draws
-from jaxsight_dataset.generating.functions import (
-    ACTIVATIONS,
-    BASES,
-    BLENDS,
-    COMPARISONS,
-    COMPLEX_FUNCTIONS,
-    COMPLEX_PAIRS,
-    CURVES,
-    FINAL,
-    GIVEN_PAIRS,
-    INTEGER_FUNCTIONS,
-    INTEGER_PAIRS,
-    INTEGER_TESTS,
-    JUMPING,
-    NUMBERS,
-    OF_KERNELS,
-    OF_NUMBERS,
-    PLAIN,
-    POINTWISE,
-    POWERS,
-    RESIDUALS,
-    SUMS,
-    SURFACES,
-    TESTS,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +106,27 @@ class Steps:
     def unary(self, x: Term) -> Term:
         """Return a function of the elements of a value, of the same dtype."""
         if x.dtype in COMPLEX:
-            return self.applied(COMPLEX_FUNCTIONS, x)
+            return self.applied(functions.COMPLEX_FUNCTIONS, x)
         if x.dtype == "bool":
             return replace(x, text=f"~{x}")
         if x.dtype in INTEGERS:
-            return self.applied(INTEGER_FUNCTIONS, x)
+            return self.applied(functions.INTEGER_FUNCTIONS, x)
         if not x.rank:
-            return self.applied(OF_NUMBERS, x)
+            return self.applied(functions.OF_NUMBERS, x)
         if x.is_given and self.choices.chance(0.1):
-            return self.applied(JUMPING, x)
+            return self.applied(functions.JUMPING, x)
         # Nobody scales a value twice.
-        return self.applied({p: name for p, name in POINTWISE.items() if name != x.name}, x)
+        return self.applied(
+            {p: name for p, name in functions.POINTWISE.items() if name != x.name}, x
+        )
 
     def activated(self, x: Term, where: str = "program") -> Term:
         """Return the activations of real numbers, in a program or in a `kernel`."""
         if not x.rank:
-            return self.applied(OF_NUMBERS, x)
-        return self.short(self.applied(OF_KERNELS if where == "kernel" else ACTIVATIONS, x))
+            return self.applied(functions.OF_NUMBERS, x)
+        return self.short(
+            self.applied(functions.OF_KERNELS if where == "kernel" else functions.ACTIVATIONS, x)
+        )
 
     def binary(self, x: Term, y: Term) -> Term:
         """Return a function of two values of one dtype; their shapes broadcast."""
@@ -172,12 +136,12 @@ class Steps:
             logical = ("{x} & {y}", "{x} | {y}", "{x} ^ {y}", "{x} & ~{y}")
             return self.applied(dict.fromkeys(logical, "both"), x, y)
         if x.dtype in INTEGERS:
-            return self.applied(INTEGER_PAIRS, x, y)
+            return self.applied(functions.INTEGER_PAIRS, x, y)
         if x.dtype in COMPLEX:
-            return self.applied(COMPLEX_PAIRS, x, y)
+            return self.applied(functions.COMPLEX_PAIRS, x, y)
         if x.is_given and y.is_given and x.rank and self.choices.chance(0.3):
-            return self.applied(GIVEN_PAIRS, x, y)
-        return self.applied(SUMS, x, y)
+            return self.applied(functions.GIVEN_PAIRS, x, y)
+        return self.applied(functions.SUMS, x, y)
 
     def mapped(self, x: Term, most: int = 2) -> Term:
         """Return a function of a value, the more complex the larger `most` is."""
@@ -209,12 +173,12 @@ class Steps:
         x, *others = values
         if not others:
             powers = self.choices.chance(0.15)
-            return self._curve(POWERS if powers else CURVES, x)
+            return self._curve(functions.POWERS if powers else functions.CURVES, x)
         y, *rest = others
         if not rest:
-            return self._curve(SURFACES, x, y)
+            return self._curve(functions.SURFACES, x, y)
         rank = max(value.rank for value in values)
-        return replace(self._curve(BLENDS, x, y, z=self.named(rest[0])), rank=rank)
+        return replace(self._curve(functions.BLENDS, x, y, z=self.named(rest[0])), rank=rank)
 
     def _curve(
         self, table: Mapping[str, str], x: Term, y: Term | None = None, **holes: Term
@@ -223,12 +187,12 @@ class Steps:
         x = self.named(x)
         y = y and self.named(y)
         pattern, name = self.choices.pick(list(table.items()))
-        first, second = self.choices.sample(list(BASES), 2)
+        first, second = self.choices.sample(list(functions.BASES), 2)
         scale = self.choices.choose(2.0, 3.0, 0.5)
         f, g = (f"({base.format(x=x, s=scale)})" for base in (first, second))
         h = f"({second.format(x=y, s=scale)})"
         if "{f}" in pattern and len(pattern) + len(f) + len(h) > 56:
-            f = self.let(BASES[first], f)
+            f = self.let(functions.BASES[first], f)
         return self.written(pattern, name, x, y, f=f, g=g, h=h, **holes)
 
     def prepared(self, x: Term) -> Term:
@@ -240,13 +204,13 @@ class Steps:
             turns = ("jnp.flip({x}, axis={axis})", "jnp.roll({x}, {k}, axis={axis})")
             return self.applied(dict.fromkeys(turns, "turned"), x, axis=axis)
         if x.dtype in FLOATS and self.choices.chance(0.4):
-            return self.along(NORMAL_FORMS, x, axis)
+            return self.along(axes.NORMAL_FORMS, x, axis)
         return self.short(self.unary(x))
 
     def settled(self, x: Term) -> Term:
         """Return a value after up to two plain steps."""
         for _ in range(self.choices.between(0, 2)):
-            pattern, name = self.choices.pick(list(PLAIN.items()))
+            pattern, name = self.choices.pick(list(functions.PLAIN.items()))
             x = replace(x, text=self.let(name, pattern.format(x=x)), is_given=False)
         return x
 
@@ -272,15 +236,15 @@ class Steps:
         elif not x.rank:
             return self.unary(x)
         else:
-            general = REDUCTIONS | (WIDE_REDUCTIONS if x.dtype in WIDE else {})
-            table = dict(SUMMARIES.get(x.name, general))
+            general = axes.REDUCTIONS | (axes.WIDE_REDUCTIONS if x.dtype in WIDE else {})
+            table = dict(axes.SUMMARIES.get(x.name, general))
             table = self._of_many(table) if axis is None else table
         made = self.along(table, x, axis)
         return replace(made, dtype=result, rank=rank, is_given=False)
 
     def _of_many(self, table: Mapping[str, str]) -> dict[str, str]:
         """Return those that read many elements: extremes of all depend on few arguments."""
-        return {pattern: name for pattern, name in table.items() if name not in EXTREMES}
+        return {pattern: name for pattern, name in table.items() if name not in axes.EXTREMES}
 
     def moved(self, x: Term) -> Term:
         """Return a value with its elements moved."""
@@ -288,11 +252,11 @@ class Steps:
             return self.unary(x)
         axis, order = self.axis(x), self.choices.sample(range(x.rank), x.rank)
         order = order[1:] + order[:1] if order == sorted(order) else order
-        table = {**MOVES, "{x}[..., None]": "column"} if x.rank < 5 else dict(MOVES)
+        table = {**axes.MOVES, "{x}[..., None]": "column"} if x.rank < 5 else dict(axes.MOVES)
         if x.rank > 4:
             table.pop("jnp.expand_dims({x}, {axis})")
         if x.rank > 1:
-            table = table | RANK_MOVES | {"{x}.reshape(-1)": "flat"}
+            table = table | axes.RANK_MOVES | {"{x}.reshape(-1)": "flat"}
         widths = [(0, 0)] * x.rank
         widths[axis] = (self.choices.between(0, 2), self.choices.between(1, 2))
         pattern, name = self.choices.pick(list(table.items()))
@@ -304,23 +268,23 @@ class Steps:
 
     def scanned(self, x: Term) -> Term:
         """Return a cumulative function or a sorted form of real numbers."""
-        return self.along(CUMULATIVE, x, self.axis(x)) if x.rank else self.unary(x)
+        return self.along(axes.CUMULATIVE, x, self.axis(x)) if x.rank else self.unary(x)
 
     def normalised(self, x: Term) -> Term:
         """Return real numbers normalised along an axis."""
-        return self.along(NORMAL_FORMS, x, self.axis(x)) if x.rank else self.unary(x)
+        return self.along(axes.NORMAL_FORMS, x, self.axis(x)) if x.rank else self.unary(x)
 
     def compared(self, x: Term, y: Term | None = None) -> Term:
         """Return a comparison of values that are given."""
-        tests = INTEGER_TESTS if x.dtype in INTEGERS else TESTS
-        patterns: tuple[str, ...] = tests if y is None else COMPARISONS
+        tests = functions.INTEGER_TESTS if x.dtype in INTEGERS else functions.TESTS
+        patterns: tuple[str, ...] = tests if y is None else functions.COMPARISONS
         made = self.applied(dict.fromkeys(patterns, "mask"), x, y)
         return replace(made, dtype="bool", is_given=x.is_given)
 
     def number(self, x: Term, dtype: str) -> Term:
         """Return a value as moderate floating-point numbers."""
         kind = "integer" if x.dtype in INTEGERS else x.dtype
-        pattern = self.choices.pick(NUMBERS.get(kind, NUMBERS["float"]))
+        pattern = self.choices.pick(functions.NUMBERS.get(kind, functions.NUMBERS["float"]))
         made = self.applied({pattern: "numbers"}, x, d=f"jnp.{dtype}")
         if x.dtype in COMPLEX:
             dtype = {"complex64": "float32", "complex128": "float64"}[x.dtype]
@@ -331,21 +295,19 @@ class Steps:
     def more(self, x: Term, *others: Term, most: int = 4, style: str = "data") -> list[Term]:
         """Return what a function returns: a value, what is made of it, or two values.
 
-        `style` says what the value is: `data`, `quantity`, such as a distance, `layer`, units of a
-        neural network, or `square`, square matrices.
+        `style` says what the value is: `data`, `quantity`, such as a distance, or `layer`, units of
+        a neural network.
         """
         if x.dtype not in FLOATS:
             return [self._summarized(x, most)]
         for other in others:
             if other.dtype == x.dtype and self.choices.chance(0.3):
-                x = self.short(self.applied(RESIDUALS, x, other))
+                x = self.short(self.applied(functions.RESIDUALS, x, other))
         count = min(most, self.choices.choose(0, 1, 1, 1, 2, 2))
         if not count:
             return [x]
         if not x.rank:
             return [self.unary(x) if self.choices.chance(0.15) else x]
-        if style == "square":
-            return [self.applied(SQUARE_FORMS, x)]
         axis = self.axis(x)
         if count > 1 or self.choices.chance(0.3):
             if count == 1 and style == "data" and self.choices.chance(0.3):
@@ -359,9 +321,9 @@ class Steps:
                 self._transformed(x, style, axis) if count == 1 else x
             ]  # a number is too coarse
         if count == 1 and style in ("data", "quantity") and self.choices.chance(0.2):
-            return [self.along(dict.fromkeys(PAIRS, "both"), x, along)]
-        if style in ("layer", "quantity") and x.name not in SUMMARIES:
-            table = POOLS if style == "layer" else FIGURES
+            return [self.along(dict.fromkeys(axes.PAIRS, "both"), x, along)]
+        if style in ("layer", "quantity") and x.name not in axes.SUMMARIES:
+            table = axes.POOLS if style == "layer" else axes.FIGURES
             return [self.along(self._of_many(table) if along is None else table, x, along)]
         return [self.reduced(x, along)]
 
@@ -369,12 +331,12 @@ class Steps:
         """Return real numbers of the same shape made of others."""
         kind = self.choices.random.random()
         if style == "layer":
-            return self.activated(x) if kind < 0.5 else self.along(LAYER_FORMS, x, -1)
+            return self.activated(x) if kind < 0.5 else self.along(axes.LAYER_FORMS, x, -1)
         if kind < 0.3:
-            return self.applied(FINAL, x)
+            return self.applied(functions.FINAL, x)
         if kind < 0.8:
-            return self.along(SCALES if style == "quantity" else NORMAL_FORMS, x, axis)
-        scans = {pattern: name for pattern, name in CUMULATIVE.items() if name != "ordered"}
+            return self.along(axes.SCALES if style == "quantity" else axes.NORMAL_FORMS, x, axis)
+        scans = {pattern: name for pattern, name in axes.CUMULATIVE.items() if name != "ordered"}
         return self.along(scans, x, axis)
 
     def _summarized(self, x: Term, most: int) -> Term:

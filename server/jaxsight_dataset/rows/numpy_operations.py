@@ -2,6 +2,7 @@
 
 Each takes and returns arrays of NumPy, and has the parameters of the primitive with its name.
 It raises `NotInNumpy` where NumPy may return something else than a rounding error away.
+Operations that few programs have, such as sorts, are missing: XLA computes them.
 """
 
 from __future__ import annotations
@@ -15,16 +16,12 @@ import numpy as np
 
 from jaxsight_source.compat.jaxpr_types import DType
 
-Operation: TypeAlias = Callable[..., "_Array | list[_Array]"]
+Operation: TypeAlias = Callable[..., "_Array"]
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _SPLIT = "".join(map(chr, range(ord("a"), ord("z") + 1)))
 """Letters of axes for `einsum`."""
-
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-"""Of Threefry-2x32 with 20 rounds: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-2011, table 2."""
 
 
 class NotInNumpy(Exception):
@@ -91,13 +88,6 @@ def convert_element_type(x: _Array, *, new_dtype: DType, weak_type: bool, **_: o
     return x.astype(dtype)
 
 
-def bitcast_convert_type(x: _Array, *, new_dtype: DType) -> _Array:
-    dtype = np.dtype(new_dtype)
-    _require(dtype.itemsize == x.dtype.itemsize)
-    viewed: _Array = np.ascontiguousarray(x).view(dtype)
-    return viewed.reshape(x.shape)
-
-
 def broadcast_in_dim(
     x: _Array, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], **_: object
 ) -> _Array:
@@ -118,18 +108,6 @@ def iota(*, dtype: DType, shape: Sequence[int], dimension: int, **_: object) -> 
     return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(sizes), shape)
 
 
-def pad(x: _Array, value: _Array, *, padding_config: Sequence[tuple[int, int, int]]) -> _Array:
-    _require(all(low >= 0 and high >= 0 for low, high, _ in padding_config))
-    sizes, places = [], []
-    for size, (low, high, inner) in zip(x.shape, padding_config, strict=True):
-        whole = size + max(size - 1, 0) * inner
-        sizes.append(low + whole + high)
-        places.append(slice(low, low + whole, inner + 1))
-    padded = np.full(sizes, value, x.dtype)
-    padded[tuple(places)] = x
-    return padded
-
-
 def strided_slice(
     x: _Array,
     *,
@@ -139,30 +117,6 @@ def strided_slice(
 ) -> _Array:
     steps = strides or (1,) * x.ndim
     return x[tuple(map(slice, start_indices, limit_indices, steps))]
-
-
-def _window(x: _Array, starts: Sequence[_Array], sizes: Sequence[int]) -> tuple[slice, ...]:
-    """Return the part of an array that JAX reads: indices are clamped, not wrapped."""
-    firsts = [
-        min(max(int(start), 0), whole - size)
-        for start, whole, size in zip(starts, x.shape, sizes, strict=True)
-    ]
-    return tuple(slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
-
-
-def dynamic_slice(x: _Array, *starts: _Array, slice_sizes: Sequence[int]) -> _Array:
-    _require(len(starts) == x.ndim)
-    return x[_window(x, starts, slice_sizes)]
-
-
-def dynamic_update_slice(x: _Array, update: _Array, *starts: _Array) -> _Array:
-    changed = x.copy()
-    changed[_window(x, starts, update.shape)] = update
-    return changed
-
-
-def split(x: _Array, *, sizes: Sequence[int], axis: int) -> list[_Array]:
-    return np.split(x, np.cumsum(sizes)[:-1], axis)
 
 
 def _wide(x: _Array) -> _Array:
@@ -182,27 +136,6 @@ def _extreme(
 ) -> _Array:
     _require(not np.iscomplexobj(x) and x.size)
     return function(x, axis=tuple(axes)).astype(x.dtype)
-
-
-def _arg(
-    function: Callable[..., _Array],
-    x: _Array,
-    *,
-    axes: Sequence[int],
-    index_dtype: DType,
-    **_: object,
-) -> _Array:
-    _require(not np.iscomplexobj(x) and len(axes) == 1)
-    return function(_wide(x), axis=axes[0]).astype(index_dtype)
-
-
-def _cumulative(
-    function: Callable[..., _Array], x: _Array, *, axis: int, reverse: bool, **_: object
-) -> _Array:
-    _require((_is_real(x) and x.dtype.itemsize >= 4) or np.issubdtype(x.dtype, np.integer))
-    flipped = np.flip(x, axis) if reverse else x
-    result = function(flipped, axis=axis, dtype=x.dtype)
-    return np.flip(result, axis) if reverse else result
 
 
 def dot_general(
@@ -231,25 +164,6 @@ def dot_general(
     if jnp.issubdtype(dtype, jnp.integer):
         x, y = x.astype(dtype), y.astype(dtype)
     return np.asarray(np.einsum(path, x, y, optimize=True)).astype(dtype)
-
-
-def sort_by_key(*arrays: _Array, dimension: int, num_keys: int, **_: object) -> list[_Array]:
-    _require(num_keys == 1 and not np.iscomplexobj(arrays[0]))
-    order = np.argsort(_wide(arrays[0]), axis=dimension, kind="stable")
-    return [np.take_along_axis(array, order, dimension) for array in arrays]
-
-
-def threefry2x32(key: _Array, key_2: _Array, x: _Array, x_2: _Array) -> list[_Array]:
-    """Threefry-2x32 with 20 rounds, as `jax.random` uses it."""
-    keys = (key, key_2, key ^ key_2 ^ np.uint32(0x1BD11BDA))
-    x, x_2 = x + keys[0], x_2 + keys[1]
-    for group in range(5):
-        for by in _ROTATIONS[group % 2]:
-            x = x + x_2
-            x_2 = ((x_2 << np.uint32(by)) | (x_2 >> np.uint32(32 - by))) ^ x
-        x = x + keys[(group + 1) % 3]
-        x_2 = x_2 + keys[(group + 2) % 3] + np.uint32(group + 1)
-    return [x, x_2]
 
 
 def rsqrt(x: _Array) -> _Array:
@@ -311,23 +225,13 @@ OPERATIONS: dict[str, Operation] = {
     **{name: partial(_any, function) for name, function in _ANY.items()},
     **{name: partial(_ordered, function) for name, function in _ORDERED.items()},
     **_ARRANGED,
-    "argmax": partial(_arg, np.argmax),
-    "argmin": partial(_arg, np.argmin),
-    "bitcast_convert_type": bitcast_convert_type,
     "broadcast_in_dim": broadcast_in_dim,
     "clamp": clamp,
     "convert_element_type": convert_element_type,
-    "cummax": partial(_cumulative, np.maximum.accumulate),
-    "cummin": partial(_cumulative, np.minimum.accumulate),
-    "cumprod": partial(_cumulative, np.cumprod),
-    "cumsum": partial(_cumulative, np.cumsum),
     "dot_general": dot_general,
-    "dynamic_slice": dynamic_slice,
-    "dynamic_update_slice": dynamic_update_slice,
     "integer_pow": integer_pow,
     "iota": iota,
     "logistic": logistic,
-    "pad": pad,
     "reduce_and": partial(_extreme, np.logical_and.reduce),
     "reduce_max": partial(_extreme, np.max),
     "reduce_min": partial(_extreme, np.min),
@@ -339,8 +243,5 @@ OPERATIONS: dict[str, Operation] = {
     "shift_left": partial(_shift, np.left_shift),
     "shift_right_logical": partial(_shift, np.right_shift),
     "slice": strided_slice,
-    "sort": sort_by_key,
-    "split": split,
-    "threefry2x32": threefry2x32,
 }
 """Operations by the names of their primitives, without `_p`."""

@@ -1,16 +1,15 @@
-"""The card of a dataset: `README.md` for Hugging Face, its pictures, and `croissant.json`."""
+"""The card of a dataset: `README.md` for Hugging Face, and `croissant.json`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from jaxsight_dataset.program import Record
-from jaxsight_dataset.schema import TABLES, markdown
-from jaxsight_dataset.tables import croissant, drawing, files
+from jaxsight_dataset.schema import CHECKS, TABLES, markdown
+from jaxsight_dataset.tables import croissant, files
 from jaxsight_dataset.tables.features import hugging_face
 from jaxsight_dataset.tables.manifest import Manifest
 from jaxsight_dataset.tables.near_duplicates import SIMILARITY
@@ -19,7 +18,6 @@ from jaxsight_dataset.tables.writing import FOLDERS
 
 NAME = "README.md"
 CROISSANT = "croissant.json"
-PICTURES = "pictures"
 
 _TITLE = "JAX programs and their compiled forms"
 _SUMMARY = (
@@ -29,9 +27,6 @@ _LICENCE = "https://spdx.org/licenses/CC0-1.0"
 
 # The categories of a dataset card of Hugging Face.
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
-
-_MOST = 40
-"""Primitives in the picture, a choice: a screen of bars; the table has all."""
 
 _SPLITS = """\
 Train, validation and test share no program, no structure and no template of the generator.
@@ -54,22 +49,9 @@ another process runs the second program eagerly and from its StableHLO. `validat
 outcomes.
 """
 
-_CHECKS = {
-    "jitted": "The program is compiled and run.",
-    "inputs": "Every argument has an effect on the results, and no result is constant.",
-    "finite": "Results are finite, unless a tag says otherwise.",
-    "gradient": "The gradient is compared with finite differences along a random direction.",
-    "printed": "The text is loaded in another process and traces to the same program.",
-    "eager": "The function is run without `jit` in another process.",
-    "stablehlo": "The StableHLO is parsed again, compiled at optimization level 0, and run.",
-}
-
 
 def write(out: Path, manifest: Manifest, statistics: Statistics) -> None:
-    """Write the card, its pictures and the Croissant description into a dataset's folder."""
-    pictures = _pictures(statistics)
-    for name, picture in pictures.items():
-        files.replace_text(out / PICTURES / name, picture)
+    """Write the card and the Croissant description into a dataset's folder."""
     files.replace_text(out / NAME, text(manifest, statistics))
     summary = _SUMMARY if statistics.rows else _PAIRS_SUMMARY
     described = croissant.description(manifest, "jaxsight", f"{summary}.", _LICENCE)
@@ -196,12 +178,11 @@ def _statistics(statistics: Statistics) -> Iterator[str]:
             ("rewrites", statistics.rewrites, ""),
         ],
     )
-    for name in _pictures(statistics):
-        yield f"![{name.removesuffix('.svg').replace('-', ' ')}]({PICTURES}/{name})\n"
     for name, title in (
         ("split", "Split"),
         ("category", "Category"),
         ("difficulty", "Difficulty"),
+        ("equations", "Equations of the jaxpr"),
         ("dtype", "Dtype of an argument"),
         ("direction", "Direction"),
         ("transformation", "Transformation"),
@@ -212,13 +193,16 @@ def _statistics(statistics: Statistics) -> Iterator[str]:
         if counts := statistics.counts.get(name):
             rows = [(f"`{value}`", count, share(count)) for value, count in counts.items()]
             yield _table((title, "rows", "share"), rows)
+    for target, kernels in statistics.kernels.items():
+        rows = [(f"`{value}`", count, share(count)) for value, count in kernels.items()]
+        yield _table((f"Kernels on {target}", "rows", "share"), rows)
     if rules := statistics.counts.get("rule"):
         yield _table(("Rule", "pairs"), [(f"`{rule}`", count) for rule, count in rules.items()])
 
 
 def _validation(statistics: Statistics) -> Iterator[str]:
     rows = []
-    for name, what in _CHECKS.items():
+    for name, what in CHECKS:
         outcomes = statistics.checks.get(name, {})
         counts = ", ".join(f"{outcome}: {count:,}" for outcome, count in outcomes.items())
         rows.append((f"`{name}`", what, counts))
@@ -240,26 +224,6 @@ def _columns(manifest: Manifest) -> Iterator[str]:
     if manifest.of_table("rewrites"):
         yield "Rewrites:\n"
         yield markdown(TABLES["rewrites"])
-
-
-def _pictures(statistics: Statistics) -> dict[str, str]:
-    """Return the pictures by their file names."""
-    counts = statistics.counts
-    primitives = dict(islice(counts.get("primitive", {}).items(), _MOST))
-    pictures = {
-        "categories.svg": ("Rows by category", counts.get("category", {})),
-        "equations.svg": ("Rows by equations of the jaxpr", counts.get("equations", {})),
-        "dtypes.svg": ("Rows by dtype of an argument", counts.get("dtype", {})),
-        "primitives.svg": ("Rows by primitive", primitives),
-        **{
-            f"kernels-{target.replace(':', '-').replace('/', '-')}.svg": (
-                f"Rows by kernels on {target}",
-                kernels,
-            )
-            for target, kernels in statistics.kernels.items()
-        },
-    }
-    return {name: drawing.bars(title, bars) for name, (title, bars) in pictures.items() if bars}
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight_dataset.program import Record
-from jaxsight_dataset.tasks.task import TaskGrade, TaskItem, of_target
+from jaxsight_dataset.tasks.task import DatasetTask, TaskGrade, TaskItem, of_target
 
 
 @dataclass(frozen=True, slots=True)
-class KernelsTask:
+class KernelsTask(DatasetTask):
     """Predict the number of kernels on a target, or the kind of each of them."""
 
     target: str

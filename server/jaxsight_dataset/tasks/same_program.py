@@ -11,7 +11,7 @@ from jaxsight_dataset.program import Record
 from jaxsight_dataset.tables import again
 from jaxsight_dataset.tasks import changes
 from jaxsight_dataset.tasks.proofs import PairProofs
-from jaxsight_dataset.tasks.task import TaskGrade, TaskItem
+from jaxsight_dataset.tasks.task import DatasetTask, TaskGrade, TaskItem
 from jaxsight_dataset.tasks.workers import TaskWorkers
 
 _PAIRS = 2
@@ -22,7 +22,7 @@ _TRIED = 6
 
 
 @dataclass(frozen=True, slots=True)
-class SameProgramTask:
+class SameProgramTask(DatasetTask):
     """Predict whether two modules are the same program.
 
     Locals of the second one have other names, and orders without an effect are changed. If it is

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import ClassVar
 
 from jaxsight_dataset.program import Record
 
@@ -43,7 +44,11 @@ class TaskGrade:
     reason: str = ""
 
 
-class DatasetTask(Protocol):
+class NoBaseline(Exception):
+    """A task has no such baseline; the text says which."""
+
+
+class DatasetTask(ABC):
     """Something to predict.
 
     Attributes:
@@ -51,12 +56,10 @@ class DatasetTask(Protocol):
         scores: the names of the scores; the first one ranks models.
     """
 
-    @property
-    def columns(self) -> Sequence[str]: ...
+    columns: ClassVar[Sequence[str]]
+    scores: ClassVar[Sequence[str]]
 
-    @property
-    def scores(self) -> Sequence[str]: ...
-
+    @abstractmethod
     def items(self, row: Record, chance: int) -> Sequence[TaskItem]:
         """Return the questions about a row; ids are parts that differ, empty for a single one.
 
@@ -64,32 +67,22 @@ class DatasetTask(Protocol):
             row: with `columns`, `number` and `minhash`.
             chance: a number that depends on the dataset, the seed and the row.
         """
-        ...
 
+    @abstractmethod
     def problem(self, prediction: object) -> str:
         """Return what is expected instead of a prediction of another type; empty if it is valid."""
-        ...
 
+    @abstractmethod
     def grade(self, item: TaskItem, prediction: object) -> TaskGrade:
         """Return what a valid prediction for an item gets."""
-        ...
-
-
-class NoBaseline(Exception):
-    """A task has no such baseline; the text says which."""
-
-
-@runtime_checkable
-class EstimatedTask(DatasetTask, Protocol):
-    """A task that jaxsight has an answer to which is no measurement."""
 
     def estimate(self, item: TaskItem) -> object:
         """Return jaxsight's own prediction.
 
         Raises:
-            NoBaseline: it has none for the target.
+            NoBaseline: it has none.
         """
-        ...
+        raise NoBaseline("jaxsight has no prediction for this task here")
 
 
 def of_target(row: Record, target: str) -> Record | None:

@@ -17,15 +17,6 @@ def NAME_values(x: F32[S]):
     return settled(y)
 
 
-@template("jx405 ratio", "numerics")
-def NAME_of_values(x: F32[S]):
-    """Compute a ratio away from zero."""
-    S, NAME = shape(1, 2, 48), choose("sinc", "ratio", "cardinal_sine")
-    z = settled(x)
-    y: F32[S] = jnp.where(jnp.abs(z) > choose(1e-4, 1e-3, 1e-2), jnp.sin(z) / z, 1.0)
-    return settled(y)
-
-
 @template("jx417 logsumexp", "numerics")
 def NAME_of_rows(logits: F32[N, M]):
     """Add up in log space."""
@@ -51,15 +42,6 @@ def NAME_of_scores(scores: F32[N, M]):
     return settled(y)
 
 
-@template("jx417 log sigmoid", "numerics")
-def NAME_of_margins(margins: F32[S]):
-    """Compute the log of a probability."""
-    S, NAME = shape(1, 2, 48), choose("log_odds", "log_likelihood")
-    z = settled(margins)
-    y: F32[S] = choose(jnp.log(1 - jax.nn.sigmoid(z)), jnp.log(jax.nn.sigmoid(z)))
-    return settled(y)
-
-
 @template("jx418 distances", "numerics")
 def NAME_of_points(points: F32[N, D], origin: F32[N, D]):
     """Differentiate distances."""
@@ -76,15 +58,6 @@ def NAME_of_points(points: F32[N, D], origin: F32[N, D]):
         return choose(jnp.sum(d), jnp.mean(d), 0.5 * jnp.sum(d))
 
     return jax.grad(energy)(z)
-
-
-@template("jx104 regular", "programs")
-def NAME_of_positions(x: F32[N]):
-    """Weigh values by their positions."""
-    N, K, NAME = choose(5000, 8000, 9999, 12000), between(0, 3), choose("ramp", "trend", "moment")
-    z = settled(x)
-    y: F32[N] = z * np.arange(K, N + K)
-    return settled(y)
 
 
 @template("jx209 unrolled", "programs")
@@ -117,16 +90,6 @@ def NAME_call(x: F32[S]):
         jax.jit(lambda v: v**2 - K)(z),
         jax.jit(lambda v: jnp.tanh(v / K))(z),
     )
-    return settled(y)
-
-
-@template("jx304 truncated", "programs")
-def NAME_of_64_bits(x: F32[N]):
-    """Start from an array of 64-bit numbers."""
-    N, NAME = size(4, 48), choose("offset", "accumulate", "baseline")
-    z = settled(x)
-    start = choose(jnp.zeros(N, jnp.float64), jnp.ones(N, jnp.float64))
-    y: F32[N] = start + z
     return settled(y)
 
 

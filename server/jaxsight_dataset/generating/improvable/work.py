@@ -27,19 +27,6 @@ def NAME_matrix(x: F32[N, M], gains: F32[N], scales: F32[M]):
     return settled(y)
 
 
-@template("jx214 trace", "wasted work")
-def NAME_of_matrices(x: F32[N, M], reference: F32[N, M]):
-    """Compute the trace of a product."""
-    N, M, NAME = size(8, 64), size(8, 64), choose("similarity", "overlap", "inner")
-    z = settled(x)
-    if chance(0.5):
-        product = z @ reference.T
-        y: F32[()] = jnp.trace(product)
-    else:
-        y: F32[()] = jnp.trace(z @ reference.T)
-    return settled(y)
-
-
 @template("jx214 chain", "wasted work")
 def NAME_state(a: F32[N, N], b: F32[N, N], state: F32[N]):
     """Apply two matrices to a vector."""
@@ -59,15 +46,6 @@ def NAME_values(x: F32[ROWS, N]):
         y: F32[()] = choose(jnp.sort(z)[-K:], jnp.sort(z)[-1], jnp.sort(z)[0])
     else:
         y: F32[ROWS] = choose(jnp.sort(z, axis=-1)[..., -1], jnp.sort(z, axis=-1)[..., 0])
-    return settled(y)
-
-
-@template("jx217 cumulative", "wasted work")
-def NAME_of_series(x: F32[N, M]):
-    """Add up the steps of series."""
-    N, M, NAME = size(4, 32), choose(50, 100, 200), choose("total", "balance", "distance")
-    z = settled(x)
-    y: F32[N] = jnp.cumsum(z, axis=1)[:, -1]
     return settled(y)
 
 
@@ -93,15 +71,6 @@ def NAME_of_signal(x: F32[N]):
     signal = settled(x)
     modes = jnp.fft.fft(signal)
     y: F32[N] = jnp.abs(modes[: N // 2])
-    return settled(y)
-
-
-@template("jx218 convolved", "wasted work")
-def NAME_signals(x: F32[N], window: F32[N]):
-    """Convolve two real signals."""
-    N, NAME = choose(64, 128, 256, 512), choose("convolve", "blur", "smooth_out")
-    signal = settled(x)
-    y: F32[N] = jnp.real(jnp.fft.ifft(jnp.fft.fft(signal) * jnp.fft.fft(window)))
     return settled(y)
 
 
@@ -134,20 +103,6 @@ def NAME_field(x: F32[N, M]):
         lax.fori_loop(0, TIMES, lambda _, y: jnp.cos(y) - mask, z),
         lax.fori_loop(0, TIMES, lambda _, y: jnp.sin(y) * mask, z),
         lax.fori_loop(0, TIMES, lambda _, y: 0.5 * y + mask, z),
-    )
-    return settled(y)
-
-
-@template("jx207 short", "kernels")
-def NAME_by_steps(x: F32[N]):
-    """Take TIMES steps."""
-    N, TIMES, RATE = choose(8192, 16384, 65536), between(2, 4), choose(0.1, 0.05, 0.01)
-    NAME = choose("relax", "descend", "integrate")
-    z = settled(x)
-    y: F32[N] = choose(
-        lax.fori_loop(0, TIMES, lambda _, y: y - RATE * jnp.tanh(y), z),
-        lax.fori_loop(0, TIMES, lambda _, y: y + RATE * jnp.sin(y), z),
-        lax.fori_loop(0, TIMES, lambda _, y: jnp.cos(y) * RATE + y, z),
     )
     return settled(y)
 

@@ -11,7 +11,6 @@ PAIRWISE = (
         """
         choose(
             jnp.sqrt(jnp.sum((x - y) ** 2) + 1e-3), jnp.sum(jnp.abs(x - y)), jnp.sum((x - y) ** 2),
-            jnp.max(jnp.abs(x - y)), jnp.mean(jnp.abs(x - y)), jnp.linalg.norm(x - y),
             jnp.sum(x**2) + jnp.sum(y**2) - 2.0 * jnp.dot(x, y),
         )
         """,
@@ -21,35 +20,9 @@ PAIRWISE = (
         "a kernel",
         """
         gap = choose(jnp.sum((x - y) ** 2), jnp.sum(jnp.square(x - y)) / width**2)
-        radius = jnp.sqrt(gap + 1e-3)
         choose(
-            jnp.exp(-0.5 * gap), jnp.exp(-radius), (1.0 + radius) * jnp.exp(-radius),
-            1.0 / (1.0 + gap / width), (1.0 + jnp.dot(x, y)) ** 2, jnp.tanh(width * jnp.dot(x, y)),
-            jnp.sqrt(gap + width**2), jnp.exp(-2.0 * jnp.mean(jnp.sin(x - y) ** 2)),
-        )
-        """,
-    ),
-    (
-        "similarity",
-        "the similarity",
-        """
-        inner = choose(jnp.dot(x, y), jnp.sum(x * y), x @ y)
-        choose(
-            inner, inner / (jnp.linalg.norm(x) * jnp.linalg.norm(y) + 1e-2), inner / math.sqrt(K),
-            inner / (jnp.sum(x**2) + jnp.sum(y**2) - inner + 0.1), jax.nn.sigmoid(inner),
-            jnp.mean(jnp.minimum(x, y)), jnp.mean(x * y) - jnp.mean(x) * jnp.mean(y),
-        )
-        """,
-    ),
-    (
-        "interaction",
-        "the interaction",
-        """
-        squares = jnp.sum((x - y) ** 2) + choose(0.1, 0.5)
-        choose(
-            1.0 / jnp.sqrt(squares), -width / squares, jnp.exp(-jnp.sqrt(squares)) / squares,
-            1.0 / (1.0 + squares**3) - 2.0 / (1.0 + squares**6), jnp.log(squares),
-            (1.0 - jnp.exp(-(jnp.sqrt(squares) - width))) ** 2, lax.rsqrt(squares) * jnp.dot(x, y),
+            jnp.exp(-0.5 * gap), 1.0 / (1.0 + gap / width), (1.0 + jnp.dot(x, y)) ** 2,
+            jnp.sqrt(gap + width**2),
         )
         """,
     ),
@@ -60,9 +33,6 @@ PAIRWISE = (
         log_p, log_q = jax.nn.log_softmax(x), jax.nn.log_softmax(y)
         choose(
             jnp.sum(jnp.exp(log_p) * (log_p - log_q)), -jnp.sum(jnp.exp(log_p) * log_q),
-            jnp.sum((jnp.exp(log_p) - jnp.exp(log_q)) ** 2),
-            0.5 * jnp.sum((jnp.exp(log_p) - jnp.exp(log_q)) * (log_p - log_q)),
-            1.0 - jnp.sum(jnp.exp(0.5 * (log_p + log_q))),
         )
         """,
     ),
@@ -83,15 +53,11 @@ def batched_NAME(xs: D[SHAPES[0]], ys: D[SHAPES[1]], scales: D[SHAPES[2]]):
 
         def NAME(x: D[S], y: D[S]):
             value: D[S] = choose(mixed(x, y), binary(x, y))
-            if S and D == F and chance(0.3):
-                value: D[S] = normalised(value)
             return reduced(value) if RESULT != S else value
     else:
 
         def NAME(x: D[S], y: D[S], scale: D[S]):
             value: D[S] = choose(mixed(x, y, scale), scale * binary(x, y))
-            if S and D == F and chance(0.3):
-                value: D[S] = normalised(value)
             return reduced(value) if RESULT != S else value
 
     if OUT:
@@ -112,9 +78,7 @@ def pairwise_NAME(xs: F[N, K], ys: F[M, K], width: F[(), "positive"]):
         value: F[()] = formula(VALUE)
         return value
 
-    if chance(0.3):
-        table: F[N, M] = jax.vmap(lambda x: jax.vmap(lambda y: NAME(x, y))(ys))(xs)
-    elif chance(0.5):
+    if chance(0.5):
         rows = jax.vmap(NAME, in_axes=(None, 0))
         table: F[N, M] = jax.vmap(rows, in_axes=(0, None))(xs, ys)
     else:
@@ -125,44 +89,9 @@ def pairwise_NAME(xs: F[N, K], ys: F[M, K], width: F[(), "positive"]):
             jnp.min(table, axis=1),
             jnp.argmin(table, axis=1),
             jax.nn.softmax(table, axis=1) @ ys,
-            jnp.mean(table),
             jax.nn.logsumexp(-table, axis=1),
-            jax.nn.softmax(-table, axis=1),
-            jnp.max(table, axis=0),
-            jnp.sum(table, axis=1),
-            table / jnp.max(jnp.abs(table)),
         )
     return more(table, most=1)
-
-
-@template("named axes", "vectorization", 2)
-def NAME_KIND(xs: W[B, S]):
-    """Relate each example to the batch with `lax.KIND`."""
-    B, S, NAME = size(2, 8), shape(0, 2, 8), choose("normalize", "compare", "adjust")
-    KIND = choose("psum", "pmean", "pmax", "pmin", "all_gather", "axis_index")
-
-    def NAME(x: W[S]):
-        value: W[S] = choose(mapped(x, 2), x, activated(x), smooth(x))
-        if KIND == "all_gather":
-            shared = choose(jnp.mean, jnp.max, jnp.std)(lax.all_gather(value, "batch"), axis=0)
-        elif KIND == "axis_index":
-            shared = choose(
-                lax.axis_index("batch").astype(jnp.W), 0.9 ** lax.axis_index("batch").astype(jnp.W)
-            )
-        else:
-            shared = lax.KIND(value, "batch")
-        return choose(
-            value - shared,
-            value / (jnp.abs(shared) + 1.0),
-            value * shared,
-            x + shared,
-            0.9 * x + 0.1 * shared,
-            jnp.square(value - shared),
-            shared - x,
-        )
-
-    y: W[B, S] = jax.vmap(NAME, axis_name="batch")(xs)
-    return more(y, most=2)
 
 
 @template("sharded", "vectorization", 3)
@@ -184,11 +113,7 @@ def sharded_FIRST_and_SECOND(x: W[N, M]):
             elif KIND == "all_to_all":
                 terms: W[N, M] = lax.all_to_all(terms, "data", 0, 0, tiled=True)
             elif KIND == "axis_index":
-                terms: W[N, M] = choose(
-                    terms * (1 + lax.axis_index("data")).astype(terms.dtype),
-                    jnp.where(lax.axis_index("data") == 0, terms, 0.0),
-                    terms + lax.axis_index("data").astype(terms.dtype),
-                )
+                terms: W[N, M] = jnp.where(lax.axis_index("data") == 0, terms, 0.0)
             else:
                 terms: W[N, M] = lax.KIND(terms, "data")
         return choose(terms, terms * shard)

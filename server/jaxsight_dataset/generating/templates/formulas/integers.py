@@ -13,17 +13,6 @@ INTEGERS = {
         choose(second ^ (second >> 1), second, second & 63)
         """,
     ),
-    "mix_bits": (
-        "Mix the bits of integers",
-        """
-        mixed_words = choose(words ^ (words << 5), words * 9, words + (words << 3))
-        choose(mixed_words ^ (mixed_words >> 4), mixed_words ^ salt, (mixed_words >> 2) + offsets)
-        """,
-    ),
-    "combine_words": (
-        "Combine integers",
-        "choose(mixed(words, salt), mixed(words, offsets), mixed(words), mixed(words, salt))",
-    ),
     "divide_by_constant": (
         "Divide integers by multiplying and shifting",
         """
@@ -53,43 +42,24 @@ INTEGERS = {
         choose(high | low, (high | low) ^ salt, (high | low) + words)
         """,
     ),
-    "pack_pairs": (
-        "Pack pairs of integers",
-        "choose((words << 4) | (salt & 15), (words & 7) << 3 | (salt & 7), words * 8 + salt)",
-    ),
     "digits": (
         "Compute digits of integers",
         "choose(words // M % M, words % M, words // M + words % M, (words * 3 + 1) % M)",
     ),
-    "checksum": (
-        "Compute a checksum of words",
-        "choose(words ^ salt ^ offsets, (words + 2 * salt + 3 * offsets) % 64, words + ~salt)",
-    ),
-    "align_up": (
-        "Round integers up to a multiple",
-        "choose((words + M - 1) // M * M, (words + 7) & ~7, words - words % M + M)",
-    ),
     "parity": (
         "Count bits of integers",
         """
-        folded = words ^ (words >> 4)
         choose(
             lax.population_count(words) & 1,
-            (folded ^ (folded >> 2)) & 1,
-            jnp.bitwise_count(words ^ salt).astype(words.dtype),
+            lax.population_count(words ^ salt),
             lax.clz(words | 1),
-            WIDTH - lax.clz(words & 31),
         )
         """,
-    ),
-    "wrap_index": (
-        "Wrap indices into a range",
-        "choose((words + offsets) % M, jnp.where(words < 0, words + M, words), words % M)",
     ),
 }
 
 
-@template("integer arithmetic", "arithmetic", 7)
+@template("integer arithmetic", "arithmetic", 9)
 def NAME(words: INT[S], salt: INT[S], offsets: INT[S[1:]]):
     """TITLE."""
     S, NAME = shape(0, 4), choose(*INTEGERS, *["divide_by_constant"] * 5, "shift_words", "parity")
