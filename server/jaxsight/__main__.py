@@ -46,8 +46,8 @@ def main() -> None:
             from jaxsight.lsp.server import main as serve
 
             sys.exit(serve(options))
-        case ["record", *options] if importlib.util.find_spec("typer") is None:
-            # The server that an editor brings along has no terminal libraries.
+        case ["record", *options] if importlib.util.find_spec("jaxsight.cli") is None:
+            # The server that an editor brings along has no terminal.
             from jaxsight.recording.__main__ import main as record
 
             sys.exit(record(options))
@@ -68,7 +68,7 @@ def run(arguments: list[str]) -> None:
             sys.exit(status)
     from jaxsight.cli.app import app
 
-    app(plain)
+    app(plain, prog_name="jaxsight")
 
 
 if __name__ == "__main__":

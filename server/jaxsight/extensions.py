@@ -34,11 +34,13 @@ class Extension:
 
     Attributes:
         help: the first sentence of its command's help.
+        group: the group that `jaxsight --help` lists the command in.
         documents: its kinds of virtual documents, which editors show as they are, with the endings
             of their names; empty if it adds nothing to editors.
     """
 
     help: str
+    group: str
     documents: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -6,4 +6,5 @@ from jaxsight.extensions import Extension
 
 EXTENSION = Extension(
     help="Make datasets of Python functions with their jaxprs, HLO and kernels.",
+    group="Data",
 )

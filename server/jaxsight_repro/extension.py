@@ -6,5 +6,6 @@ from jaxsight.extensions import Extension
 
 EXTENSION = Extension(
     help="Extract a bug in a JAX program as one standalone file.",
+    group="Bugs",
     documents={"repro": ".repro.py", "reduced": ".reduced.py"},
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight import __version__
-from jaxsight.cli.app import _COMMANDS
+from jaxsight.cli.app import app
 from jaxsight.features.asking.known import Topic
 from tools.agents.tasks import MOST_CALLS, MOST_CHARACTERS, PAGE, PROGRAMS, TASKS, Task, transcript
 
@@ -38,7 +38,7 @@ def test_the_plugin_starts_commands_that_there_are() -> None:
     servers = [read(".mcp.json")["mcpServers"], read(".lsp.json")]
     started = [server["jaxsight"] for server in servers if isinstance(server, dict)]
     assert [each["command"] for each in started] == ["jaxsight", "jaxsight"]
-    assert {each["args"][0] for each in started} <= _COMMANDS.keys()
+    assert {each["args"][0] for each in started} <= app.commands.keys()
     market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text(encoding="utf-8"))
     [plugin] = market["plugins"]
     assert (ROOT / plugin["source"]).resolve() == PLUGIN
@@ -48,9 +48,8 @@ def test_the_plugin_starts_commands_that_there_are() -> None:
 @pytest.mark.parametrize("text", [SKILL, GUIDE], ids=["skill", "guide"])
 def test_the_skill_names_commands_and_questions_that_there_are(text: str) -> None:
     commands = set(re.findall(r"`(?:[^`\n]*; )?jaxsight ([a-z]+) ", text))
-    known = {name.rpartition(".")[2] for name in _COMMANDS}
     assert commands
-    assert commands <= known
+    assert commands <= app.commands.keys()
     questions = set(re.findall(r'question="(\w+)"', text))
     assert questions <= {topic.value for topic in Topic}
 

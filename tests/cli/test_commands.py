@@ -17,25 +17,13 @@ import pytest
 
 from tests.terminal import SERVER, jaxsight
 
-COMMANDS = [
-    "show",
-    "ask",
-    "sourcerize",
-    "kernels",
-    "sweep",
-    "measure",
-    "record",
-    "profile",
-    "report",
-    "check",
-    "lock",
-    "diff",
-    "explain",
-    "trust",
-    "server",
-    "mcp",
-]
-GROUPS = ["targets", "repro", "dataset"]
+COMMANDS = {
+    "Look": ["show", "ask", "kernels", "sourcerize", "sweep", "measure", "profile", "report"],
+    "Check": ["check", "lock", "diff", "explain"],
+    "Bugs": ["repro"],
+    "Data": ["dataset"],
+    "Set up": ["targets", "trust", "record", "server", "mcp"],
+}
 MODEL = '''\
 import jax.numpy as jnp
 
@@ -82,7 +70,7 @@ def test_version_is_printed_without_importing_the_engine(tmp_path: Path) -> None
     code = (
         "import sys; sys.argv = ['jaxsight', '--version']\n"
         "from jaxsight.__main__ import main; main()\n"
-        "assert not {'typer', 'rich', 'pygls', 'asyncio'} & set(sys.modules)"
+        "assert not {'click', 'rich', 'pygls', 'asyncio'} & set(sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -110,10 +98,15 @@ def test_help_lists_all_commands_without_importing_any(tmp_path: Path) -> None:
         check=True,
     )
     help, modules = done.stdout.rsplit("\n", 2)[:2]
-    own = ["__main__", "cli", "cli.app", "cli.plain_arguments", "extensions"]
+    own = ["__main__", "cli", "cli.app", "cli.completion", "cli.parameters", "extensions"]
     assert sorted(ast.literal_eval(modules)) == [f"jaxsight.{name}" for name in own]
-    listed = dict(re.findall(r"│ ([a-z]+) +([A-Z][^│]*?) +│", help.partition("Commands")[2]))
-    assert list(listed) == [*COMMANDS, *GROUPS]
+    groups = dict(re.findall(r"╭─ ([\w ]+) ─+╮\n(.*?)╰", help, re.DOTALL))
+    assert list(groups) == [*COMMANDS, "Options"]
+    listed = {}
+    for group, names in COMMANDS.items():
+        own_rows = dict(re.findall(r"│ ([a-z]+) +([A-Z][^│]*?) +│", groups[group]))
+        assert list(own_rows) == names
+        listed |= own_rows
     for name, summary in listed.items():
         assert summary in jaxsight(name, "--help", cwd=tmp_path).stdout
 
@@ -127,7 +120,7 @@ def test_short_commands_import_nothing_that_takes_long(arguments: list[str]) -> 
         "from jaxsight.__main__ import main\n"
         "try: main()\n"
         "except SystemExit as end: assert end.code == 0\n"
-        "assert not {'pydantic', 'asyncio', 'jaxsight.session'} & set(sys.modules)"
+        "assert not {'rich_click.rich_help_rendering', 'asyncio', 'jaxsight.session'} & {*sys.modules}"
     )
     subprocess.run(
         [sys.executable, "-c", code, *arguments],

@@ -1,4 +1,4 @@
-"""`jaxsight profile` and `jaxsight record --profile` in a terminal."""
+"""`jaxsight profile` in a terminal, of a log folder and of a program."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_texts_of_a_profile_are_inert(project: Path) -> None:
 def test_steps_of_a_training_are_profiled(tmp_path: Path, training: str) -> None:
     (tmp_path / "train.py").write_text((TRAININGS / f"{training}.py").read_text())
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'p'\n")
-    done = jaxsight(tmp_path, "record", "--profile", "--steps", "4", "--", "python", "train.py")
+    done = jaxsight(tmp_path, "profile", "--run", "--steps", "4", "--", "python", "train.py")
     assert done.stdout.startswith("loss ")
     assert "profiled 4 calls of train_step" in done.stderr
 
@@ -166,13 +166,12 @@ def test_steps_of_a_training_are_profiled(tmp_path: Path, training: str) -> None
 
 def test_a_program_without_steps_has_no_profile(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import sys\nprint('done')\nsys.exit(5)\n")
-    done = jaxsight(
-        tmp_path, "record", "--profile", "--step", "f", "--", "python", "train.py", status=5
-    )
+    arguments = ("--run", "--step", "f", "--", "python", "train.py")
+    done = jaxsight(tmp_path, "profile", *arguments, status=5)
     assert done.stdout == "done\n"
     assert "no profile: `f` was not called four times outside of others" in done.stderr
 
 
-def test_a_profile_needs_a_program(tmp_path: Path) -> None:
-    done = jaxsight(tmp_path, "record", "--profile", status=2)
-    assert done.stderr.startswith("error: `--profile` needs a program")
+def test_a_program_needs_the_option_that_runs_it(tmp_path: Path) -> None:
+    done = jaxsight(tmp_path, "profile", "python", "train.py", status=2)
+    assert done.stderr == "error: several arguments; to profile a program, write `--run` first\n"

@@ -29,7 +29,7 @@ import platformdirs
 import pygls.lsp.server
 import pytest
 import rich.traceback
-import typer.rich_utils
+import rich_click.rich_help_rendering
 
 LOADED = (
     asyncio,
@@ -42,7 +42,7 @@ LOADED = (
     pygls,
     pytest,
 )
-LOADED += (rich, tempfile, typer)
+LOADED += (rich, rich_click, tempfile)
 
 # Of the documentation of these modules: what is marked "Availability: Unix".
 MISSING: dict[ModuleType, str] = {

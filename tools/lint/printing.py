@@ -57,7 +57,7 @@ def _of_module(module: Module) -> Iterator[Offender]:
     for line, imported in module.imports():
         if (
             name not in PRINTS
-            and imported.startswith("rich")
+            and f"{imported}.".startswith("rich.")
             and not f"{imported}.".startswith("rich.cells.")
         ):
             yield Offender(module.path, line, f"imports `{imported}`, which prints")

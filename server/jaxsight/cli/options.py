@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-import typer
+from jaxsight.cli.parameters import Option, Positional
 
 
 class InputsChoice(StrEnum):
@@ -17,7 +17,7 @@ class InputsChoice(StrEnum):
 
 WhichInputs = Annotated[
     InputsChoice,
-    typer.Option(
+    Option(
         "--inputs",
         help="Example inputs to use. [cyan]written[/cyan]: those in docstrings, annotations "
         "and settings; [cyan]all[/cyan]: also recorded runs, calls, and proposed inputs "
@@ -27,7 +27,7 @@ WhichInputs = Annotated[
 
 Function = Annotated[
     str,
-    typer.Argument(
+    Positional(
         metavar="FILE:FUNCTION",
         help="Function, or method as [cyan]Class.method[/cyan]; [cyan]-[/cyan] is the text on "
         "stdin.",
@@ -36,12 +36,12 @@ Function = Annotated[
 
 SetName = Annotated[
     str | None,
-    typer.Option("--set", metavar="NAME", help="Example set to use.", show_default="the first"),
+    Option("--set", metavar="NAME", help="Example set to use.", show_default="the first"),
 ]
 
 Python = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="PYTHON",
         help="Python interpreter with JAX installed.",
         show_default="auto-detected",
@@ -50,7 +50,7 @@ Python = Annotated[
 
 Target = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--target",
         "-t",
         metavar="TARGET",
@@ -61,7 +61,7 @@ Target = Annotated[
 
 Allow = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="ssh://HOST|PYTHON",
         help="Allow the project's settings and docstrings to use this host, or this interpreter "
         "outside of the project. Repeatable.",
@@ -70,7 +70,7 @@ Allow = Annotated[
 
 Against = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="FILE:FUNCTION|REVISION",
         help="Compare with another function, or with the same function in a git revision.",
     ),
@@ -78,11 +78,11 @@ Against = Annotated[
 
 StdinFunction = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--stdin-filename",
         metavar="FILE:FUNCTION",
         help="Function of the text on stdin, and the file that it has, for settings and imports.",
     ),
 ]
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]

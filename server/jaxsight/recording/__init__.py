@@ -7,7 +7,7 @@ the notation of example inputs, and `observing/log.py` appends them to a file at
 loses nothing. The starting process merges these files into `.jaxsight/recorded.json`
 (`recorded_file.py`), which the server reads.
 
-With `record --profile`, `profiling.py` starts the program, and `observing/profiled.py` has JAX
+With `profile --run`, `profiling.py` starts the program, and `observing/profiled.py` has JAX
 profile a few steps in it.
 
 For `report --run`, `programs/` collects what the program compiles instead. Both know of calls of

@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from jaxsight import __version__
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED, command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json, styled
+from jaxsight.cli.parameters import Group, Option, Positional
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text.inert import one_line
 from jaxsight.workers.own_python import with_packages
@@ -55,9 +54,7 @@ class EngineName(StrEnum):
     ray = "ray"
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
+app = Group(
     help="""Make datasets of Python functions with their jaxprs, HLO and kernels.
 
     Each program is traced, compiled and run in both directions, and checked against an eager run in
@@ -76,53 +73,51 @@ app = typer.Typer(
         jaxsight dataset eval kernels predictions.jsonl pairs
     """,
 )
-app.add_typer(tasks.app)
+app.commands.update(tasks.app.commands)
 
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the dataset.")]
+Out = Annotated[Path, Positional(metavar="OUT", help="Folder of the dataset.")]
 
 Samples = Annotated[
-    int | None, typer.Option(min=1, help="Number of rows.", show_default=str(Spec().samples))
+    int | None, Option(min=1, help="Number of rows.", show_default=str(Spec().samples))
 ]
 
 Seed = Annotated[
-    int | None, typer.Option(min=0, help="Seed of the generator.", show_default=str(Spec().seed))
+    int | None, Option(min=0, help="Seed of the generator.", show_default=str(Spec().seed))
 ]
 
 Packages = Annotated[
     list[str],
-    typer.Argument(
+    Positional(
         metavar="PACKAGE…", help="Installed packages, by import name; files and folders, by path."
     ),
 ]
 
 SpecFile = Annotated[
     Path | None,
-    typer.Option(
-        "--spec", metavar="FILE.toml", help="Fields of a specification; options override them."
-    ),
+    Option("--spec", metavar="FILE.toml", help="Fields of a specification; options override them."),
 ]
 
 Names = "NAME,…"
 
 Categories = Annotated[
-    str | None, typer.Option(metavar=Names, help="Categories of programs.", show_default="all")
+    str | None, Option(metavar=Names, help="Categories of programs.", show_default="all")
 ]
 
 Targets = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar=Names, help="Devices to compile for, such as cpu,cuda:h100.", show_default="cpu"
     ),
 ]
 
 Jobs = Annotated[
     int | None,
-    typer.Option(min=1, help="Shards to make at the same time.", show_default="number of CPUs"),
+    Option(min=1, help="Shards to make at the same time.", show_default="number of CPUs"),
 ]
 
-EngineOption = Annotated[EngineName, typer.Option(help="What schedules the work.")]
+EngineOption = Annotated[EngineName, Option(help="What schedules the work.")]
 
-FormatOption = Annotated[TableFormat, typer.Option("--format", help="Format of the tables.")]
+FormatOption = Annotated[TableFormat, Option("--format", help="Format of the tables.")]
 
 
 @app.command("generate")
@@ -172,7 +167,7 @@ def mine(
     out: Out,
     assume: Annotated[
         int,
-        typer.Option(
+        Option(
             min=0,
             metavar="N",
             help="Functions of each installed package to call with assumed inputs, at most.",
@@ -225,8 +220,8 @@ def _nothing_mined(packages: Sequence[str], made: MadeDataset) -> str:
 @command
 def rewrites(
     out: Out,
-    samples: Annotated[int, typer.Option(min=1, help="Least number of pairs.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
+    samples: Annotated[int, Option(min=1, help="Least number of pairs.")] = 200,
+    seed: Annotated[int, Option(min=0, help="Seed of the generator.")] = 0,
     jobs: Jobs = None,
     form: FormatOption = TableFormat.parquet,
     python: Python = None,
@@ -255,11 +250,9 @@ def rewrites(
 @command
 def verify(
     out: Out,
-    sample: Annotated[
-        int, typer.Option(min=0, help="Rows to make again, which runs their source.")
-    ] = 0,
+    sample: Annotated[int, Option(min=0, help="Rows to make again, which runs their source.")] = 0,
     digest: Annotated[
-        str, typer.Option(metavar="SHA256", help="The digest that was published of the dataset.")
+        str, Option(metavar="SHA256", help="The digest that was published of the dataset.")
     ] = "",
     python: Python = None,
     as_json: AsJson = False,
@@ -305,7 +298,7 @@ def stats(out: Out, as_json: AsJson = False) -> int:
 @command
 def show(
     out: Out,
-    number: Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the row.")],
+    number: Annotated[int, Positional(metavar="NUMBER", help="Number of the row.")],
     as_json: AsJson = False,
 ) -> int:
     """Print a row: source, jaxpr, kernels; of a rewrite pair, its diff."""

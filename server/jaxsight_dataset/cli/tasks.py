@@ -8,12 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json
+from jaxsight.cli.parameters import Group, Option, Positional
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text.inert import one_line
 from jaxsight_dataset.cli.around import explained, interruptible, say_what_runs
@@ -28,23 +27,21 @@ from jaxsight_dataset.tasks.registry import TaskName
 from jaxsight_dataset.tasks.selection import QuestionSet
 from jaxsight_source import units
 
-app = typer.Typer()
+app = Group()
 
-Task = Annotated[TaskName, typer.Argument(metavar="TASK", help="What is predicted.")]
+Task = Annotated[TaskName, Positional(metavar="TASK", help="What is predicted.")]
 
-Dataset = Annotated[Path, typer.Argument(metavar="DATASET", help="Folder of the dataset.")]
+Dataset = Annotated[Path, Positional(metavar="DATASET", help="Folder of the dataset.")]
 
-Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="JSON Lines.")]
+Output = Annotated[Path, Option("--output", "-o", metavar="FILE", help="JSON Lines.")]
 
-Split = Annotated[SplitName, typer.Option(help="Split to ask about.")]
+Split = Annotated[SplitName, Option(help="Split to ask about.")]
 
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the questions.")]
+Seed = Annotated[int, Option(min=0, help="Seed of the questions.")]
 
-Limit = Annotated[
-    int | None, typer.Option(min=1, help="Most rows to ask about.", show_default="all")
-]
+Limit = Annotated[int | None, Option(min=1, help="Most rows to ask about.", show_default="all")]
 
-Target = Annotated[str, typer.Option(metavar="NAME", help="Device of kernels and memory.")]
+Target = Annotated[str, Option(metavar="NAME", help="Device of kernels and memory.")]
 
 
 @app.command("questions")
@@ -58,7 +55,7 @@ def questions(
     limit: Limit = None,
     target: Target = "cpu",
     with_answers: Annotated[
-        bool, typer.Option("--with-answers", help="Add answers, for training.")
+        bool, Option("--with-answers", help="Add answers, for training.")
     ] = False,
     python: Python = None,
 ) -> int:
@@ -81,7 +78,7 @@ def questions(
 @command
 def baseline(
     task: Task,
-    name: Annotated[BaselineName, typer.Argument(metavar="NAME", help="What predicts.")],
+    name: Annotated[BaselineName, Positional(metavar="NAME", help="What predicts.")],
     dataset: Dataset,
     output: Output,
     split: Split = SplitName.test,
@@ -109,9 +106,9 @@ def baseline(
 def evaluate(
     task: Task,
     predictions: Annotated[
-        Path, typer.Argument(metavar="PREDICTIONS", help="JSON Lines with id and prediction.")
+        Path, Positional(metavar="PREDICTIONS", help="JSON Lines with id and prediction.")
     ],
-    dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="Folder of the dataset.")] = (
+    dataset: Annotated[Path, Positional(metavar="DATASET", help="Folder of the dataset.")] = (
         Path()
     ),
     split: Split = SplitName.test,

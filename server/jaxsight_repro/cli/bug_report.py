@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.output.file_writing import write_file
+from jaxsight.cli.parameters import Option
 from jaxsight_repro.emit.issue import issue_text
 from jaxsight_repro.failures import RunFailure
 from jaxsight_repro.system import information
@@ -15,7 +14,7 @@ from jaxsight_source.files.reading import text as read_text
 
 Issue = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--issue", metavar="FILE", help="File for the text of JAX's bug report form, in Markdown."
     ),
 ]

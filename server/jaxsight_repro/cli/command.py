@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
-
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
 from jaxsight.cli.output.printing import Printer, print_json, styled
+from jaxsight.cli.parameters import Group, Option, Positional
 from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
@@ -34,7 +32,7 @@ from jaxsight_repro.failures import HANG_AFTER, RunFailure
 from jaxsight_repro.folders import new_folder
 
 
-class _Group(TyperGroup):
+class _Group(Group):
     """Takes `FILE:FUNCTION` in place of a subcommand."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -44,10 +42,7 @@ class _Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(
-    cls=_Group,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
+app = _Group(
     help="""Extract a bug in a JAX program as one standalone file.
 
     The program runs unmodified. What JAX is about to trace, compile or run is written to disk
@@ -68,25 +63,23 @@ app = typer.Typer(
 
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default="repro.py"),
+    Option("--output", "-o", metavar="FILE", help="File to write.", show_default="repro.py"),
 ]
 
 Timeout = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--timeout", metavar="SECONDS", help="Interrupt the program after this time, as a hang."
     ),
 ]
 
-Module = Annotated[bool, typer.Option("-m", help="Run a module, as [cyan]python -m[/cyan] does.")]
+Module = Annotated[bool, Option("-m", help="Run a module, as [cyan]python -m[/cyan] does.")]
 
-Pytest = Annotated[
-    bool, typer.Option("--pytest", help="Run tests; write a repro for each failing test.")
-]
+Pytest = Annotated[bool, Option("--pytest", help="Run tests; write a repro for each failing test.")]
 
 CheckText = Annotated[
     str,
-    typer.Option(
+    Option(
         "--check",
         metavar="CHECK",
         help="What the program does wrong, if it does not fail by itself: see "
@@ -97,19 +90,19 @@ CheckText = Annotated[
 
 Anonymize = Annotated[
     bool,
-    typer.Option("--anonymize", help="Rename everything that came from the program."),
+    Option("--anonymize", help="Rename everything that came from the program."),
 ]
 
 Program = Annotated[
     list[str],
-    typer.Argument(metavar="SCRIPT [ARG]...", help="The program, with its arguments."),
+    Positional(metavar="SCRIPT [ARG]...", help="The program, with its arguments."),
 ]
 
-Dump = Annotated[Path, typer.Argument(metavar="DUMP", help="A dumped program, or a folder.")]
+Dump = Annotated[Path, Positional(metavar="DUMP", help="A dumped program, or a folder.")]
 
 DumpCheck = Annotated[
     str,
-    typer.Option(
+    Option(
         "--check",
         metavar="CHECK",
         help="What the program does wrong: see [cyan]jaxsight repro reduce --help[/cyan].",
@@ -119,7 +112,7 @@ DumpCheck = Annotated[
 
 DumpModule = Annotated[
     str,
-    typer.Option(
+    Option(
         "--module",
         metavar="NAME",
         help="Module of a folder, such as [cyan]jit_step[/cyan].",
@@ -129,7 +122,7 @@ DumpModule = Annotated[
 
 DumpTimeout = Annotated[
     float,
-    typer.Option("--timeout", metavar="SECONDS", help="Time after which the program hangs."),
+    Option("--timeout", metavar="SECONDS", help="Time after which the program hangs."),
 ]
 
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}

@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.execution import INTERRUPTED
 from jaxsight.cli.execution import command as as_command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Text, print_json, styled
+from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text import parsing
 from jaxsight.text.inert import one_line
@@ -27,11 +26,11 @@ from jaxsight_repro.cli.processes import emit, follow, run_captured
 from jaxsight_repro.failures import HANG_AFTER, RunFailure
 from jaxsight_source.files.reading import UnreadableError, source
 
-Repro = Annotated[Path, typer.Argument(metavar="REPRO.py", help="A repro, or a script that fails.")]
+Repro = Annotated[Path, Positional(metavar="REPRO.py", help="A repro, or a script that fails.")]
 
 CheckText = Annotated[
     str,
-    typer.Option(
+    Option(
         "--check",
         metavar="CHECK",
         help="What makes a program interesting: "
@@ -43,16 +42,14 @@ CheckText = Annotated[
 
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="OUT.py", help="File to write.", show_default="REPRO_min.py"
-    ),
+    Option("--output", "-o", metavar="OUT.py", help="File to write.", show_default="REPRO_min.py"),
 ]
 
-Jobs = Annotated[int, typer.Option(min=1, help="Candidates to run at the same time.")]
+Jobs = Annotated[int, Option(min=1, help="Candidates to run at the same time.")]
 
 Timeout = Annotated[
     float,
-    typer.Option("--timeout", metavar="SECONDS", help="Time after which a candidate is a hang."),
+    Option("--timeout", metavar="SECONDS", help="Time after which a candidate is a hang."),
 ]
 
 

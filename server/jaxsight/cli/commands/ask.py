@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import CommandError, failing_on, or_nearest
 from jaxsight.cli.execution import command
@@ -21,6 +19,7 @@ from jaxsight.cli.options import (
     WhichInputs,
 )
 from jaxsight.cli.output.printing import Printer, as_json_line, print_json_line, versioned
+from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.arguments import (
     Address,
     parse_address,
@@ -38,16 +37,16 @@ BUDGET = 2000
 
 Where = Annotated[
     str,
-    typer.Argument(
+    Positional(
         metavar="FILE:LINE|FILE:FUNCTION",
         help="Function, line of one, or file; [cyan]-[/cyan] is the text on stdin.",
     ),
 ]
 
-Question = Annotated[Topic, typer.Option("--question", "-q", help="What the answer is about.")]
+Question = Annotated[Topic, Option("--question", "-q", help="What the answer is about.")]
 
 Budget = Annotated[
-    int, typer.Option(metavar="CHARACTERS", min=LEAST_BUDGET, help="Most characters of the answer.")
+    int, Option(metavar="CHARACTERS", min=LEAST_BUDGET, help="Most characters of the answer.")
 ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import rich_click as click
 
 from jaxsight.cli.checking import baseline as baselines
 from jaxsight.cli.checking.file_check import (
@@ -36,6 +36,7 @@ from jaxsight.cli.output.reports.reported import (
     misses,
     totals,
 )
+from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.texts import SourceFile, texts
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.locks.notation import Tolerance
@@ -44,16 +45,16 @@ from jaxsight_source.units import count
 
 Paths = Annotated[
     list[Path] | None,
-    typer.Argument(
+    Positional(
         metavar="PATH", help="Files or folders to check, or `-` for stdin.", show_default="."
     ),
 ]
 
-OutputFormat = Annotated[FindingsFormat, typer.Option(help="Output format for findings.")]
+OutputFormat = Annotated[FindingsFormat, Option(help="Output format for findings.")]
 
 AlsoReport = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--report",
         metavar="FORMAT:FILE",
         help="Also write the findings to a file, e.g. [cyan]sarif:jaxsight.sarif[/cyan]. "
@@ -63,38 +64,38 @@ AlsoReport = Annotated[
 
 Select = Annotated[
     list[str] | None,
-    typer.Option(metavar="RULE", help="Rules or rule prefixes to enable (e.g. JX4). Repeatable."),
+    Option(metavar="RULE", help="Rules or rule prefixes to enable (e.g. JX4). Repeatable."),
 ]
 
 Ignore = Annotated[
     list[str] | None,
-    typer.Option(metavar="RULE", help="Rules or rule prefixes to disable. Repeatable."),
+    Option(metavar="RULE", help="Rules or rule prefixes to disable. Repeatable."),
 ]
 
-ApplyFixes = Annotated[bool, typer.Option("--fix", help="Apply verified safe fixes.")]
+ApplyFixes = Annotated[bool, Option("--fix", help="Apply verified safe fixes.")]
 
 ApplyUnsafeFixes = Annotated[
     bool,
-    typer.Option("--unsafe-fixes", help="Also apply fixes that may change signatures or values."),
+    Option("--unsafe-fixes", help="Also apply fixes that may change signatures or values."),
 ]
 
 Calls = Annotated[
     list[str] | None,
-    typer.Option(metavar="TEST", help="Also run these pytest targets and report recompilations."),
+    Option(metavar="TEST", help="Also run these pytest targets and report recompilations."),
 ]
 
 Baseline = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Ignore findings listed in this baseline file."),
+    Option(metavar="FILE", help="Ignore findings listed in this baseline file."),
 ]
 
 WriteBaseline = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write all findings to a baseline file.")
+    Path | None, Option(metavar="FILE", help="Write all findings to a baseline file.")
 ]
 
 VerifyImport = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--verify-import",
         help="Also import each file and report functions whose programs differ.",
     ),
@@ -102,7 +103,7 @@ VerifyImport = Annotated[
 
 VerifyTimeout = Annotated[
     float | None,
-    typer.Option(
+    Option(
         metavar="SECONDS",
         min=0.1,
         help="Time limit for each import.",
@@ -113,12 +114,12 @@ VerifyTimeout = Annotated[
 
 StdinFilename = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Name of the file that stdin has, for settings and imports."),
+    Option(metavar="FILE", help="Name of the file that stdin has, for settings and imports."),
 ]
 
 InputsTime = Annotated[
     float,
-    typer.Option(
+    Option(
         metavar="SECONDS",
         min=0,
         help="Time limit for finding inputs that nobody wrote, in all files together.",
@@ -127,12 +128,12 @@ InputsTime = Annotated[
 
 NoCache = Annotated[
     bool,
-    typer.Option("--no-cache", help="Trace all files, also those unchanged since the last check."),
+    Option("--no-cache", help="Trace all files, also those unchanged since the last check."),
 ]
 
 Verbose = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--verbose",
         "-v",
         help="List each function with its inputs, or with the reason why it was not examined.",
@@ -141,16 +142,16 @@ Verbose = Annotated[
 
 Locked = Annotated[
     bool,
-    typer.Option("--locked", help="Also report functions that differ from jaxsight.lock."),
+    Option("--locked", help="Also report functions that differ from jaxsight.lock."),
 ]
 
 Update = Annotated[
-    bool, typer.Option("--update", help="With --locked: accept what differs into jaxsight.lock.")
+    bool, Option("--update", help="With --locked: accept what differs into jaxsight.lock.")
 ]
 
 Tolerate = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="FIGURE=AMOUNT",
         help="With --locked: tolerate differences of a figure, such as temp=5% or kernels=1. "
         "Repeatable.",
@@ -228,7 +229,7 @@ def _codes(option: str, arguments: Sequence[str] | None) -> list[str]:
     codes = [code for argument in arguments or [] for code in argument.split(",") if code]
 
     def complain(_: object, message: str, help: str) -> None:
-        raise typer.BadParameter("; ".join(filter(None, (message, help))), param_hint=option)
+        raise click.BadParameter("; ".join(filter(None, (message, help))), param_hint=option)
 
     CODE_LIST.read(codes, complain)
     return codes

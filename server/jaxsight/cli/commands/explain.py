@@ -6,12 +6,11 @@ import dataclasses
 import difflib
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson
 from jaxsight.cli.output.printing import Printer, Table, cells, print_json, print_page
+from jaxsight.cli.parameters import Positional
 from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.rules import RULES, rule_of
 from jaxsight.rules.documentation import page
@@ -20,7 +19,7 @@ from jaxsight_source.files.reading import UnreadableError
 
 ExplainedName = Annotated[
     str | None,
-    typer.Argument(
+    Positional(
         metavar="NAME",
         help="Rule, by code (JX102) or name, a primitive of JAX (dot_general), "
         "or an operation of StableHLO or HLO (fusion).",

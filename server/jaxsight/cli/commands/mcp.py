@@ -7,14 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
+from jaxsight.cli.parameters import Positional
 
 Folders = Annotated[
     list[Path] | None,
-    typer.Argument(
+    Positional(
         metavar="FOLDER",
         help="Folders whose code may run, besides those you trust.",
         show_default="none",

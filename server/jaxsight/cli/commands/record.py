@@ -7,19 +7,20 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import rich_click as click
 
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Python
 from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.recorded_examples import WrittenTo, write_examples
 from jaxsight.cli.recording.starting import program_environment, starting
 from jaxsight.cli.recording.until_seen import (
     FILE_OPTION,
     OPTION,
-    Command,
     ProgressOutput,
+    RecordCommand,
     RunRequest,
     run,
 )
@@ -30,11 +31,9 @@ from jaxsight.recording.program import project_root, root_of
 from jaxsight.recording.recorded_file import Functions, RecordedFileError
 from jaxsight.text.inert import one_line
 
-__all__ = ["Command", "record"]
-
 Program = Annotated[
     list[str] | None,
-    typer.Argument(
+    Positional(
         metavar="[-- COMMAND [ARG]...]",
         help="Program to run; without one, what was recorded before is listed.",
         show_default=False,
@@ -43,17 +42,17 @@ Program = Annotated[
 
 Write = Annotated[
     bool,
-    typer.Option("--write", help="Add what was recorded to the functions' docstrings."),
+    Option("--write", help="Add what was recorded to the functions' docstrings."),
 ]
 
 To = Annotated[
     WrittenTo,
-    typer.Option("--to", help="Where [cyan]--write[/cyan] adds examples."),
+    Option("--to", help="Where [cyan]--write[/cyan] adds examples."),
 ]
 
 Only = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--only",
         metavar="NAME",
         help="Functions to list and to write, as [cyan]loss[/cyan], [cyan]Model.*[/cyan] or "
@@ -62,13 +61,11 @@ Only = Annotated[
     ),
 ]
 
-Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", help="Functions to list at most.", min=0)
-]
+Limit = Annotated[int, Option("--limit", metavar="N", help="Functions to list at most.", min=0)]
 
 UntilSeen = Annotated[
     bool,
-    typer.Option(
+    Option(
         OPTION,
         help="End the program once each function that uses JAX was called: of the files named "
         "before [cyan]--[/cyan], or of the script (of what it imports, if it has none), or of what "
@@ -76,11 +73,11 @@ UntilSeen = Annotated[
     ),
 ]
 
-SeenFiles = Annotated[list[Path] | None, typer.Option(FILE_OPTION, hidden=True)]
+SeenFiles = Annotated[list[Path] | None, Option(FILE_OPTION, hidden=True)]
 
 TimeLimit = Annotated[
     float,
-    typer.Option(
+    Option(
         "--time-limit",
         metavar="SECONDS",
         help="With [cyan]--until-seen[/cyan]: end the program after this time.",
@@ -90,38 +87,17 @@ TimeLimit = Annotated[
 
 ProgressForm = Annotated[
     ProgressOutput,
-    typer.Option(
+    Option(
         "--progress",
         help="With [cyan]--until-seen[/cyan]: print progress on stderr, or as lines of JSON on "
         "stdout.",
     ),
 ]
 
-Profiled = Annotated[
-    bool,
-    typer.Option(
-        "--profile",
-        help="Profile some steps instead: record which lines the device spends its time on.",
-    ),
-]
-
-Steps = Annotated[
-    int, typer.Option("--steps", metavar="N", help="With [cyan]--profile[/cyan]: steps.", min=1)
-]
-
-StepFunction = Annotated[
-    str | None,
-    typer.Option(
-        "--step",
-        metavar="NAME",
-        help="With [cyan]--profile[/cyan]: the compiled function whose calls are steps.",
-        show_default="the first that is called four times",
-    ),
-]
-
-Tests = Annotated[bool, typer.Option("--tests", help="Record functions in files of tests, too.")]
+Tests = Annotated[bool, Option("--tests", help="Record functions in files of tests, too.")]
 
 
+@click.command(cls=RecordCommand)
 @command
 async def record(
     program: Program = None,
@@ -134,9 +110,6 @@ async def record(
     only: Only = None,
     limit: Limit = 20,
     tests: Tests = False,
-    profile: Profiled = False,
-    steps: Steps = 5,
-    step: StepFunction = None,
     python: Python = None,
 ) -> int:
     """Run a program, and use what its functions are called with as their example inputs.
@@ -149,9 +122,6 @@ async def record(
     With [cyan]--until-seen[/cyan], the program is ended, with all that it started, once the
     functions of a file were called. The exit status is 0 if all were, and 1 otherwise.
 
-    With [cyan]--profile[/cyan], JAX profiles some steps of the program once it has compiled them,
-    to [bold].jaxsight/profiles[/bold], as [cyan]jaxsight profile[/cyan] shows them.
-
     [bold]Examples[/bold]
 
         jaxsight record -- python train.py --epochs 1
@@ -160,15 +130,7 @@ async def record(
         jaxsight record --until-seen model.py -- pytest tests/test_model.py
         jaxsight record
         jaxsight record --write --only 'model.py:*'
-        jaxsight record --profile --steps 10 -- python train.py
     """
-    if profile:
-        if not program or until_seen or write:
-            hint = "`jaxsight record --profile -- python train.py`"
-            raise CommandError(f"`--profile` needs a program and records nothing else: {hint}")
-        from jaxsight.cli.recording.profiled import run_profiled  # others do not wait for it
-
-        return run_profiled(program, python, steps, step or "")
     status = 0
     if until_seen and not program:
         raise CommandError(

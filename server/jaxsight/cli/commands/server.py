@@ -5,18 +5,17 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
+from jaxsight.cli.parameters import Option
 from jaxsight.cli.resident.place import IDLE
 
 Tcp = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="Listen for one client on a TCP port instead of stdio."),
+    Option(metavar="HOST:PORT", help="Listen for one client on a TCP port instead of stdio."),
 ]
 
 Trust = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="ask|opened|always|never|editor",
         help="Whether to run code in folders without a decision; [cyan]opened[/cyan]: in those "
         "that the client opens; [cyan]editor[/cyan]: the client decides.",
@@ -26,18 +25,18 @@ Trust = Annotated[
 
 Socket = Annotated[
     bool,
-    typer.Option("--socket", help="Run the commands of this environment instead, for the next."),
+    Option("--socket", help="Run the commands of this environment instead, for the next."),
 ]
 
 Idle = Annotated[
     float,
-    typer.Option(
+    Option(
         metavar="SECONDS",
         help="With [cyan]--socket[/cyan]: seconds without a command to end after.",
     ),
 ]
 
-Stop = Annotated[bool, typer.Option("--stop", help="End your servers for commands.")]
+Stop = Annotated[bool, Option("--stop", help="End your servers for commands.")]
 
 
 def server(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND
 from jaxsight.cli.execution import command
@@ -20,13 +18,14 @@ from jaxsight.cli.options import (
     StdinFunction,
     WhichInputs,
 )
+from jaxsight.cli.parameters import Option
 from jaxsight.cli.sources.arguments import parse_address
 
 _VIEW = "jaxsight.cli.function_view"
 
 ViewName = Annotated[
     str,
-    typer.Option(
+    Option(
         "--what",
         metavar="WHAT",
         help="View to print. [cyan]hover[/cyan]: signature and jaxpr, as in the editor; "

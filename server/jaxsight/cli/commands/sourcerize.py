@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import command
@@ -19,6 +17,7 @@ from jaxsight.cli.options import Allow, AsJson, InputsChoice, Python, SetName, W
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json
+from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.program_files.content import is_program_file
 from jaxsight.cli.program_files.written import ProgramFile, write_ir
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
@@ -40,7 +39,7 @@ from jaxsight_source.units import count
 
 StyleName = Annotated[
     Style,
-    typer.Option(
+    Option(
         help="Style of the source. [cyan]lax[/cyan]: one [cyan]jax.lax[/cyan] call for each "
         "operation; [cyan]pretty[/cyan]: operators, indexing and [cyan]jax.numpy[/cyan] where they "
         "give the same program."
@@ -48,35 +47,31 @@ StyleName = Annotated[
 ]
 
 TransformName = Annotated[
-    Transform | None, typer.Option(help="Transformation to apply before writing the source.")
+    Transform | None, Option(help="Transformation to apply before writing the source.")
 ]
 
 ConstantsName = Annotated[
     Constants | None,
-    typer.Option(
+    Option(
         help="Where to write captured arrays. [cyan]inline[/cyan]: in the source, up to 1 MiB; "
         "[cyan]npz[/cyan]: in a file next to the output; [cyan]argument[/cyan]: as arguments.",
         show_default="inline if they fit, else argument",
     ),
 ]
 
-WithShapes = Annotated[
-    bool, typer.Option("--shapes", help="Add a comment with the type to each line.")
-]
+WithShapes = Annotated[bool, Option("--shapes", help="Add a comment with the type to each line.")]
 
-WithSources = Annotated[bool, typer.Option("--sources", help="Add your source lines as comments.")]
+WithSources = Annotated[bool, Option("--sources", help="Add your source lines as comments.")]
 
-Inline = Annotated[
-    bool, typer.Option("--inline", help="Inline jitted functions at their call sites.")
-]
+Inline = Annotated[bool, Option("--inline", help="Inline jitted functions at their call sites.")]
 
 WithScopes = Annotated[
-    bool, typer.Option("--scopes", help="Preserve [cyan]jax.named_scope[/cyan] annotations.")
+    bool, Option("--scopes", help="Preserve [cyan]jax.named_scope[/cyan] annotations.")
 ]
 
 DerivativesName = Annotated[
     Derivatives | None,
-    typer.Option(
+    Option(
         help="Custom derivative rules to write. [cyan]exact[/cyan]: up to the third order; "
         "[cyan]first[/cyan]: first order only; [cyan]primal[/cyan]: none, which does not preserve "
         "derivatives.",
@@ -86,7 +81,7 @@ DerivativesName = Annotated[
 
 ToLanguage = Annotated[
     ProgramLanguage,
-    typer.Option(
+    Option(
         "--to",
         help="What to write. [cyan]python[/cyan]: JAX; [cyan]jaxpr[/cyan], "
         "[cyan]stablehlo[/cyan], [cyan]hlo[/cyan] (before optimizations): the program, with your "
@@ -96,7 +91,7 @@ ToLanguage = Annotated[
 
 SourceArgument = Annotated[
     str,
-    typer.Argument(
+    Positional(
         metavar="FILE:FUNCTION | PROGRAM",
         help="Function, or method as [cyan]Class.method[/cyan]; or a file of StableHLO, HLO or a "
         "serialized [cyan]jax.export.Exported[/cyan], [cyan]-[/cyan] for stdin.",
@@ -105,17 +100,17 @@ SourceArgument = Annotated[
 
 CheckOnly = Annotated[
     bool,
-    typer.Option("--check", help="Only verify equivalence; print the first difference, if any."),
+    Option("--check", help="Only verify equivalence; print the first difference, if any."),
 ]
 
 OutputFile = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write the source to a file."),
+    Option("--output", "-o", metavar="FILE", help="Write the source to a file."),
 ]
 
 TimeLimit = Annotated[
     float,
-    typer.Option("--timeout", metavar="SECONDS", help="Time to read a program file in."),
+    Option("--timeout", metavar="SECONDS", help="Time to read a program file in."),
 ]
 READ_WITHIN = 300.0
 """Seconds, a choice: ten times what the largest program of a model takes. A small file may take

@@ -6,12 +6,13 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
-import typer
+import rich_click as click
 
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Table, Text, cells, print_json, styled
+from jaxsight.cli.parameters import Group, Positional
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.targets.target import Target, counted, names, parse
 from jaxsight.text.inert import one_line
@@ -39,22 +40,18 @@ class ListedTarget:
     default: str
 
 
-Platform = Annotated[str, typer.Argument(metavar="cuda|tpu")]
+Platform = Annotated[str, Positional(metavar="cuda|tpu")]
 
-app = typer.Typer(
-    invoke_without_command=True,
-    help="""List target devices, and install or remove their compilers.
+
+@click.group(cls=Group, invoke_without_command=True)
+def app(python: Python = None, as_json: AsJson = False) -> None:
+    """List target devices, and install or remove their compilers.
 
     Without a command, list the target devices: ready, installable (with the
     download size), or unavailable.
-    """,
-)
-
-
-@app.callback()
-def main(context: typer.Context, python: Python = None, as_json: AsJson = False) -> None:
-    """List target devices, unless a command is given."""
-    if context.invoked_subcommand is None:
+    """
+    context = click.get_current_context()
+    if context is not None and context.invoked_subcommand is None:
         command(_list_targets)(python, as_json)
 
 

@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.parameters import Option, Positional
 from jaxsight.trust import Decisions, TrustStore, store_file
 from jaxsight.trust.decisions import stored_form
 from jaxsight.trust.store import upward
@@ -20,16 +19,16 @@ from jaxsight.trust.words import shown_path
 from jaxsight.workers.confinement.start import held
 
 Folder = Annotated[
-    Path | None, typer.Argument(metavar="PATH", help="Folder to trust.", show_default=".")
+    Path | None, Positional(metavar="PATH", help="Folder to trust.", show_default=".")
 ]
 
-ListAll = Annotated[bool, typer.Option("--list", help="List all decisions.")]
+ListAll = Annotated[bool, Option("--list", help="List all decisions.")]
 
-Forget = Annotated[bool, typer.Option("--forget", help="Revoke the decision.")]
+Forget = Annotated[bool, Option("--forget", help="Revoke the decision.")]
 
 AllowForFolder = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--allow",
         metavar="ssh://HOST|PYTHON",
         help="Allow the folder's settings and docstrings to use this host, or this interpreter "

@@ -11,13 +11,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from typer.core import TyperCommand
+import rich_click as click
 
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED
 from jaxsight.cli.output.printing import Printer, print_json_line
+from jaxsight.cli.parameters import Command
 from jaxsight.features.recording import wanted
 from jaxsight.features.recording.until_seen import Run, RunOutcome, SeenFunctions, run_until_seen
 from jaxsight.features.recording.wanted import Key
@@ -34,10 +34,10 @@ _NAMED = 5
 _STDERR = 2
 
 
-class Command(TyperCommand):
+class RecordCommand(Command):
     """Reads `--until-seen FILE… -- COMMAND…`, which options have no form for."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Turn the files between the option and `--` into options of their own."""
         if OPTION in args and "--" in args[args.index(OPTION) :]:
             at = args.index(OPTION) + 1
@@ -46,8 +46,7 @@ class Command(TyperCommand):
                 end += 1
             named = [f"{FILE_OPTION}={file}" for file in args[at:end]]
             args = [*args[:at], *named, *args[end:]]
-        parsed: list[str] = super().parse_args(ctx, args)
-        return parsed
+        return super().parse_args(ctx, args)
 
 
 class ProgressOutput(enum.StrEnum):

@@ -30,7 +30,7 @@ _WARM = 3
 perhaps for those that have been computed, and a third is like all others."""
 _LONGEST = 300
 """Characters of a message, a choice: one or two sentences."""
-_NAME = "jaxsight record --profile"
+_NAME = "jaxsight profile --run"
 
 
 class Profiler:

@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
 from jaxsight.cli.execution import command
@@ -18,6 +16,7 @@ from jaxsight.cli.output.printing import (
     print_json,
     without_commands,
 )
+from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.revisions.changes import changes
 from jaxsight.cli.revisions.report import RevisionReport
 from jaxsight.cli.revisions.sides import ProgramSide, compiled_side, python_texts
@@ -28,7 +27,7 @@ from jaxsight_source.files import reading
 
 Base = Annotated[
     str,
-    typer.Argument(
+    Positional(
         metavar="BASE",
         help="Git revision to compare with, such as [cyan]HEAD[/cyan] or [cyan]main[/cyan]; with "
         "[cyan]...[/cyan] after it, the commit where it and HEAD parted.",
@@ -37,12 +36,12 @@ Base = Annotated[
 
 Paths = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="PATH", help="Files or folders to compare.", show_default="."),
+    Positional(metavar="PATH", help="Files or folders to compare.", show_default="."),
 ]
 
 Targets = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--target",
         "-t",
         metavar="TARGET",
@@ -52,11 +51,11 @@ Targets = Annotated[
 ]
 
 AsMarkdown = Annotated[
-    bool, typer.Option("--markdown", help="Print a table for a comment on a pull request.")
+    bool, Option("--markdown", help="Print a table for a comment on a pull request.")
 ]
 
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="List functions that are no better or worse, too.")
+    bool, Option("--verbose", "-v", help="List functions that are no better or worse, too.")
 ]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-import typer
-
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND
 from jaxsight.cli.execution import command
@@ -30,6 +28,7 @@ from jaxsight.cli.output.printing import (
     print_rows,
     styled,
 )
+from jaxsight.cli.parameters import Option
 from jaxsight.cli.sources.arguments import (
     Address,
     parse_address,
@@ -64,7 +63,7 @@ _MOST_MODULES = 40
 
 Targets = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--target",
         "-t",
         metavar="TARGET",
@@ -75,19 +74,17 @@ Targets = Annotated[
 
 ByModule = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--by-module",
         help="Print a row for each function or module instead of each kernel.",
     ),
 ]
 
-AsDot = Annotated[
-    bool, typer.Option("--dot", help="Print the kernel graph in Graphviz DOT format.")
-]
+AsDot = Annotated[bool, Option("--dot", help="Print the kernel graph in Graphviz DOT format.")]
 
-AsSvg = Annotated[bool, typer.Option("--svg", help="Print the kernel graph as SVG.")]
+AsSvg = Annotated[bool, Option("--svg", help="Print the kernel graph as SVG.")]
 
-AsHlo = Annotated[bool, typer.Option("--hlo", help="Print the optimized HLO.")]
+AsHlo = Annotated[bool, Option("--hlo", help="Print the optimized HLO.")]
 
 
 _Form = Literal["json", "dot", "svg", "hlo", "modules", "table"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.checking.file_check import INPUTS_TIME, Budget
 from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import start_run
@@ -14,6 +12,7 @@ from jaxsight.cli.errors import NOTHING_EXAMINED, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, Python
 from jaxsight.cli.output.printing import Printer, print_note
+from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.texts import texts
 from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.locked.functions import LockedFile, lockable
@@ -23,12 +22,12 @@ from jaxsight_source.units import count
 
 Paths = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="PATH", help="Files or folders to lock.", show_default="."),
+    Positional(metavar="PATH", help="Files or folders to lock.", show_default="."),
 ]
 
 Targets = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--target",
         "-t",
         metavar="TARGET",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.execution import command
@@ -21,6 +19,7 @@ from jaxsight.cli.options import (
 )
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_json, print_rows, styled
+from jaxsight.cli.parameters import Option
 from jaxsight.cli.sources.arguments import (
     Address,
     parse_address,
@@ -48,7 +47,7 @@ _LINES = 8
 
 OneTarget = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--target",
         "-t",
         metavar="TARGET",
@@ -60,7 +59,7 @@ OneTarget = Annotated[
 
 Repeat = Annotated[
     int,
-    typer.Option(
+    Option(
         metavar="RUNS",
         min=1,
         help="Number of timed runs.",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.commands.figures.kernels import Targets
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
@@ -14,6 +12,7 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, InputsChoice, Python, SetName, WhichInputs
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.reporting.anonymous import anonymous, own_names
 from jaxsight.cli.reporting.collecting import Report, ReportOptions, shown_file
 from jaxsight.cli.reporting.sides import sides
@@ -25,23 +24,19 @@ from jaxsight_source.units import count, size
 
 Functions = Annotated[
     list[str],
-    typer.Argument(
+    Positional(
         metavar="FILE:FUNCTION",
         help="Functions, or methods as Class.method; with [cyan]--run[/cyan], the program.",
     ),
 ]
 
-Ran = Annotated[
-    bool, typer.Option("--run", help="Run a program instead, and report what it compiles.")
-]
+Ran = Annotated[bool, Option("--run", help="Run a program instead, and report what it compiles.")]
 
-OutputPage = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")
-]
+OutputPage = Annotated[Path, Option("--output", "-o", metavar="FILE", help="HTML file to write.")]
 
 AgainstAll = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--against",
         metavar="FILE:FUNCTION|REVISION|PYTHON",
         help="Also report another function, the same functions in a git revision, or as traced "
@@ -51,7 +46,7 @@ AgainstAll = Annotated[
 
 Sweeps = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--sweep",
         metavar="SIZE=VALUES",
         help="Also compile with other sizes, such as [cyan]B=1..64[/cyan]. Repeatable.",
@@ -60,12 +55,12 @@ Sweeps = Annotated[
 
 Measures = Annotated[
     bool,
-    typer.Option("--measure", help="Also run the functions on the targets that are devices here."),
+    Option("--measure", help="Also run the functions on the targets that are devices here."),
 ]
 
 Anonymous = Annotated[
     bool,
-    typer.Option("--anonymize", help="Leave out paths, and the names of the user and machine."),
+    Option("--anonymize", help="Leave out paths, and the names of the user and machine."),
 ]
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
@@ -24,6 +22,7 @@ from jaxsight.cli.options import (
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json, print_rows, styled
+from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.trusted_paths import hosts
@@ -40,7 +39,7 @@ from jaxsight_source.files import reading
 
 FunctionsAndSizes = Annotated[
     list[str],
-    typer.Argument(
+    Positional(
         metavar="FILE:FUNCTION|SIZE=VALUES",
         help="Functions, and sizes of their example inputs with values: [cyan]B=1..4096[/cyan], "
         "[cyan]L=128,256[/cyan], [cyan]n=8..64:8[/cyan] for steps of 8. A size is one that "
@@ -51,7 +50,7 @@ FunctionsAndSizes = Annotated[
 
 MemoryLimit = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--memory",
         metavar="AMOUNT",
         help="Memory that the largest size must fit in, e.g. [cyan]60GiB[/cyan].",
@@ -61,7 +60,7 @@ MemoryLimit = Annotated[
 
 FindLargest = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--largest/--no-largest",
         help="Find the largest first size that fits in memory, with at most 8 further compiles.",
     ),
@@ -69,17 +68,17 @@ FindLargest = Annotated[
 
 Measures = Annotated[
     bool,
-    typer.Option("--measure", help="Also run the function with each size on this machine."),
+    Option("--measure", help="Also run the function with each size on this machine."),
 ]
 
-AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
+AsCsv = Annotated[bool, Option("--csv", help="Print CSV.")]
 
 SvgFile = Annotated[
-    Path | None, typer.Option("--svg", metavar="FILE", help="Write the curves to an SVG file.")
+    Path | None, Option("--svg", metavar="FILE", help="Write the curves to an SVG file.")
 ]
 
 Plotted = Annotated[
-    table.FigureName, typer.Option("--plot", help="The figure that [cyan]--svg[/cyan] draws.")
+    table.FigureName, Option("--plot", help="The figure that [cyan]--svg[/cyan] draws.")
 ]
 
 
