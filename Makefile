@@ -67,6 +67,7 @@ lint-text: .venvs/lint/.installed # CHECKS: names of some; all by default
 lint-typescript: vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed
 	cd vscode-extension && $(WITH_NODE) npm run --silent check
 	cd vscode-extension/panel && $(WITH_NODE) npm run --silent check
+	cd vscode-extension/panel && $(WITH_NODE) node esbuild.mjs --page --check
 
 .PHONY: format
 format: .venvs/lint/.installed ## Format the code and fix what can be fixed
@@ -109,17 +110,12 @@ dataset: .venvs/mined/.installed ## Generate, mine and verify the datasets of th
 docs: .venvs/docs/.installed ## Build the documentation into site/, strictly
 	PYTHONPATH=server NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --strict --quiet
 
-# What the panel is made of.
-PANEL = $(wildcard vscode-extension/panel/src/*) vscode-extension/panel/esbuild.mjs vscode-extension/panel/package-lock.json
-
 .PHONY: page
-page: server/jaxsight/page/page.html ## Build the panel as one file, for browsers and notebooks
-
-server/jaxsight/page/page.html: $(PANEL) | vscode-extension/panel/node_modules/.installed
+page: vscode-extension/panel/node_modules/.installed ## Build the panel as one file, for browsers and notebooks
 	cd vscode-extension/panel && $(WITH_NODE) node esbuild.mjs --page
 
 .PHONY: vsix
-vsix: page vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed ## Package the extension for VS Code, with the server in it
+vsix: vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed ## Package the extension for VS Code, with the server in it
 	$(ANY_PYTHON) vscode-extension/scripts/manifest.py --check
 	$(ANY_PYTHON) vscode-extension/scripts/bundle.py
 	cd vscode-extension && $(WITH_NODE) npm run --silent check
@@ -130,7 +126,7 @@ vsix: page vscode-extension/node_modules/.installed vscode-extension/panel/node_
 		--baseImagesUrl https://github.com/jaxsight/jaxsight/raw/HEAD/vscode-extension
 
 .PHONY: release-check
-release-check: vsix page docs .venvs/vscode/.installed .venvs/code-server/.installed ## Build the wheel, sdist, extension and documentation, and check them
+release-check: vsix docs .venvs/vscode/.installed .venvs/code-server/.installed ## Build the wheel, sdist, extension and documentation, and check them
 	$(ANY_PYTHON) .ci/release-check $(FRESH_PYTHON)
 
 .PHONY: release
@@ -146,7 +142,6 @@ lock: ## Pin all dependencies anew (needs uv)
 .PHONY: clean
 clean: ## Remove what was built, environments included
 	rm -rf .venv .venvs site dist build reports .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -f server/jaxsight/page/page.html server/jaxsight/page/elkjs.LICENSE.md
 	rm -rf vscode-extension/node_modules vscode-extension/dist vscode-extension/bundled
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

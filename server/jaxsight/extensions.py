@@ -33,14 +33,14 @@ class Extension:
     """What is known of an extension before it is used.
 
     Attributes:
-        group: the group of its command in `jaxsight --help`.
-        help: the first sentence of the command's help.
+        help: the first sentence of its command's help.
+        group: the group that `jaxsight --help` lists the command in.
         documents: its kinds of virtual documents, which editors show as they are, with the endings
             of their names; empty if it adds nothing to editors.
     """
 
-    group: str
     help: str
+    group: str
     documents: Mapping[str, str] = field(default_factory=dict)
 
 

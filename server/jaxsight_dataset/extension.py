@@ -5,6 +5,6 @@ from __future__ import annotations
 from jaxsight.extensions import Extension
 
 EXTENSION = Extension(
-    group="Data",
     help="Make datasets of Python functions with their jaxprs, HLO and kernels.",
+    group="Data",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.extensions import Extension
 
 EXTENSION = Extension(
-    group="Bugs",
     help="Extract a bug in a JAX program as one standalone file.",
+    group="Bugs",
     documents={"repro": ".repro.py", "reduced": ".reduced.py"},
 )

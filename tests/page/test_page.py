@@ -11,9 +11,6 @@ import re
 import zlib
 from html.parser import HTMLParser
 
-import pytest
-
-from jaxsight import page
 from jaxsight.page import embedded, served
 
 NASTY = '</script><script>alert(1)</script><!-- ]]> \u2028 \x00 é \ud800 "'
@@ -73,15 +70,3 @@ def test_a_served_page_reaches_its_server_alone() -> None:
 
 def test_a_page_without_data_is_small_enough_for_a_message() -> None:
     assert len(embedded({}, "step").encode()) < 800_000
-
-
-def test_where_the_page_was_not_built_one_message_says_how(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(page, "FILE", "missing.html")
-    page.template.cache_clear()
-    try:
-        with pytest.raises(page.NoPage, match="run `make page`"):
-            embedded({}, "step")
-    finally:
-        page.template.cache_clear()

@@ -16,8 +16,6 @@ from tools.faults import pytest_chosen
 from tools.faults.candidates import Fault, replaced
 from tools.faults.recording import IMPORT
 
-BUILT = ("server/jaxsight/page/page.html", "server/jaxsight/page/elkjs.LICENSE.md")
-"""What `make` builds and tests read, besides environments."""
 SENTINELS = {"JAXSIGHT_SEARCH": "sentinels"}
 """With what the gate runs: of each search ten cases, also within one test."""
 _PLUGIN = "faults_chosen"
@@ -129,9 +127,6 @@ def scratch(root: Path, revision: str) -> Iterator[Scratch]:
         tree = Path(folder, "main")
         _git(root, "worktree", "add", "--quiet", "--detach", str(tree), revision)
         try:
-            for name in BUILT:
-                if (root / name).is_file():
-                    shutil.copyfile(root / name, tree / name)
             _copy_environments(root / ".venvs", tree)
             yield Scratch(tree)
         finally:

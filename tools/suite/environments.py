@@ -56,9 +56,9 @@ class Needs:
     """What `make` has to make for an environment, in two steps."""
 
     first: tuple[str, ...]
-    """Targets that need no page, so that they can be made beside `make lint`."""
+    """Targets that can be made beside `make lint`."""
     then: tuple[str, ...] = ()
-    """Targets that do, or that use the package manager of the system."""
+    """Targets that cannot: they use the package manager of the system, or build the extension."""
 
 
 def needs(environment: str) -> Needs:
@@ -69,9 +69,7 @@ def needs(environment: str) -> Needs:
             # Nothing else than Linux has a compiler for an H100, or the editors of the tests.
             linux = (f".venvs/compilers/.{environment}", ".venvs/neovim/.installed")
             editors = (".venvs/servers/.installed",)
-            return Needs(
-                (own, *_beside(), *(linux + editors if IS_LINUX else ())), ("page", "emacs")
-            )
+            return Needs((own, *_beside(), *(linux + editors if IS_LINUX else ())), ("emacs",))
         case "vscode":
             return Needs(
                 # The server that VS Code starts traces with the newest JAX, and with another.

@@ -1,8 +1,8 @@
-// Bundles the panel into the extension's dist/panel/: a script and a style sheet, all that its page loads.
-// `--page` makes one file of all of it for the Python package, for pages in browsers; `--tests` bundles the tests into build/.
+// Bundles the panel into the extension's dist/panel/: a script and a style sheet, all that its page loads but for the layout.
+// `--page` makes one file of it for the Python package, for pages in browsers, and beside it the layout, which the extension reads, too;
+// `--check` says whether these files are those of the sources. `--tests` bundles the tests into build/.
 import { createHash } from "node:crypto";
-import { copyFile, mkdir, readFile, readdir, writeFile } from "node:fs/promises";
-
+import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { deflateRawSync } from "node:zlib";
 
 import { build } from "esbuild";
@@ -27,22 +27,7 @@ const texts = {
   },
 };
 
-// `deflated:FILE` imports a file compressed: Base64 of raw deflate.
-const deflated = {
-  name: "deflated",
-  setup(building) {
-    building.onResolve({ filter: /^deflated:/ }, async ({ path, resolveDir, kind }) => {
-      const found = await building.resolve(path.slice("deflated:".length), { resolveDir, kind });
-      return { path: found.path, errors: found.errors, namespace: "deflated" };
-    });
-    building.onLoad({ filter: /./, namespace: "deflated" }, async ({ path }) => ({
-      contents: deflateRawSync(await readFile(path), { level: 9 }).toString("base64"),
-      loader: "text",
-    }));
-  },
-};
-
-const common = { bundle: true, target: "es2022", plugins: [texts, deflated] };
+const common = { bundle: true, target: "es2022", plugins: [texts] };
 
 if (tests) {
   const names = (await readdir("test")).filter((name) => name.endsWith(".test.ts"));
@@ -80,9 +65,11 @@ if (tests) {
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
-  await writeFile(
-    `${page}/page.html`,
-    `<!DOCTYPE html>
+  const worker = await readFile("node_modules/elkjs/lib/elk-worker.min.js");
+  await made({
+    "elk-worker.txt": deflateRawSync(worker, { level: 9 }).toString("base64"),
+    "elkjs.LICENSE.md": await readFile("node_modules/elkjs/LICENSE.md", "utf-8"),
+    "page.html": `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -93,13 +80,13 @@ if (tests) {
 <style>${style}</style>
 </head>
 <body>
+<!--layout-->
 <!--data-->
 <script>${script}</script>
 </body>
 </html>
 `,
-  );
-  await copyFile("node_modules/elkjs/LICENSE.md", `${page}/elkjs.LICENSE.md`);
+  });
 } else {
   await mkdir(out, { recursive: true });
   await build({
@@ -111,5 +98,21 @@ if (tests) {
     minify: true,
     legalComments: "none",
   });
-  await copyFile("node_modules/elkjs/LICENSE.md", `${out}/elkjs.LICENSE.md`);
+}
+
+/** Writes the files of the page, or says which of them are not those of the sources. */
+async function made(files) {
+  const differing = [];
+  for (const [name, content] of Object.entries(files)) {
+    const path = `${page}/${name}`;
+    if (!process.argv.includes("--check")) {
+      await writeFile(path, content);
+    } else if ((await readFile(path, "utf-8").catch(() => "")) !== content) {
+      differing.push(path);
+    }
+  }
+  if (differing.length > 0) {
+    console.error(`not built from the sources of the panel: ${differing.join(", ")}; run \`make page\``);
+    process.exitCode = 1;
+  }
 }

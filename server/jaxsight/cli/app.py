@@ -49,10 +49,11 @@ _COMMANDS = {
         "mcp": "Serve coding agents over the Model Context Protocol, on stdio.",
     },
 }
-"""The modules of the commands, in the groups of the help, with the first sentence of each help.
+"""The modules of the commands, in the groups of the help, with the first sentence of each help;
+extensions add theirs.
 
-Extensions name the group of their command. A module is imported only when its command is given:
-`--help` and completions must not wait for the engine (1 s).
+A module is imported only when its command is given: `--help` and completions must not wait for the
+engine (1 s).
 """
 
 _MODULES = {module.rpartition(".")[2]: module for group in _COMMANDS.values() for module in group}
@@ -76,12 +77,12 @@ class _Commands(Group):
     def __init__(self, *arguments: Any, **extra: Any) -> None:
         """Create the commands as they are listed, in help and completions."""
         super().__init__(*arguments, **extra)
-        for group, commands in _COMMANDS.items():
+        added = extensions.installed().items()
+        for panel, commands in _COMMANDS.items():
             own = {module.rpartition(".")[2]: help for module, help in commands.items()}
-            added = extensions.installed().items()
-            own |= {name: each.help for name, each in added if each.group == group}
+            own |= {name: each.help for name, each in added if each.group == panel}
             for name, help in own.items():
-                self.add_command(Command(name, help=help, panel=group))
+                self.add_command(Command(name, help=help, panel=panel))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

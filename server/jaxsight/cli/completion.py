@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
+from click.decorators import FC
 from click.shell_completion import (
     CompletionItem,
     ShellComplete,
@@ -66,7 +66,7 @@ Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
         return f"{item.value}:::{item.help or item.value}"
 
 
-def option(name: str, run: Callable[[str, str], None], help: str) -> Callable[[Any], Any]:
+def option(name: str, run: Callable[[str, str], None], help: str) -> Callable[[FC], FC]:
     """Return an option that runs a function, with the name and the script of the user's shell."""
 
     def act(context: click.Context, _: click.Parameter, is_given: bool) -> None:

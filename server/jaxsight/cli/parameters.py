@@ -96,7 +96,9 @@ class _Choice(click.Choice[str]):
         self._kind = kind
         super().__init__([str(value) for value in get_args(kind) or kind])
 
-    def convert(self, value: Any, param: Any, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
         """Return the value as the type has it."""
         chosen = super().convert(str(value), param, ctx)
         return self._kind(chosen) if isinstance(self._kind, EnumType) else chosen
@@ -139,8 +141,9 @@ def _type(kind: Any, declared: Positional | Option) -> Any:
     if kind is Path:
         return click.Path(path_type=Path)
     if isinstance(declared, Option) and declared.min is not None:
-        number: Any = click.IntRange if kind is int else click.FloatRange
-        return number(min=declared.min)
+        if kind is int:
+            return click.IntRange(int(declared.min))
+        return click.FloatRange(declared.min)
     return kind
 
 

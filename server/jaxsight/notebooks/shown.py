@@ -8,7 +8,6 @@ and `nbconvert` has it as SVG.
 from __future__ import annotations
 
 import base64
-import contextlib
 import html
 import sys
 from collections.abc import Callable
@@ -54,11 +53,7 @@ class ShownKernels:
         return self.kernels.svg(self.width)
 
     def page(self) -> str:
-        """Return the panel as a page of its own: one HTML file, which needs no network.
-
-        Raises:
-            NoPage: jaxsight runs from its repository, where the page was not built.
-        """
+        """Return the panel as a page of its own: one HTML file, which needs no network."""
         data = {"entries": [entry(self.kernels, self.timings)]}
         return page.embedded(data, f"jaxsight: {self.kernels.function}")
 
@@ -70,13 +65,8 @@ class ShownKernels:
         if len(self.kernels.graph.kernels) <= _MOST_DRAWN:
             drawn = base64.b64encode(self.svg().encode()).decode("ascii")
             still += f'<img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{drawn}">'
-        return page.framed(self._inside(), name, still, self.width, self.height or _HEIGHT)
-
-    def _inside(self) -> str:
-        """Return the page of the frame; nothing where there is to be none, or it was not built."""
-        with contextlib.suppress(page.NoPage):
-            return self.page() if self.interactive else ""
-        return ""
+        inside = self.page() if self.interactive else ""
+        return page.framed(inside, name, still, self.width, self.height or _HEIGHT)
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None

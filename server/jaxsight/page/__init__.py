@@ -1,9 +1,10 @@
 """The panel as one HTML file, for browsers and notebooks; what it shows is in it, or a server's.
 
-`vscode-extension/panel/` is its source. `make page` builds it into this folder, and a wheel and the
-extension have it. Here its data is put into it: answers of `jaxsight/panel` and the texts of
-`jaxsight/textDocumentContent`, as `Embedded` of the panel's `messages.ts` has them. Text of others
-reaches the file compressed, in Base64, and the page never as markup.
+`vscode-extension/panel/` is its source, of which `make page` builds the files in this folder;
+`make lint` looks whether they are those of the source. Here its data is put into it: answers of
+`jaxsight/panel` and the texts of `jaxsight/textDocumentContent`, as `Embedded` of the panel's
+`messages.ts` has them. Text of others reaches the file compressed, in Base64, and the page never as
+markup.
 """
 
 from __future__ import annotations
@@ -13,29 +14,21 @@ import json
 import zlib
 from functools import cache
 
-FILE = "page.html"
-
-
-class NoPage(Exception):
-    """The page was not built."""
+PAGE = "page.html"
+LAYOUT = "elk-worker.txt"
+"""The layout of graphs (elkjs), compressed as the data is. The extension's own page has it, too."""
 
 
 @cache
 def template() -> str:
-    """Return the page without data.
-
-    Raises:
-        NoPage: where jaxsight runs from its repository, in which the page was not built.
-    """
+    """Return the page without data."""
     from importlib import resources
 
-    try:
-        return resources.files(__name__).joinpath(FILE).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise NoPage(
-            "the page is not built: run `make page` in jaxsight's repository, "
-            "or `node esbuild.mjs --page` in its vscode-extension/panel"
-        ) from None
+    def text(name: str) -> str:
+        return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+    layout = f'<script type="application/octet-stream" id="jaxsight-layout">{text(LAYOUT)}</script>'
+    return text(PAGE).replace("<!--layout-->", layout, 1)
 
 
 def embedded(data: object, title: str) -> str:

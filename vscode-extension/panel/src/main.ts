@@ -1,7 +1,6 @@
 /** The panel's beginning in VS Code, which is its host. */
 
-import worker from "text:elkjs/lib/elk-worker.min.js";
-
+import { layoutWorker } from "./inflated";
 import { EDITOR, type FromPanel, type Kept, type ToPanel } from "./messages";
 import { wholePage } from "./start";
 
@@ -11,16 +10,21 @@ declare function acquireVsCodeApi(): {
 };
 
 const vscode = acquireVsCodeApi();
-const hear = wholePage(worker, {
-  can: EDITOR,
-  send: (message) => {
-    vscode.postMessage(message);
-  },
-  keep: (kept) => {
-    vscode.setState(kept);
-  },
-});
-addEventListener("message", (event: MessageEvent<ToPanel>) => {
-  hear(event.data);
-});
-vscode.postMessage({ type: "ready" });
+
+async function begin(): Promise<void> {
+  const hear = wholePage(await layoutWorker(), {
+    can: EDITOR,
+    send: (message) => {
+      vscode.postMessage(message);
+    },
+    keep: (kept) => {
+      vscode.setState(kept);
+    },
+  });
+  addEventListener("message", (event: MessageEvent<ToPanel>) => {
+    hear(event.data);
+  });
+  vscode.postMessage({ type: "ready" });
+}
+
+void begin();

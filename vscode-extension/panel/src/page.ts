@@ -2,11 +2,9 @@
  * The beginning of the page that is a file of its own: what it shows is in it (`server/jaxsight/page/` puts it there), else a server has it.
  */
 
-import worker from "deflated:elkjs/lib/elk-worker.min.js";
-
 import { textOf } from "./dom";
 import { EmbeddedHost } from "./embedded";
-import { inflated } from "./inflated";
+import { inflated, layoutWorker } from "./inflated";
 import type { Embedded, EmbeddedReport } from "./messages";
 import { Report } from "./report";
 import { servedHost } from "./served";
@@ -16,7 +14,7 @@ import { followTheme } from "./theme";
 async function begin(): Promise<void> {
   followTheme();
   const data = document.querySelector("#jaxsight-data");
-  const script = await inflated(worker);
+  const script = await layoutWorker();
   if (data === null) {
     servedHost((host) => wholePage(script, host));
     return;

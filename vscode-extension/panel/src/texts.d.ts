@@ -3,9 +3,3 @@ declare module "text:*" {
   const text: string;
   export default text;
 }
-
-/** The file compressed: see `inflated.ts`. */
-declare module "deflated:*" {
-  const base64: string;
-  export default base64;
-}

@@ -1,6 +1,7 @@
-/** The page that a webview shows: one script, one style sheet, and no way to the network. */
+/** The page that a webview shows: one script, one style sheet, and no way to the network. The layout is that of the server's page. */
 
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 
 import * as vscode from "vscode";
 
@@ -12,6 +13,7 @@ export function built(extension: vscode.Uri): vscode.Uri {
 export function page(webview: vscode.Webview, extension: vscode.Uri): string {
   const nonce = randomBytes(16).toString("base64");
   const file = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(built(extension), name)).toString();
+  const layout = vscode.Uri.joinPath(extension, "bundled", "libs", "jaxsight", "page", "elk-worker.txt");
   const policy = [
     "default-src 'none'",
     `style-src ${webview.cspSource}`,
@@ -30,6 +32,9 @@ export function page(webview: vscode.Webview, extension: vscode.Uri): string {
 <link rel="stylesheet" href="${file("style.css")}">
 <title>jaxsight</title>
 </head>
-<body><script nonce="${nonce}" src="${file("panel.js")}"></script></body>
+<body>
+<script type="application/octet-stream" id="jaxsight-layout">${readFileSync(layout.fsPath, "utf-8")}</script>
+<script nonce="${nonce}" src="${file("panel.js")}"></script>
+</body>
 </html>`;
 }

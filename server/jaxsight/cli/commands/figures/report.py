@@ -17,7 +17,7 @@ from jaxsight.cli.reporting.anonymous import anonymous, own_names
 from jaxsight.cli.reporting.collecting import Report, ReportOptions, shown_file
 from jaxsight.cli.reporting.sides import sides
 from jaxsight.cli.trusted_paths import hosts
-from jaxsight.page import NoPage, embedded, template
+from jaxsight.page import embedded
 from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse
 from jaxsight.text.inert import one_line
 from jaxsight_source.units import count, size
@@ -99,8 +99,6 @@ async def report(
         from jaxsight.cli.recording.compiled import report_run  # others do not wait for it
 
         return report_run(functions, output, python, anonymize=anonymize)
-    with failing_on(NoPage):
-        template()
     errors = Printer(stderr=True)
     found = Report(ReportOptions(targets or (), _swept(sweep or ()), measured, set_name))
     wanted = sides(functions, against or ())

@@ -69,14 +69,8 @@ class PanelPages:
 
         Returns `url`, which works once, and `opened`: whether the client has opened it. A client
         that has not, and does not know us, may not look at the answer: a message has the URL.
-
-        Raises:
-            LookupError: the page was not built.
         """
-        try:
-            await asyncio.to_thread(page.template)
-        except page.NoPage as error:
-            raise LookupError(str(error)) from error
+        await asyncio.to_thread(page.template)
         views = self._context.documents.views(path)
         if views and function:
             self._panel.show(Known(views[0].uri, function))
