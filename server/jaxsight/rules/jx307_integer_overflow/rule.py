@@ -14,15 +14,22 @@ from collections.abc import Iterator
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.jx307_integer_overflow.accumulation import small_accumulator
 from jaxsight.rules.jx307_integer_overflow.differences import unsigned_difference
-from jaxsight.rules.jx307_integer_overflow.exact import certain_overflow
-from jaxsight.rules.jx307_integer_overflow.integers import Integers, bits_of, figure
-from jaxsight.rules.jx307_integer_overflow.intent import is_meant
+from jaxsight.rules.jx307_integer_overflow.integers import (
+    SIGNED,
+    Integers,
+    bits_of,
+    figure,
+    holds_note,
+    is_meant,
+    wider_help,
+)
 from jaxsight.rules.jx307_integer_overflow.literals import literal_too_large
 from jaxsight.rules.program.guards import Operators, is_written
 from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.integers.intervals import limits
+from jaxsight.rules.program.matrices import product
+from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import parsed
@@ -47,24 +54,20 @@ _WRITTEN: dict[str, tuple[frozenset[str], Operators]] = {
     "mul": (_RANGES | _PRODUCTS | {"mul", "multiply", "outer", "kron"}, (ast.Mult,)),
     "integer_pow": (_POWERS, (ast.Pow,)),
     "square": (_POWERS, (ast.Pow,)),
-    "shift_left": (frozenset({"left_shift", "shift_left"}), (ast.LShift,)),
     "dot_general": (_PRODUCTS, (ast.MatMult,)),
     "neg": (frozenset({"neg", "negative"}), (ast.USub,)),
-    "iota": (_RANGES, ()),
     "reduce_sum": (frozenset({"sum", "nansum"}), ()),
-    "reduce_prod": (frozenset({"prod", "nanprod"}), ()),
     "cumsum": (frozenset({"cumsum", "nancumsum"}), ()),
-    "cumprod": (frozenset({"cumprod", "nancumprod"}), ()),
-    "convert_element_type": (
-        frozenset(
-            {"astype", "asarray", "array", "convert_element_type", "int8", "int16", "uint8",
-             "uint16", "uint32"}
-        ),
-        (),
-    ),
-}  # fmt: skip
+}
 """By primitive the functions, and the operator, that users write it with."""
-_PRIMITIVES = COMPARISONS | {*_WRITTEN, "broadcast_in_dim", "scatter", "max", "min"}
+_PRIMITIVES = COMPARISONS | {
+    *_WRITTEN,
+    "convert_element_type",
+    "broadcast_in_dim",
+    "scatter",
+    "max",
+    "min",
+}
 _TOO_LARGE = re.compile(
     r"Python int(?:eger)? (?P<number>-?\d{1,300}) (?:out of bounds for|too large to convert to) "
     r"(?P<dtype>\w+)|"
@@ -160,6 +163,73 @@ def _of_equation(integers: Integers, step: Step) -> Violation | None:
 
 def _is_written(text: str, primitive: str) -> bool:
     return primitive in _WRITTEN and is_written(text, *_WRITTEN[primitive])
+
+
+# Find sums of small integers in their own dtype.
+
+_ACCUMULATES = frozenset({"reduce_sum", "cumsum", "dot_general"})
+_FEWEST = 4
+"""Elements of a sum, a choice: of fewer, such as channels, the user knows the range."""
+
+
+def small_accumulator(integers: Integers, step: Step) -> Violation | None:
+    """Find sums and products of many small integers in their own dtype."""
+    dtype, interval = integers.dtype(step), integers.intervals.result(step)
+    within = limits(dtype)
+    if step.primitive not in _ACCUMULATES or not integers.is_small(step) or within is None:
+        return None
+    operand = integers.flow.value(step.operands[0])
+    length = max(operand.shape, default=0)
+    if interval is None or (within[0] <= interval.least and interval.most <= within[1]):
+        return None
+    if step.primitive == "dot_general":
+        matrices = product(step)
+        if matrices is not None and not matrices.contracted[0]:
+            return None  # an outer product adds nothing up
+        if any(not integers.is_any(number) for number in step.operands):
+            return None
+        accumulator = str(parameter(step, "preferred_element_type") or dtype)
+        if accumulator != dtype:
+            return None
+        return Violation(
+            f"{dtype} matrix product is accumulated in {dtype}",
+            step.path,
+            help="pass `preferred_element_type=jnp.int32`",
+            notes=(holds_note(dtype),),
+        )
+    if length < _FEWEST:
+        return None
+    notes = [holds_note(dtype)]
+    if step.primitive == "cumsum":
+        notes.append("`jnp.cumsum` keeps small dtypes, unlike `jnp.sum`")
+    return Violation(
+        f"{integers.quoted(step)} accumulates {length:,} elements in {dtype}",
+        step.path,
+        help="pass `dtype=jnp.int32`",
+        notes=tuple(notes),
+    )
+
+
+# Find arithmetic of known integers whose result does not fit in its dtype.
+
+
+def certain_overflow(integers: Integers, step: Step) -> Violation | None:
+    """Arithmetic of known integers whose result does not fit."""
+    dtype = integers.dtype(step)
+    within = limits(dtype)
+    interval = integers.intervals.result(step) if step.primitive in _WRITTEN else None
+    if within is None or interval is None:
+        return None
+    if interval.high > within[1]:
+        message = f"{integers.quoted(step)} overflows {dtype}: it reaches {figure(interval.high)}"
+    elif interval.low < within[0]:
+        wraps = "wraps below zero in" if within[0] == 0 else "overflows"
+        message = f"{integers.quoted(step)} {wraps} {dtype}: it falls to {figure(interval.low)}"
+    else:
+        return None
+    below = interval.high <= within[1] and within[0] == 0
+    advice = SIGNED if below else wider_help(dtype)
+    return Violation(message, step.path, help=advice, notes=(holds_note(dtype),))
 
 
 # The fix: take the difference of two unsigned arrays that does not wrap around.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.intervals import LISTED, Interval
+from jaxsight.rules.program.integers.intervals import Interval
 from jaxsight.rules.program.steps import elements
 from jaxsight.wire.program import Step, Value
 
@@ -38,21 +38,6 @@ class Applied:
     def is_listed(self, interval: Interval) -> bool:
         """Whether all elements of the first operand are known, one for each place."""
         return interval.integers is not None and len(interval.integers) == elements(self.before)
-
-    def row_of(self, number: int) -> Sequence[int] | None:
-        """Return the elements of a small array with one axis; those of long ones follow a line."""
-        interval, shape = self.of(number), self.flow.value(number).shape
-        if interval is None or len(shape) != 1 or shape[0] > 4 * LISTED:
-            return None
-        if not shape[0]:
-            return ()
-        if interval.integers is not None:
-            alike = len(interval.integers) != shape[0]
-            return interval.integers * shape[0] if alike else interval.integers
-        if (line := interval.line) is None:
-            return None
-        base, by = line
-        return [base + by * index for index in range(shape[0])]
 
 
 Transfer = Callable[..., Interval | None]

@@ -74,15 +74,6 @@ def _integer_pow(applied: Applied, operand: Interval) -> Interval | None:
     return None
 
 
-@transfers("shift_left")
-def _shift_left(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    if not 0 <= b.least <= b.most <= _WIDEST or a.least < 0:
-        return None
-    if (integers := paired(a, b, operator.lshift)) is not None:
-        return Interval.listed(integers)
-    return Interval.between(a.least << b.least, a.most << b.most)
-
-
 @transfers("shift_right_arithmetic", "shift_right_logical")
 def _shift_right(applied: Applied, a: Interval, b: Interval) -> Interval | None:
     if not 0 <= b.least <= b.most <= _WIDEST or a.least < 0:
@@ -102,21 +93,6 @@ def _and(applied: Applied, a: Interval, b: Interval) -> Interval | None:
         return Interval.listed([0])
     not_negative = [interval.most for interval in (a, b) if interval.least >= 0]
     return Interval.between(0, min(not_negative)) if not_negative else None
-
-
-@transfers("or")
-def _or(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    if (integers := paired(a, b, operator.or_)) is not None:
-        return Interval.listed(integers)
-    is_true = applied.after.dtype == "bool" and 1 in (a.one, b.one)
-    return Interval.listed([1]) if is_true else None
-
-
-@transfers("not")
-def _not(applied: Applied, operand: Interval) -> Interval | None:
-    if applied.after.dtype != "bool":
-        return None
-    return monotone(negative(operand), lambda number: number + 1)
 
 
 @transfers("div")
@@ -144,21 +120,6 @@ def _rem(applied: Applied, a: Interval, b: Interval) -> Interval | None:
     if b.one is not None and steps == [1] and a.most - a.least >= end:
         return Interval(0, end, 0, end)
     return Interval.between(0, min(end, a.most))
-
-
-@transfers("sign")
-def _sign(applied: Applied, operand: Interval) -> Interval:
-    return monotone(operand, lambda number: (number > 0) - (number < 0))
-
-
-@transfers("abs")
-def _abs(applied: Applied, operand: Interval) -> Interval:
-    if operand.least >= 0:
-        return operand
-    if operand.integers is not None:
-        return Interval.listed(map(abs, operand.integers))
-    most = max(-operand.least, operand.most)
-    return Interval(0, most, most, max(operand.high, -operand.low, 0))
 
 
 @transfers("convert_element_type")

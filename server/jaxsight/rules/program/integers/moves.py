@@ -5,7 +5,7 @@ Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from jaxsight.rules.program.integers.applied import Applied, computes, transfers
@@ -79,8 +79,6 @@ def _slice(applied: Applied, operand: Interval) -> Interval | None:
     starts, strides = numbers(step, "start_indices"), numbers(step, "strides") or (1,) * len(after)
     if len(starts) != len(after) or len(strides) != len(after):
         return operand.some()
-    if (part := _part(applied, starts, after)) is not None:
-        return part
     if operand.affine is not None:
         base, terms = operand.affine
         cut: dict[Axis, tuple[int, int]] = {}
@@ -99,53 +97,10 @@ def _slice(applied: Applied, operand: Interval) -> Interval | None:
     return operand.some()
 
 
-def _part(applied: Applied, starts: Sequence[int], sizes: Sequence[int]) -> Interval | None:
-    """Return the one array of those that were stacked or concatenated that a slice is."""
-    maker = applied.flow.made_by(applied.step.operands[0])
-    if maker is None or maker.primitive not in ("stack", "concatenate"):
-        return None
-    is_stack = maker.primitive == "stack"
-    (axis,) = numbers(maker, "axis" if is_stack else "dimension") or (-1,)
-    if not 0 <= axis < len(starts):
-        return None
-    is_from_start = not any((*starts[:axis], *starts[axis + 1 :]))
-    at = 0
-    for number in maker.operands:
-        shape = applied.flow.value(number).shape
-        full_shape = (*shape[:axis], 1, *shape[axis:]) if is_stack else shape
-        if starts[axis] == at and is_from_start and tuple(sizes) == full_shape:
-            part = applied.of(number)
-            if part is None or part.affine is None or not is_stack:
-                return part
-            places = {old: old + (old >= axis) for old in range(len(shape))}
-            return replace(part, affine=(part.affine[0], _renamed(part.affine[1], places)))
-        at += full_shape[axis]
-    return None
-
-
-@transfers("rev")
-def _rev(applied: Applied, operand: Interval) -> Interval:
-    turned, is_vector = numbers(applied.step, "dimensions"), len(applied.after.shape) == 1
-    integers = operand.integers[::-1] if operand.integers is not None and is_vector else None
-    if operand.affine is None:
-        return replace(operand, integers=integers)
-    base, terms = operand.affine
-    for axis, (by, count) in terms.items():
-        base += by * (count - 1) if axis in turned else 0
-    reversed_terms = {
-        axis: (-by if axis in turned else by, count) for axis, (by, count) in terms.items()
-    }
-    return replace(operand, affine=(base, reversed_terms), integers=integers)
-
-
 @transfers("concatenate", "stack")
 def _joined(applied: Applied, *operands: Interval) -> Interval | None:
     numbers = applied.step.operands
     shapes = [applied.flow.value(number).shape for number in numbers]
-    if applied.step.primitive == "concatenate" and all(len(shape) == 1 for shape in shapes):
-        rows = [applied.row_of(number) for number in numbers]
-        if all(row is not None for row in rows):
-            return Interval.listed(integer for row in rows for integer in row or ())
     parts = [part for part, shape in zip(operands, shapes, strict=True) if 0 not in shape]
     if not parts:
         return None
@@ -155,11 +110,6 @@ def _joined(applied: Applied, *operands: Interval) -> Interval | None:
         min(part.low for part in parts),
         max(part.high for part in parts),
     )
-
-
-@transfers("pad")
-def _pad(applied: Applied, a: Interval, b: Interval) -> Interval:
-    return Interval.between(min(a.least, b.least), max(a.most, b.most))
 
 
 @transfers("dynamic_slice")
@@ -180,9 +130,3 @@ def _dynamic_slice(applied: Applied, operand: Interval, *starts: Interval) -> In
     if covers and [abs(by) for by, _ in counters.values()] == [1]:
         return operand.bounds_alone()
     return operand.some()
-
-
-@transfers("gather")
-def _gather(applied: Applied, operand: Interval, indices: Interval) -> Interval | None:
-    fills = "FILL" in dict(applied.step.parameters).get("mode", "FILL")
-    return None if fills else operand.some()

@@ -6,9 +6,6 @@ Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of i
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable
-from itertools import accumulate
 
 from jaxsight.rules.program.integers.applied import Applied, transfers
 from jaxsight.rules.program.integers.intervals import Axis, Interval, negative, varies
@@ -57,56 +54,24 @@ def _reduce_sum(applied: Applied, operand: Interval) -> Interval | None:
     return Interval(least, most, low, high)
 
 
-@transfers("reduce_prod")
-def _reduce_prod(applied: Applied, operand: Interval) -> Interval | None:
-    row = applied.row_of(applied.step.operands[0])
-    return Interval.listed([math.prod(row)]) if row is not None and applied.is_full else None
-
-
-def _cumulative(primitive: str, function: Callable[[int, int], int]) -> None:
-    """Register a primitive that applies a function to ever more elements."""
-
-    @transfers(primitive)
-    def transfer(applied: Applied, operand: Interval) -> Interval | None:
-        shape = applied.before.shape
-        row = applied.row_of(applied.step.operands[0])
-        if row:
-            ordered = row[::-1] if parameter(applied.step, "reverse") else row
-            return Interval.listed(accumulate(ordered, function))
-        if primitive != "cumsum" or not shape:
-            return None
-        axis = numbers(applied.step, "axis")
-        length = shape[axis[0]] if axis else 0
-        ends = (operand.least * length, operand.most * length, operand.least, operand.most)
-        if operand.line is not None and len(shape) == 1:
-            base, by = operand.line
-            last = base * length + by * (length * (length - 1) // 2)
-            return Interval(min(ends), max(ends), min(max(ends), last), max(min(ends), last))
-        return Interval(min(ends), max(ends), max(ends), max(min(ends), ends[0]))
-
-
-_cumulative("cumsum", operator.add)
-_cumulative("cumprod", operator.mul)
-_cumulative("cummax", max)
-_cumulative("cummin", min)
+@transfers("cumsum")
+def _cumsum(applied: Applied, operand: Interval) -> Interval:
+    shape, axis = applied.before.shape, numbers(applied.step, "axis")
+    length = shape[axis[0]] if axis else 0
+    ends = (operand.least * length, operand.most * length, operand.least, operand.most)
+    if operand.line is not None and len(shape) == 1:
+        base, by = operand.line
+        last = base * length + by * (length * (length - 1) // 2)
+        return Interval(min(ends), max(ends), min(max(ends), last), max(min(ends), last))
+    return Interval(min(ends), max(ends), max(ends), max(min(ends), ends[0]))
 
 
 @transfers("dot_general")
 def _dot(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    if not elements(applied.after):
-        return None
     match parameter(applied.step, "dimension_numbers"):
-        case (((*axes,), _), _):
+        case (((*axes,), _), _) if elements(applied.after):
             shape = applied.before.shape
             count = math.prod(shape[axis] for axis in axes if isinstance(axis, int))
-        case _:
-            return None
-    are_vectors = all(len(applied.flow.value(n).shape) == 1 for n in applied.step.operands)
-    if are_vectors and a.line is not None and b.line is not None:
-        (first, by), (other_first, other_by) = a.line, b.line
-        total = count * (count - 1) // 2
-        squares = total * (2 * count - 1) // 3
-        mixed = (first * other_by + by * other_first) * total
-        return Interval.listed([first * other_first * count + mixed + by * other_by * squares])
-    corners = [x * y for x in (a.least, a.most) for y in (b.least, b.most)]
-    return Interval.between(count * min(corners), count * max(corners))
+            corners = [x * y for x in (a.least, a.most) for y in (b.least, b.most)]
+            return Interval.between(count * min(corners), count * max(corners))
+    return None
