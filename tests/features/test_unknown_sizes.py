@@ -109,6 +109,10 @@ SIZED = {
         + "\n    print(row)\nlist(rows)\nf([row for row in rows][0], len(rows))\nfor row in rows:\n    f(row, len(rows))",
         "x: f32[3], n: ?V",
     ),
+    "of a repeated list": (
+        f"{DATA}seen = [False] * len(data)\n{F}f(jnp.ones((len(seen), 2)), len([0, 1] * len(data)))",
+        "x: f32[?V,2], n: 2*?V",
+    ),
     "kept by a loop": (
         f"{DATA}{F}w = jnp.ones(data.shape[1])\nfor i, row in enumerate(data):\n"
         + "    print(row)\n    w = jnp.sin(w)\nf(jnp.stack([w, w]))",

@@ -118,6 +118,7 @@ async def test_new_answers_are_shown_at_once(client: Client, session: FakeSessio
         await page.say(type="ready")
         await events.shown("f")
         client.edit(URI, 2, {"range": span(0, 0, 0), "text": "\n\n"})
+        await client.settled()
         session.events.put_nowait(Refresh("/another.py"))
         session.events.put_nowait(Refresh(PATH))
         assert (await events.shown("f"))["range"] == span(2, 4, 5)

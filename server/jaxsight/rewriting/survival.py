@@ -330,11 +330,15 @@ class SurvivalRewriter(Rewriter):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         is_text = isinstance(node.left, ast.Constant | ast.JoinedStr)
+        repeats = isinstance(node.op, ast.Mult) and any(map(_is_sequence, (node.left, node.right)))
+        divides = isinstance(node.op, ast.FloorDiv | ast.Mod) and not is_text
         self.generic_visit(node)
-        if not self._survives or is_text or not isinstance(node.op, ast.FloorDiv | ast.Mod):
+        if not self._survives or not (divides or repeats):
             return node
-        divided = nodes.dry("divided", type(node.op).__name__, node.left, node.right)
-        return copy_location(divided, node)
+        if repeats:
+            return copy_location(nodes.dry("repeated", node.left, node.right), node)
+        how = type(node.op).__name__
+        return copy_location(nodes.dry("divided", how, node.left, node.right), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         is_lazy = self._survives and is_movable(node)
@@ -464,3 +468,9 @@ def _read_and_bound(statement: ast.Assign) -> set[str]:
 def _statement(method: str, at: ast.stmt, *arguments: int | str | ast.expr) -> ast.stmt:
     """Return a statement that calls a method of the runtime."""
     return copy_location(ast.Expr(nodes.dry(method, *arguments)), at)
+
+
+def _is_sequence(node: ast.expr) -> bool:
+    """Return whether an expression is a list, a tuple or a text."""
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+    return is_text or isinstance(node, ast.List | ast.Tuple | ast.ListComp | ast.JoinedStr)

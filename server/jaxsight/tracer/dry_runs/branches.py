@@ -447,6 +447,13 @@ class Branches:
         sizes.divided(left, right)
         return Rest(result) if how == "Mod" else Unknown()
 
+    def repeated(self, left: Value, right: Value) -> object:
+        """Return the items of a sequence so many times; something unknown if that is an unknown size."""
+        if not self.is_active or not (is_size(left) or is_size(right)):
+            return left * right
+        number = len(right) * left if is_size(left) else len(left) * right
+        return sizes.of_length(number)
+
     def _tested(self, test: Callable[[], object]) -> bool | None:
         try:
             value = test()

@@ -298,14 +298,14 @@ class UnknownSizes:
         known = self._of.get(id(value))
         if known is not None:
             return known[1]
-        if len(self._of) == len(unknown_sizes.NAMES):
-            return value
         place = code_origins.caller(sys._getframe(1))
         key = (*place, sum(each[:2] == place for each in self._keys.values()))
         other = self._equal.get(key, (None,))[0]
         name = next((name for name, each in self._keys.items() if each == other), "")
         if not name:
-            name = f"?{unknown_sizes.NAMES[len(self._of)]}"
+            if len(self._keys) == len(unknown_sizes.NAMES):
+                return value
+            name = f"?{unknown_sizes.NAMES[len(self._keys)]}"
             self._keys[name] = key
         number = unknown_sizes.number(name, self._divisors.get(self._keys[name], 1))
         if number is None:
@@ -313,6 +313,13 @@ class UnknownSizes:
         self._of[id(value)] = value, number
         self.places.setdefault(name, (*place, number))
         return number
+
+    def of_length(self, number: int) -> Unknown:
+        """Return something unknown that has so many items."""
+        made = Unknown()
+        length = Unknown.__getitem__(made.shape, 0)  # type: ignore[arg-type]
+        self._of[id(length)] = length, number
+        return made
 
     def from_(self, *origin: object) -> int | None:
         """Return the number of a size that code makes, the same each time, if one is left."""
