@@ -2,7 +2,7 @@
 
 What captures, emits and reduces runs in the user's Python environment and imports the standard
 library, NumPy and JAX only. What does not import JAX (`failures`, `running`, `checks`,
-`boot_commands`) also runs in the server's.
+`processes`) also runs in the server's.
 
 The folders, of which each imports only those above it:
 

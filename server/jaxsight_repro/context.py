@@ -5,20 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxsight_repro.boot_commands import Events, NoResult, difference, emit_command
 from jaxsight_repro.capturing.run import Capture
+from jaxsight_repro.processes import NoResult, difference, emit_command, followed
 
 
 @contextlib.contextmanager
-def capture(
-    path: str | os.PathLike[str] = "repro.py", *, anonymize: bool = False
-) -> Iterator[None]:
+def capture(path: str | os.PathLike[str] = "repro.py") -> Iterator[None]:
     """Capture what the body does with JAX; if it raises, write a repro of the exception.
 
     The exception is raised again. A line on standard error says what was written. The file is run
@@ -26,7 +23,6 @@ def capture(
 
     Args:
         path: the file to write.
-        anonymize: rename everything that came from the program.
     """
     with tempfile.TemporaryDirectory(prefix="jaxsight-case-", ignore_cleanup_errors=True) as folder:
         captured = Capture(Path(folder))
@@ -35,24 +31,19 @@ def capture(
             yield
         except BaseException as error:
             captured.end(error)
-            line = emit_in_fresh_process(Path(folder), Path(path).absolute(), anonymous=anonymize)
+            line = emit_in_fresh_process(Path(folder), Path(path).absolute())
             sys.stderr.write(f"jaxsight: {line}\n")
             raise
         captured.end(None)
 
 
-def emit_in_fresh_process(case: Path, out: Path, *, anonymous: bool = False) -> str:
+def emit_in_fresh_process(case: Path, out: Path) -> str:
     """Write the repro of a case from another process; return a line that says what came of it.
 
     The case is removed if the repro fails in the same way.
     """
-    events = Events("emit", lambda event: None)
-    command = emit_command(sys.executable, case, out, None, anonymous=anonymous)
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
-    for line in finished.stdout.splitlines():
-        events.take(line)
     try:
-        event = events.result(finished.stderr)
+        event = followed(emit_command(sys.executable, case, out, None), os.environ)
     except NoResult as error:
         return f"no repro: {error}"
     if not event["reproduces"]:

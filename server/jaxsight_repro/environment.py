@@ -6,9 +6,8 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Any
 
 _PACKAGES = ("jax", "jaxlib", "numpy")
 _PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "jax-metal")
@@ -41,21 +40,6 @@ class ProgramEnvironment:
     variables: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
     system: str = ""
-
-    def record(self) -> dict[str, object]:
-        """Return the environment as JSON."""
-        return asdict(self)
-
-    @staticmethod
-    def of_record(record: Mapping[str, Any]) -> ProgramEnvironment:
-        """Return the environment of a `record`."""
-        return ProgramEnvironment(
-            str(record["python"]),
-            dict(record["packages"]),
-            dict(record.get("variables", {})),
-            dict(record.get("options", {})),
-            str(record.get("system", "")),
-        )
 
 
 def current(options: Mapping[str, object] | None = None) -> ProgramEnvironment:

@@ -49,6 +49,14 @@ _LONGEST = 300
 smaller program does not have."""
 
 
+class NoRepro(Exception):
+    """There is nothing to write; the text says why, and `help` what to do."""
+
+    def __init__(self, words: str, help: str = "") -> None:
+        super().__init__(words)
+        self.help = help
+
+
 @dataclass(frozen=True, slots=True)
 class RunFailure:
     """How a run ended.

@@ -27,9 +27,8 @@ def pytest_configure(config: Any) -> None:
     folder = config.getoption("--jaxsight-repro")
     if folder:
         from jaxsight_repro.capturing.pytest_plugin import Plugin
-        from jaxsight_repro.capturing.run import Capture
 
-        plugin = Plugin(Path(folder).absolute(), Capture)
+        plugin = Plugin(Path(folder).absolute())
         config.pluginmanager.register(plugin, "jaxsight-repro-cases")
         config.pluginmanager.register(_Writer(plugin.cases), "jaxsight-repro-writer")
 

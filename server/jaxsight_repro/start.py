@@ -1,7 +1,8 @@
 """The start of a process of `jaxsight repro`, with the user's Python.
 
 `run KIND CASE [--nan] -- ARGUMENT…` runs the user's program under capture, with its own standard
-streams. The other commands print one JSON object per line on standard output: events named
+streams. The other commands (`emit`, `emit-dump`, `reduce`) take a file or folder, the file to write
+and options as a JSON object, and print one JSON object per line on standard output: events named
 `progress`, `done` or `error`.
 """
 
@@ -10,11 +11,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
+
+from jaxsight_repro.failures import NoRepro
+
+Event = dict[str, Any]
 
 
-def report(event: dict[str, object]) -> None:
+def report(event: Event) -> None:
     """Print an event for whoever started this process."""
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
@@ -30,57 +36,58 @@ def run(arguments: list[str]) -> int:
     return run_program(Path(folder), cast(ProgramKind, kind), rest, finds_nan="--nan" in flags)
 
 
-def emit(arguments: list[str]) -> int:
+def emit(case: Path, out: Path, died: dict[str, Any] | None = None, check: str = "") -> Event:
     """Write the repro of a case, with the variables that the program had."""
-    from jaxsight_repro.capturing import case
+    from jaxsight_repro.capturing.case import INFO, read_json
 
-    info = case.read_json(Path(arguments[0]), case.INFO)
+    info = read_json(case, INFO)
     os.environ.update(info.get("environment", {}).get("variables", {}))
-    from jaxsight_repro.emit.from_case import emit
-    from jaxsight_repro.emit.repro_file import CannotEmit
+    from jaxsight_repro.emit import from_case
     from jaxsight_repro.failures import RunFailure
 
-    folder, out, *rest = arguments
-    options = json.loads(rest[0]) if rest else {}
-    died = RunFailure.of_record(options["died"]) if options.get("died") else None
-    choices = {name: options[name] for name in ("anonymous", "check") if name in options}
-    try:
-        emitted = emit(Path(folder), Path(out), died=died, **choices)
-    except CannotEmit as error:
-        report({"event": "error", "message": str(error)})
-        return 1
-    report({"event": "done", **emitted.record()})
-    return 0
+    failure = RunFailure.of_record(died) if died else None
+    return from_case.emit(case, out, died=failure, check=check).record()
 
 
-def emit_dump(arguments: list[str]) -> int:
+def emit_dump(dump: Path, out: Path, check: str, timeout: float) -> Event:
     """Write the repro of a dumped program."""
     from jaxsight_repro.dumps.choosing import ChosenDump
     from jaxsight_repro.dumps.emit import emit
-    from jaxsight_repro.emit.repro_file import CannotEmit
     from jaxsight_source.stablehlo import UnreadableProgram
 
-    dump, out, options = arguments
     try:
-        emitted = emit(ChosenDump(Path(dump)), Path(out), **json.loads(options))
-    except (CannotEmit, UnreadableProgram, OSError) as error:
-        report({"event": "error", "message": str(error)})
-        return 1
-    report({"event": "done", **emitted.record()})
-    return 0
+        return emit(ChosenDump(dump), out, check=check, timeout=timeout).record()
+    except (UnreadableProgram, OSError) as error:
+        raise NoRepro(str(error)) from error
 
 
-def reduce(arguments: list[str]) -> int:
+def reduce(file: Path, out: Path, **options: Any) -> Event:
     """Reduce a repro."""
-    from jaxsight_repro.reducing.run import run
+    from jaxsight_repro.reducing.run import reduce
 
-    return run(arguments, report)
+    return reduce(file, out, report, **options).record()
 
 
-COMMANDS = {"run": run, "emit": emit, "emit-dump": emit_dump, "reduce": reduce}
+COMMANDS: dict[str, Callable[..., Event]] = {
+    "emit": emit,
+    "emit-dump": emit_dump,
+    "reduce": reduce,
+}
 
 
 def main(arguments: list[str]) -> int:
     """Run the command that the first argument names; return the exit status."""
     command, *rest = arguments
-    return COMMANDS[command](rest)
+    if command == "run":
+        return run(rest)
+    source, out, options = rest
+    try:
+        event = COMMANDS[command](Path(source), Path(out), **json.loads(options))
+    except NoRepro as error:
+        report({"event": "error", "message": str(error), "help": error.help})
+        return 1
+    except KeyboardInterrupt:
+        report({"event": "error", "message": "interrupted", "help": ""})
+        return 130  # as shells: 128 + SIGINT
+    report({"event": "done", **event})
+    return 0

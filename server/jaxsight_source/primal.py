@@ -1,12 +1,13 @@
-"""Programs without derivative rules: calls of functions with custom rules are inlined."""
+"""Programs with others inlined, such as calls of functions with custom derivative rules."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jaxsight_source.compat.inner import inner_jaxprs, replaced
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import (
+    Program,
     is_dropped,
     new_variable,
     open_jaxpr,
@@ -18,13 +19,29 @@ from jaxsight_source.compat.staging import (
 _CUSTOM = ("custom_jvp_call", "custom_vjp_call")
 
 
+Inlined = Callable[[Equation], Program | None]
+"""Returns the program that takes the place of an equation, without constants; None if none does."""
+
+
 def primal(jaxpr: object) -> object:
     """Return a jaxpr with `custom_jvp` and `custom_vjp` calls inlined, at every level.
 
     It computes the same values; its derivatives are those of the equations. Calls of programs with
     constants of their own are kept.
     """
-    return _primal(jaxpr, {})
+    return inlined(jaxpr, _without_rules)
+
+
+def _without_rules(equation: Equation) -> Program | None:
+    if equation.primitive.name not in _CUSTOM:
+        return None
+    program = opened(equation.params["call_jaxpr"])
+    return None if program.consts or program.jaxpr.constvars else program
+
+
+def inlined(jaxpr: object, program_of: Inlined) -> object:
+    """Return a jaxpr with the programs of equations in place of these, at every level."""
+    return _Inlining(program_of).jaxpr(jaxpr)
 
 
 def equations_of(jaxpr: object) -> int:
@@ -39,44 +56,52 @@ def equations_of(jaxpr: object) -> int:
     return count
 
 
-def _primal(jaxpr: object, cache: dict[int, tuple[object, object]]) -> object:
-    if id(jaxpr) not in cache:
-        inside = open_jaxpr(jaxpr)
-        equations: list[Equation] = []
-        values: dict[int, Atom] = {}
-        _inline(inside.eqns, equations, values, cache, renamed=False)
-        outputs = substituted(inside.outvars, values)
-        with_primal = with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs))
-        cache[id(jaxpr)] = jaxpr, with_primal
-    return cache[id(jaxpr)][1]
+class _Inlining:
+    """Inlines programs; what two jaxprs share is one object again."""
 
+    def __init__(self, program_of: Inlined) -> None:
+        self._program_of = program_of
+        self._known: dict[int, tuple[object, object]] = {}
 
-def _inline(
-    originals: Sequence[Equation],
-    equations: list[Equation],
-    values: dict[int, Atom],
-    cache: dict[int, tuple[object, object]],
-    *,
-    renamed: bool,
-) -> None:
-    """Append equations to others; `values` maps replaced variables to their atoms.
+    def jaxpr(self, jaxpr: object) -> object:
+        if id(jaxpr) not in self._known:
+            inside = open_jaxpr(jaxpr)
+            equations: list[Equation] = []
+            values: dict[int, Atom] = {}
+            self._append(inside.eqns, equations, values, renamed=False)
+            outputs = substituted(inside.outvars, values)
+            left = {effect for equation in equations for effect in equation.effects}
+            gone = {effect for equation in inside.eqns for effect in equation.effects} - left
+            effects = frozenset(inside.effects) - gone
+            changed = inside.replace(eqns=equations, outvars=outputs, effects=effects)
+            self._known[id(jaxpr)] = jaxpr, with_inner(jaxpr, changed)
+        return self._known[id(jaxpr)][1]
 
-    Args:
-        renamed: give results new variables, since the equations may be appended several times.
-    """
-    for equation in originals:
-        operands = substituted(equation.invars, values)
-        if equation.primitive.name in _CUSTOM:
-            program = opened(equation.params["call_jaxpr"])
-            if not program.consts and not program.jaxpr.constvars:
+    def _append(
+        self,
+        originals: Sequence[Equation],
+        equations: list[Equation],
+        values: dict[int, Atom],
+        *,
+        renamed: bool,
+    ) -> None:
+        """Append equations to others; `values` maps replaced variables to their atoms.
+
+        Args:
+            renamed: give results new variables, since the equations may be appended several times.
+        """
+        for equation in originals:
+            operands = substituted(equation.invars, values)
+            program = self._program_of(equation)
+            if program is not None:
                 own = dict(zip(map(id, program.jaxpr.invars), operands, strict=True))
-                _inline(program.jaxpr.eqns, equations, own, cache, renamed=True)
+                self._append(program.jaxpr.eqns, equations, own, renamed=True)
                 outputs = substituted(program.jaxpr.outvars, own)
                 values.update(zip(map(id, equation.outvars), outputs, strict=True))
                 continue
-        results = list(equation.outvars)
-        if renamed:
-            results = [var if is_dropped(var) else new_variable(var.aval) for var in results]
-            values.update(zip(map(id, equation.outvars), results, strict=True))
-        params = replaced(equation.params, lambda part: _primal(part.value, cache))
-        equations.append(equation.replace(invars=operands, outvars=results, params=params))
+            results = list(equation.outvars)
+            if renamed:
+                results = [var if is_dropped(var) else new_variable(var.aval) for var in results]
+                values.update(zip(map(id, equation.outvars), results, strict=True))
+            params = replaced(equation.params, lambda part: self.jaxpr(part.value))
+            equations.append(equation.replace(invars=operands, outvars=results, params=params))

@@ -40,12 +40,14 @@ def _observed(tracker: Tracker, program: dict[str, Any], folder: Path) -> dict[s
     module: dict[str, Any] = {"__name__": "__main__"}
     report: dict[str, Any] = {"name": program["name"], "error": None, "message": ""}
     tracker.install()
+    trees: list[Any] = []
+    tracker.on_call = lambda starts: None if starts else trees.append(tracker.current())
     try:
         exec(compile(program["text"], str(original), "exec", dont_inherit=True), module)
         if program.get("arguments"):
             args = eval(program["arguments"], module)
             results = module["main"](*args)
-        tree = tracker.last()
+        tree = trees[-1]
     except Exception as error:  # noqa: BLE001 - whatever the program raises
         cls = type(error)
         name = cls.__qualname__

@@ -103,6 +103,8 @@ from jaxsight_repro.capturing.call_tree.tracker import Tracker
 {before}
 tracker = Tracker()
 tracker.install()
+trees = []
+tracker.on_call = lambda starts: None if starts else trees.append(tracker.current())
 """
 
 
@@ -137,7 +139,7 @@ def f(x):
 f(jnp.ones((3, 100)))
 gc.collect()
 print(sum(isinstance(part, jax.core.Tracer) for part in gc.get_objects()))
-print(sorted(array.shape for array in tracker.last().arrays.values() if array is not None))
+print(sorted(array.shape for array in trees[-1].arrays.values()))
 """
     printed = _printed(tmp_path, _TRACKED.format(before=""), program).splitlines()
     assert printed == ["0", "[(3, 100), (100, 100)]"]
@@ -152,7 +154,7 @@ try:
     {}["missing"]
 except KeyError as error:
     print(tracker.failed(error))
-print(tracker.last().root.api, tracker.current())
+print(trees[-1].root.api, tracker.current())
 """
     printed = _printed(tmp_path, _TRACKED.format(before=""), program)
     assert printed == "None\njax.jit None\n"

@@ -427,7 +427,7 @@ jax.config.update("jax_debug_nans", True)
 double = jax.jit(lambda x: x * 2)
 root = jax.jit(lambda x: jnp.sqrt(x))
 root(double(jnp.ones(3)))
-with jaxsight_repro.capture("here.py", anonymize=True):
+with jaxsight_repro.capture("here.py"):
     root(-double(jnp.ones(3)))
 """
 

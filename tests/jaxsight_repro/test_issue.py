@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight_repro.emit.issue import code, fenced, issue_text
+from jaxsight_repro.emit.issue import issue_text
 from jaxsight_repro.failures import RunFailure
 
 SYSTEM = """\
@@ -48,12 +48,8 @@ def test_a_crash_and_a_hang_have_no_message() -> None:
 
 def test_text_cannot_leave_its_fence() -> None:
     source = '"""\n````\n@someone <b>\n```\n"""'
-    assert fenced(source, "python") == f"`````python\n{source}\n`````"
-
-
-def test_text_cannot_leave_its_code_span() -> None:
-    assert code("a ``b`` | c\nd") == "```a ``b`` \\| c d```"
-    assert code("`x`") == "`` `x` ``"
+    report = issue_text(source, RunFailure("crash", "SIGSEGV"), "")
+    assert f"\n`````python\n{source}\n`````\n" in report
 
 
 def test_a_message_cannot_make_markup() -> None:

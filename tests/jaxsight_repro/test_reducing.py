@@ -142,20 +142,22 @@ if __name__ == "__main__":
 """
 
 
+def number(text: str) -> Any:
+    """Return the number that a text is, if it is one."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 @contextmanager
 def reducing(folder: Path, source: str, *options: str, name: str = "out.py") -> Iterator[Any]:
     file = folder / "repro.py"
     file.write_text(source)
-    command = [
-        sys.executable,
-        str(BOOT),
-        "repro",
-        "reduce",
-        str(file),
-        "-o",
-        str(folder / name),
-        *options,
-    ]
+    named = dict(zip(options[::2], options[1::2], strict=True))
+    chosen = {option.removeprefix("--"): number(value) for option, value in named.items()}
+    paths = str(file), str(folder / name)
+    command = [sys.executable, str(BOOT), "repro", "reduce", *paths, json.dumps(chosen)]
     (folder / "tmp").mkdir(exist_ok=True)
     variables = {**os.environ, "JAX_PLATFORMS": "cpu", "TMPDIR": str(folder / "tmp")}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -123,13 +123,7 @@ def read_json(folder: Path, name: str) -> dict[str, Any]:
 
 def write_ended(folder: Path, ended: Ended) -> None:
     """Write how the program ended."""
-    record = {
-        "failure": ended.failure.record(),
-        "program": ended.program,
-        "where": ended.where,
-        "at_trace": ended.at_trace,
-    }
-    write_json(folder, ENDED, record)
+    write_json(folder, ENDED, asdict(ended))
 
 
 def read_ended(folder: Path) -> Ended | None:
@@ -137,12 +131,7 @@ def read_ended(folder: Path) -> Ended | None:
     record = read_json(folder, ENDED)
     if not record:
         return None
-    return Ended(
-        RunFailure.of_record(record["failure"]),
-        record.get("program"),
-        record.get("where", ""),
-        record.get("at_trace", False),
-    )
+    return Ended(**{**record, "failure": RunFailure.of_record(record["failure"])})
 
 
 def of_program(number: int, what: Literal["pickle", "first", "failed", "callbacks", "tree"]) -> str:

@@ -6,54 +6,30 @@ each device runs the body on its shard, and the results of all operations are te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_repro.reducing.equations.evaluation import Path, Run
-from jaxsight_repro.values import has_nan
+from jaxsight_repro.reducing.equations.evaluation import FirstNan, Run, stop_at_nan
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.parameters.shard_maps import shard_map
 from jaxsight_source.compat.staging import Program, opened
-
-
-class _Found(Exception):
-    """An equation made a NaN of operands without any."""
-
-    def __init__(self, equation: Equation, operands: Sequence[jax.Array]) -> None:
-        super().__init__()
-        self.equation = equation
-        self.operands = operands
-
-
-class _Search(Run):
-    """A run, one operation at a time, that ends at the first NaN."""
-
-    def steps(
-        self, equations: Sequence[Equation], values: dict[int, jax.Array], path: Path = ()
-    ) -> Iterator[tuple[list[jax.Array], Sequence[jax.Array]]]:
-        """Run equations; raise `_Found` at the first that makes a NaN."""
-        steps = Run.steps(self, equations, values, path)
-        for equation, (operands, results) in zip(equations, steps, strict=True):
-            if any(map(has_nan, results)) and not any(map(has_nan, operands)):
-                raise _Found(equation, operands)
-            yield operands, results
 
 
 def first_nan(program: Program, arguments: Sequence[jax.Array]) -> Equation | None:
     """Return the innermost equation that first makes a NaN; None if none does when run alone."""
     try:
         with jax.debug_nans(False):
-            _Search(is_split=True).program(program, arguments, ())
-    except _Found as found:
-        return in_shards(found.equation, found.operands)
+            Run(is_split=True, observe=stop_at_nan).program(program, arguments, ())
+    except FirstNan as found:
+        return _in_shards(found.equation, found.operands)
     return None
 
 
-def in_shards(equation: Equation, operands: Sequence[jax.Array]) -> Equation:
+def _in_shards(equation: Equation, operands: Sequence[jax.Array]) -> Equation:
     """Return the equation in a `shard_map` that first makes a NaN; others are returned as they are.
 
     Args:

@@ -8,33 +8,22 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
-from jaxsight_repro.capturing.case import Ended
-
-
-class Capturing(Protocol):
-    """The capture of one test."""
-
-    def begin(self) -> None:
-        """Capture from now on."""
-
-    def end(self, error: BaseException | None) -> Ended:
-        """Write how the test ended."""
+from jaxsight_repro.capturing.run import Capture
 
 
 class Plugin:
     """Captures each test in a case of its own."""
 
-    def __init__(self, folder: Path, capture: Callable[[Path], Capturing]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cases: list[tuple[str, Path]] = []
         """Failed tests that reached JAX, with their cases."""
-        self._capture = capture
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: Any) -> Generator[None]:
@@ -42,7 +31,7 @@ class Plugin:
         test = item.nodeid.replace(".py::", "::")
         folder = self.folder / re.sub(r"[^\w-]+", "-", test)[-120:].strip("-")
         shutil.rmtree(folder, ignore_errors=True)
-        capture = self._capture(folder)
+        capture = Capture(folder)
         capture.begin()
         try:
             yield

@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING
@@ -71,7 +72,7 @@ class Capture:
             "executable": sys.executable,
             "arguments": sys.argv,
             "folder": str(Path.cwd()),
-            "environment": environment.current().record(),
+            "environment": asdict(environment.current()),
         }
         case.write_json(self.folder, case.INFO, info)
         self._stack.enter_context(executions.observed(recorder))
@@ -169,7 +170,7 @@ def _run(kind: case.ProgramKind, arguments: list[str], capture: Capture) -> int:
             from jaxsight_repro.capturing.pytest_plugin import Plugin
 
             sys.path.insert(0, str(Path.cwd()))
-            return int(pytest.main(arguments, plugins=[Plugin(capture.folder, Capture)]))
+            return int(pytest.main(arguments, plugins=[Plugin(capture.folder)]))
         case "function":
             _run_function(arguments, capture)
     return 0

@@ -20,16 +20,17 @@ from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text.inert import one_line
 from jaxsight.wire.frames import encode
-from jaxsight_repro.boot_commands import Event, difference, emit_dump_command, of_dump
 from jaxsight_repro.capturing.case import ProgramKind
 from jaxsight_repro.checks.base import InvalidCheck
 from jaxsight_repro.checks.parsing import parse
 from jaxsight_repro.cli.bug_report import Issue, write_issue
-from jaxsight_repro.cli.processes import emit, follow, run_captured
+from jaxsight_repro.cli.processes import run as run_process
+from jaxsight_repro.cli.processes import run_captured
 from jaxsight_repro.cli.reduce import reduce
 from jaxsight_repro.dumps.choosing import NoModule, choose
 from jaxsight_repro.failures import HANG_AFTER, RunFailure
 from jaxsight_repro.folders import new_folder
+from jaxsight_repro.processes import Event, difference, emit_command, emit_dump_command, of_dump
 
 
 class _Group(Group):
@@ -88,11 +89,6 @@ CheckText = Annotated[
     ),
 ]
 
-Anonymize = Annotated[
-    bool,
-    Option("--anonymize", help="Rename everything that came from the program."),
-]
-
 Program = Annotated[
     list[str],
     Positional(metavar="SCRIPT [ARG]...", help="The program, with its arguments."),
@@ -137,7 +133,6 @@ def run(
     output: Output = None,
     timeout: Timeout = None,
     check: CheckText = "",
-    anonymize: Anonymize = False,
     issue: Issue = None,
     python: Python = None,
     as_json: AsJson = False,
@@ -153,11 +148,11 @@ def run(
         raise CommandError(f"no such file: {program[0]}")
     interpreter = user_interpreter(python, script if kind == "script" else None)
     case = _new_case()
-    options = _Options(output, check, anonymize, as_json, issue)
+    options = _Options(interpreter, output, check, as_json, issue)
     code, died = run_captured(interpreter, kind, case, program, timeout, check)
     if kind == "pytest" and died is None:
-        return _emit_tests(interpreter, case, code, options)
-    return _emit(interpreter, case, died, options)
+        return _emit_tests(case, code, options)
+    return _emit(case, died, options)
 
 
 @app.command("from-hlo")
@@ -188,10 +183,8 @@ def from_hlo(
         notes.print(f"note: {one_line(chosen.why)}")
     interpreter = user_interpreter(python, None)
     out = output or Path("repro.py")
-    emit_it = emit_dump_command(interpreter, chosen.path, out, check=check, timeout=timeout)
-    return _report(
-        interpreter, follow("emit-dump", emit_it), _Options(out, check, False, as_json, issue)
-    )
+    event = run_process(emit_dump_command(interpreter, chosen.path, out, check, timeout))
+    return _report(event, _Options(interpreter, out, check, as_json, issue))
 
 
 app.command("reduce")(reduce)
@@ -205,7 +198,6 @@ async def function(
     output: Output = None,
     limit: Timeout = None,
     check: CheckText = "",
-    anonymize: Anonymize = False,
     issue: Issue = None,
     python: Python = None,
     allow: Allow = None,
@@ -225,15 +217,15 @@ async def function(
     _, died = await asyncio.to_thread(
         run_captured, interpreter, "function", case, [str(request)], limit, check
     )
-    options = _Options(output, check, anonymize, as_json, issue)
-    return await asyncio.to_thread(_emit, interpreter, case, died, options)
+    options = _Options(interpreter, output, check, as_json, issue)
+    return await asyncio.to_thread(_emit, case, died, options)
 
 
-def _emit(python: str, case: Path, died: RunFailure | None, options: _Options) -> int:
+def _emit(case: Path, died: RunFailure | None, options: _Options) -> int:
     """Write the repro of a case, and print what came of it; return the exit status."""
     out = options.out or Path("repro.py")
-    event = emit(python, case, out, died, anonymous=options.anonymous, check=options.check)
-    status = _report(python, event, options)
+    event = run_process(emit_command(options.python, case, out, died, options.check))
+    status = _report(event, options)
     if status == FOUND:
         Printer(stderr=True).print(f"note: the captured case is in {one_line(str(case))}")
     else:
@@ -241,19 +233,19 @@ def _emit(python: str, case: Path, died: RunFailure | None, options: _Options) -
     return status
 
 
-def _report(python: str, event: Event, options: _Options) -> int:
+def _report(event: Event, options: _Options) -> int:
     """Print what came of a repro; return the exit status."""
     if options.issue is not None and event["reproduces"]:
         failure = RunFailure.of_record(event["expected"])
-        write_issue(options.issue, Path(event["path"]), python, failure)
+        write_issue(options.issue, Path(event["path"]), options.python, failure)
     if options.as_json:
-        print_json({key: value for key, value in event.items() if key != "event"})
+        print_json(event)
     else:
         _print_verdict(event)
     return 0 if event["reproduces"] else FOUND
 
 
-def _emit_tests(python: str, cases: Path, code: int, options: _Options) -> int:
+def _emit_tests(cases: Path, code: int, options: _Options) -> int:
     """Write the repro of each failing test into a folder; return the exit status."""
     folder = options.out or Path("repros")
     records: list[Event] = []
@@ -261,11 +253,11 @@ def _emit_tests(python: str, cases: Path, code: int, options: _Options) -> int:
     for case in sorted(path for path in cases.iterdir() if (path / "ended.json").is_file()):
         try:
             out = folder / f"{case.name}.py"
-            event = emit(python, case, out, None, anonymous=options.anonymous)
+            event = run_process(emit_command(options.python, case, out, None))
         except CommandError as error:
             Printer(stderr=True).labelled("error", "bold red", f"{case.name}: {error}")
             continue
-        records.append({key: value for key, value in event.items() if key != "event"})
+        records.append(event)
         if not options.as_json:
             _print_verdict(event)
     if options.as_json:
@@ -279,9 +271,9 @@ def _emit_tests(python: str, cases: Path, code: int, options: _Options) -> int:
 class _Options:
     """How a repro is written and reported."""
 
+    python: str
     out: Path | None
     check: str
-    anonymous: bool
     as_json: bool
     issue: Path | None
 

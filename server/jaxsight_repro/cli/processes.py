@@ -6,17 +6,16 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jaxsight.cli.errors import CommandError
+from jaxsight.cli.errors import failing_on
 from jaxsight.cli.user_python import user_environment
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.watchdog import guardian
-from jaxsight_repro.boot_commands import Event, Events, NoResult, emit_command, run_command
 from jaxsight_repro.capturing.case import ProgramKind
 from jaxsight_repro.failures import HANG, RunFailure, failure_of_exit
+from jaxsight_repro.processes import Event, NoResult, followed, run_command
 
 _GRACE = 5.0
 """Seconds that a program has to end after an interruption, before it is killed: a choice. With
@@ -66,60 +65,11 @@ def _interrupt(process: subprocess.Popen[bytes]) -> int:
         return process.wait()
 
 
-def emit(
-    python: str,
-    case: Path,
-    out: Path,
-    died: RunFailure | None,
-    *,
-    anonymous: bool = False,
-    check: str = "",
-) -> Event:
-    """Write the repro of a case to a file, and return what came of it.
-
-    Raises:
-        CommandError: there is nothing to write.
-    """
-    return follow("emit", emit_command(python, case, out, died, anonymous=anonymous, check=check))
-
-
-def follow(
-    name: str, command: Sequence[str], on_event: Callable[[Event], None] = lambda event: None
-) -> Event:
-    """Run another command of `repro.start`; return its last event, `done`.
+def run(command: Sequence[str], on_event: Callable[[Event], None] = lambda event: None) -> Event:
+    """Run another process of `start`; return its last event, `done`.
 
     Raises:
         CommandError: it reports an error, or ends without a result.
     """
-    events = Events(name, on_event)
-    is_interrupted = False
-    with (
-        tempfile.TemporaryFile("w+", errors="replace") as stderr,
-        subprocess.Popen(
-            command,
-            env={**user_environment(), **environments.located()},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-            errors="replace",
-        ) as process,
-    ):
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                events.take(line)
-        except KeyboardInterrupt:
-            is_interrupted = True
-            process.send_signal(signal.SIGINT)
-            for line in process.stdout:
-                events.take(line)
-        process.wait()
-        stderr.seek(0)
-        errors = stderr.read()
-    try:
-        return events.result(errors)
-    except NoResult as error:
-        if is_interrupted:
-            raise KeyboardInterrupt from error
-        raise CommandError(str(error)) from error
+    with failing_on(NoResult):
+        return followed(command, {**user_environment(), **environments.located()}, on_event)

@@ -18,12 +18,12 @@ from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text import parsing
 from jaxsight.text.inert import one_line
-from jaxsight_repro.boot_commands import Event, facts, progress, reduce_command
 from jaxsight_repro.checks.base import InvalidCheck
 from jaxsight_repro.checks.parsing import FORMS, parse
 from jaxsight_repro.cli.bug_report import Issue, write_issue
-from jaxsight_repro.cli.processes import emit, follow, run_captured
+from jaxsight_repro.cli.processes import run, run_captured
 from jaxsight_repro.failures import HANG_AFTER, RunFailure
+from jaxsight_repro.processes import Event, emit_command, facts, progress, reduce_command
 from jaxsight_source.files.reading import UnreadableError, source
 
 Repro = Annotated[Path, Positional(metavar="REPRO.py", help="A repro, or a script that fails.")]
@@ -89,16 +89,13 @@ def reduce(
             case, script = Path(folder, "case"), [str(file)]
             _, died = run_captured(interpreter, "script", case, script, check=check)
             file = Path(folder, f"{repro.stem}.py")
-            emit(interpreter, case, file, died, check=check)
-        command = reduce_command(
-            interpreter, file, out, text, check=check, jobs=jobs, timeout=timeout
-        )
-        event = _followed(command)
+            run(emit_command(interpreter, case, file, died, check))
+        event = _followed(reduce_command(interpreter, file, out, text, check, jobs, timeout))
     if issue is not None:
         failure = RunFailure.of_record(event["failure"])
         write_issue(issue, out.absolute(), interpreter, failure)
     if as_json:
-        print_json({key: value for key, value in event.items() if key != "event"})
+        print_json(event)
     else:
         _print_result(event)
     if event["interrupted"]:
@@ -119,10 +116,10 @@ def _followed(command: Sequence[str]) -> Event:
     """Run a reduction, and show its progress."""
     errors = Printer(stderr=True)
     if not errors.is_terminal:
-        return follow("reduce", command)
+        return run(command)
     with errors.status("starting JAX") as status:
         show: Callable[[Event], None] = lambda event: status.update(Text(one_line(progress(event))))
-        return follow("reduce", command, show)
+        return run(command, show)
 
 
 def _print_result(event: Event) -> None:

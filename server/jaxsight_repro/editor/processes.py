@@ -15,15 +15,8 @@ from jaxsight.projects.project import Project
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.watchdog.watched import WatchedProcess, watched
-from jaxsight_repro.boot_commands import (
-    Event,
-    Events,
-    NoResult,
-    emit_command,
-    reduce_command,
-    run_command,
-)
 from jaxsight_repro.failures import EXCEPTION, FINISHED, HANG, RunFailure
+from jaxsight_repro.processes import Event, Events, NoResult, run_command
 from jaxsight_repro.running import DEFAULT_MEMORY, MOST_PROCESSES, failure_of_ending
 from jaxsight_source.files import reading
 
@@ -83,48 +76,23 @@ class Processes:
         failure = failure_of_ending(ending, DEFAULT_MEMORY)
         return None if failure.kind in (FINISHED, EXCEPTION) else failure
 
-    async def emit(self, case: Path, out: Path, died: RunFailure | None, check: str) -> Event:
-        """Write the repro of a case to a file, and return what came of it.
-
-        Raises:
-            NoResult: there is nothing to write.
-        """
-        command = emit_command(self.python, case, out, died, check=check)
-        return await self._followed("emit", command, lambda event: None)
-
-    async def reduce(
+    async def followed(
         self,
-        file: Path,
-        out: Path,
-        text: str,
-        check: str,
-        on_event: Callable[[Event], None],
-        interrupted: asyncio.Event,
-    ) -> Event:
-        """Reduce a repro, and return what came of it.
-
-        Args:
-            file: the repro.
-            out: the file to write.
-            text: the text of the repro.
-            check: what makes a program interesting.
-            on_event: called with each step.
-            interrupted: ends the reduction when it is set; the smallest program so far is kept.
-
-        Raises:
-            NoResult: it cannot be reduced.
-        """
-        command = reduce_command(self.python, file, out, text, check=check)
-        return await self._followed("reduce", command, on_event, interrupted)
-
-    async def _followed(
-        self,
-        name: str,
         command: Sequence[str],
-        on_event: Callable[[Event], None],
+        on_event: Callable[[Event], None] = lambda event: None,
         interrupted: asyncio.Event | None = None,
     ) -> Event:
-        events = Events(name, on_event)
+        """Run another process of `start`, and return what its last event says.
+
+        Args:
+            command: the process.
+            on_event: called with each step.
+            interrupted: ends it when it is set; a reduction keeps the smallest program so far.
+
+        Raises:
+            NoResult: it has none.
+        """
+        events = Events(on_event)
 
         async def interrupt(process: WatchedProcess) -> None:
             if interrupted is not None:

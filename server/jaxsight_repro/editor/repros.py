@@ -25,12 +25,20 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.wire.frames import encode
 from jaxsight.wire.messages.requests import Trace
-from jaxsight_repro.boot_commands import Event, NoResult, difference, facts, progress
 from jaxsight_repro.editor import actions
 from jaxsight_repro.editor.links import links_of
 from jaxsight_repro.editor.processes import Processes
 from jaxsight_repro.failures import RunFailure
 from jaxsight_repro.folders import KEPT, new_folder
+from jaxsight_repro.processes import (
+    Event,
+    NoResult,
+    difference,
+    emit_command,
+    facts,
+    progress,
+    reduce_command,
+)
 from jaxsight_source.files import reading
 
 EXTRACTED, REDUCED = "repro", "reduced"
@@ -134,9 +142,8 @@ class Repros:
             out = known.file.with_name(f"{known.file.stem}_min.py")
             on_event: Callable[[Event], None] = lambda event: report(progress(event))
             try:
-                event = await processes.reduce(
-                    known.file, out, known.text, known.check, on_event, interrupted
-                )
+                command = reduce_command(processes.python, known.file, out, known.text, known.check)
+                event = await processes.followed(command, on_event, interrupted)
                 text = await asyncio.to_thread(reading.text, out)
             except (NoResult, OSError) as error:
                 reason = "interrupted before anything was reduced"
@@ -186,7 +193,7 @@ async def _extracted(
         died = await processes.call(case, request, text, check)
         check = "" if died is not None else check
         report("writing the repro, and running it")
-        event = await processes.emit(case, file, died, check)
+        event = await processes.followed(emit_command(processes.python, case, file, died, check))
     if not event["reproduces"]:
         raise NoResult(f"the file {difference(event)}")
     return event, check

@@ -6,7 +6,7 @@ import contextlib
 import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,6 @@ from jaxsight_repro.capturing.run import is_ours
 from jaxsight_repro.checks.base import Check
 from jaxsight_repro.checks.parsing import parse
 from jaxsight_repro.compat import configuration, pickling
-from jaxsight_repro.emit.anonymize import anonymized
 from jaxsight_repro.emit.call_tree.write import write as write_tree
 from jaxsight_repro.emit.data import Argument
 from jaxsight_repro.emit.raising import claimed
@@ -61,14 +60,8 @@ class Emitted:
 
     def record(self) -> dict[str, object]:
         """Return it as JSON."""
-        own = {} if self.dump is None else {"dump": self.dump.record()}
-        return {
-            **own,
-            "path": str(self.path),
-            "reproduces": self.reproduces,
-            "expected": self.expected.record(),
-            "observed": self.observed.record(),
-        }
+        record = {**asdict(self), "path": str(self.path)}
+        return {key: value for key, value in record.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +88,12 @@ def emit(
     out: Path,
     *,
     died: RunFailure | None = None,
-    anonymous: bool = False,
     check: str = "",
 ) -> Emitted:
     """Write the repro of the case in `folder` to `out`, and run it.
 
     Args:
         died: how the process ended, if it did not end by itself.
-        anonymous: whether to rename everything that came from the user.
         check: what the program does wrong, if it does not fail by itself.
 
     Raises:
@@ -115,7 +106,7 @@ def emit(
     if ended is None or died is not None:
         ended = case.Ended(died or RunFailure(CRASH), where=stacks.user_line(folder, is_ours))
     checked = parse(check)
-    environment = ProgramEnvironment.of_record(info["environment"])
+    environment = ProgramEnvironment(**info["environment"])
     claim = _first(folder, (case.CLAIM,))
     lines = checked.demonstration if claim is None else claimed(pickle.loads(claim))
     about = About(ended.failure, environment, lines, origin=_relative(ended.where))
@@ -127,7 +118,7 @@ def emit(
         # The best one first.
         forms: Sequence[Callable[[Path, _Subject, About], Repro]] = (_calls, _execution)
         if subject.is_whole:
-            return _whole(folder, out, about, anonymous=anonymous)
+            return _whole(folder, out, about)
         if subject.program is None:
             forms = (_calls,)
         elif ended.failure.name == "FloatingPointError":
@@ -139,10 +130,7 @@ def emit(
             except (CannotEmit, Unwritable, Unsourceable, pickle.UnpicklingError) as error:
                 problems.append(str(error))
                 continue
-            failure = about.failure
-            if anonymous:
-                repro, failure = anonymized(repro, failure)
-            tried = _run(repro, out, limit, replace(about, failure=failure), checked)
+            tried = _run(repro, out, limit, about, checked)
             if emitted is None or tried.reproduces:
                 emitted = tried
             if emitted.reproduces:
@@ -205,7 +193,7 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
     return [_Subject(trees, number, arguments, (*kept, case.CALLBACKS))]
 
 
-def _whole(folder: Path, out: Path, about: About, *, anonymous: bool) -> Emitted:
+def _whole(folder: Path, out: Path, about: About) -> Emitted:
     """Write the repro of a process that died while JAX traced: its program, see `whole_program`.
 
     Raises:
@@ -213,8 +201,6 @@ def _whole(folder: Path, out: Path, about: About, *, anonymous: bool) -> Emitted
     """
     place = f", at {about.origin}" if about.origin else ""
     died = f"the process died while JAX traced{place}"
-    if anonymous:
-        raise CannotEmit(f"{died}; only the program itself shows it, which is not anonymous")
     try:
         repro = whole_program(folder, about)
     except CannotEmit as error:

@@ -22,7 +22,7 @@ from jaxsight_repro.checks.base import CALL
 from jaxsight_repro.emit import host_functions
 from jaxsight_repro.emit.data import Argument, Data, inputs_function
 from jaxsight_repro.environment import ProgramEnvironment
-from jaxsight_repro.failures import HANG, LONGEST_MESSAGE, RunFailure
+from jaxsight_repro.failures import HANG, LONGEST_MESSAGE, NoRepro, RunFailure
 from jaxsight_repro.values import ConcreteValue, array_of
 from jaxsight_source import rules
 from jaxsight_source.api import write as write_source
@@ -40,7 +40,7 @@ from jaxsight_source.written import Source
 _WIDTH = 100  # columns of its docstring, as formatters allow
 
 
-class CannotEmit(Exception):
+class CannotEmit(NoRepro):
     """The program cannot be written as a repro; the message has the reason."""
 
 

@@ -1,8 +1,7 @@
-"""The command `reduce` of a process of `jaxsight repro`: makes a repro smaller."""
+"""Makes a repro smaller, in a process of its own (`start`)."""
 
 from __future__ import annotations
 
-import argparse
 import ast
 import builtins
 import hashlib
@@ -30,33 +29,42 @@ from jaxsight_repro.reducing.statements import reduction as statements
 from jaxsight_repro.reducing.task import CannotReduce, NotReproduced, Reduced, Report, Task, fails
 
 
-def run(arguments: Sequence[str], report: Report) -> int:
-    """Reduce a file, and report the result; return the exit status."""
-    parser = argparse.ArgumentParser(prog="reduce")
-    parser.add_argument("file", type=Path)
-    parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--check", default="", help="the failure to keep; by default the file's")
-    parser.add_argument("--jobs", type=int, default=2, help="candidates that run at a time")
-    parser.add_argument("--timeout", type=float, default=HANG_AFTER, help="seconds of a hang")
-    parser.add_argument("--memory", type=int, default=8 << 30, help="bytes of a candidate")
-    parser.add_argument("--state", type=Path, help="from where an interrupted one continues")
-    options = parser.parse_args(arguments)
+def reduce(
+    file: Path,
+    out: Path,
+    report: Report,
+    *,
+    check: str = "",
+    jobs: int = 2,
+    timeout: float = HANG_AFTER,
+    memory: int = 8 << 30,
+    state: str = "",
+) -> Reduced:
+    """Reduce a repro, and write the smallest program that fails in the same way.
+
+    Args:
+        file: the repro.
+        out: the file to write.
+        report: called with each step.
+        check: the failure to keep; by default that of the file.
+        jobs: the number of candidates that run at a time.
+        timeout: seconds after which a candidate is a hang.
+        memory: bytes that a candidate may use.
+        state: the folder from which an interrupted reduction continues.
+
+    Raises:
+        CannotReduce: the file does not fail, or cannot be reduced.
+    """
+    kept = Path(state) if state else None
     children.adopt()
     children.hold_interrupts()
-    with _temporary_folder(options.state) as folder:
+    with _temporary_folder(kept) as folder:
         children.set_temporary_folder(folder)
         try:
-            report(_reduced(options, report).record())
-        except CannotReduce as error:
-            report({"event": "error", "message": str(error), "help": error.help})
-            return 1
-        except KeyboardInterrupt:
-            message = "interrupted before anything was reduced"
-            report({"event": "error", "message": message, "help": ""})
-            return 130
+            task = _task(file, out, report, check, jobs, ChildLimits(timeout, memory), kept)
+            return _reduced(task)
         finally:
             children.sweep()
-    return 0
 
 
 def _temporary_folder(state: Path | None) -> tempfile.TemporaryDirectory[str]:
@@ -69,20 +77,23 @@ def _temporary_folder(state: Path | None) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix=prefix, dir=state, ignore_cleanup_errors=True)
 
 
-def _reduced(options: argparse.Namespace, report: Report) -> Reduced:
-    """Reduce a repro, and write the smallest program that fails in the same way.
-
-    Raises:
-        CannotReduce: the file does not fail, or cannot be reduced.
-    """
+def _task(
+    file: Path,
+    out: Path,
+    report: Report,
+    wanted: str,
+    jobs: int,
+    limits: ChildLimits,
+    state: Path | None,
+) -> Task:
+    """Return what is reduced; run the file to see how it fails, unless a check is `wanted`."""
     baseline = configuration.at_start()
-    file: Path = options.file
     try:
-        check = parsing.parse(options.check)
+        check = parsing.parse(wanted)
         loaded = loading.read(file)
     except (InvalidCheck, Unloadable) as error:
         raise CannotReduce(str(error)) from error
-    limits = ChildLimits(check.seconds or options.timeout, options.memory)
+    limits = ChildLimits(check.seconds or limits.seconds, limits.memory)
     report({"event": "progress", "stage": "run"})
     original: RunFailure | None = None
     if not check.text:
@@ -94,14 +105,17 @@ def _reduced(options: argparse.Namespace, report: Report) -> Reduced:
     unset = loading.configure(loaded)
     environment = current(configuration.changed(baseline))
     title = repr((loaded.text, check.text, jax.__version__, environment.python))
-    journal = Journal(options.state, hashlib.sha256(title.encode()).hexdigest())
-    out, jobs = options.out, options.jobs
-    task = Task(loaded, out, check, limits, jobs, report, environment, original, journal, unset)
-    if not check.of_text and loading.is_repro(loaded):
+    journal = Journal(state, hashlib.sha256(title.encode()).hexdigest())
+    return Task(loaded, out, check, limits, jobs, report, environment, original, journal, unset)
+
+
+def _reduced(task: Task) -> Reduced:
+    """Reduce the equations of a program, or where that cannot be done the file's statements."""
+    if not task.check.of_text and loading.is_repro(task.loaded):
         try:
             return equations.reduce(task)
         except (CannotEmit, NotReproduced, Unloadable) as error:
-            report({"event": "progress", "stage": "statements", "reason": str(error)})
+            task.report({"event": "progress", "stage": "statements", "reason": str(error)})
     return statements.reduce(task)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jaxsight_repro.checks.base import Check
 from jaxsight_repro.environment import ProgramEnvironment
-from jaxsight_repro.failures import HANG, RunFailure
+from jaxsight_repro.failures import HANG, NoRepro, RunFailure
 from jaxsight_repro.reducing.children import ChildLimits
 from jaxsight_repro.reducing.journal import Journal
 from jaxsight_repro.reducing.loading import LoadedRepro
@@ -19,12 +19,8 @@ from jaxsight_repro.running import run_file
 Report = Callable[[dict[str, object]], None]
 
 
-class CannotReduce(Exception):
-    """The file cannot be reduced; the text says why, and `help` what to do."""
-
-    def __init__(self, words: str, help: str = "") -> None:
-        super().__init__(words)
-        self.help = help
+class CannotReduce(NoRepro):
+    """The file cannot be reduced."""
 
 
 class NotReproduced(CannotReduce):
@@ -94,9 +90,8 @@ class Reduced:
     others: tuple[Path, ...]
 
     def record(self) -> dict[str, object]:
-        """Return the result as the event `done`, which is written as JSON."""
-        paths = {"path": str(self.path), "others": list(map(str, self.others))}
-        return {"event": "done", **asdict(self), **paths}
+        """Return the result as JSON."""
+        return {**asdict(self), "path": str(self.path), "others": list(map(str, self.others))}
 
 
 def fails(path: Path, limits: ChildLimits) -> RunFailure:

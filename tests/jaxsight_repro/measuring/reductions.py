@@ -34,17 +34,8 @@ def reduction(
     limit: float = 600.0,
 ) -> Reduction:
     """Reduce a file with this interpreter."""
-    command = [
-        sys.executable,
-        str(BOOT),
-        "repro",
-        "reduce",
-        str(file),
-        "--check",
-        check,
-        "-o",
-        str(out),
-    ]
+    paths = str(file), str(out)
+    command = [sys.executable, str(BOOT), "repro", "reduce", *paths, json.dumps({"check": check})]
     try:
         done = subprocess.run(
             command,

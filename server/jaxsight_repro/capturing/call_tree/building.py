@@ -20,10 +20,6 @@ from jaxsight_repro.capturing.call_tree.wrapping import Wrapped
 if TYPE_CHECKING:  # JAX is not imported before the program imports it
     from jaxsight_source.compat.jaxpr_types import Aval
 
-SMALL = 4096
-"""Bytes of an array that is held after its call has ended, a choice: more would keep what the
-program frees; those that are written into a repro have as many (`emit.data.LARGEST_INLINE`)."""
-
 
 class Threads(threading.local):
     """The state of each thread: an object of its own, which is read faster than thread locals."""

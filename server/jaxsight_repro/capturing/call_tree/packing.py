@@ -36,6 +36,10 @@ _NUMBERS = itertools.count(1)
 
 _NONE = Structure("none")
 
+_SMALL = 4096
+"""Bytes of an array that is held after its call has ended, a choice: more would keep what the
+program frees; those that are written into a repro have as many (`emit.data.LARGEST_INLINE`)."""
+
 NOTHING = object()
 """Stands for the function that a call has returned, if it returned none."""
 
@@ -67,22 +71,16 @@ class Values:
         """The function that a call has just returned, which is a pytree, too."""
         self.array_type: type = jax.Array
 
-    def release(self, small: int) -> dict[int, weakref.ref[object]]:
-        """Drop arrays of more than `small` bytes; return these weakly."""
-        large = {
-            number: weakref.ref(array)
-            for number, array in self.arrays.items()
-            if getattr(array, "nbytes", 0) > small
-        }
-        for number in large:
-            del self.arrays[number]
-        return large
-
     def forget(self) -> None:
         """Drop what recognizes values: the tree is complete, and later calls may refer to it."""
         self.function_of = lambda value: None
         self._known.clear()
         self._structures.clear()
+        self.arrays = {
+            number: array
+            for number, array in self.arrays.items()
+            if getattr(array, "nbytes", 0) <= _SMALL
+        }
 
     def operand(self, value: object) -> Operand:
         """Return a leaf as an operand; arrays that are not known yet are captured."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import weakref
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from jaxsight_repro.capturing.call_tree import apis, failing, public_functions, wrapping
 from jaxsight_repro.capturing.call_tree.apis import CallArguments
-from jaxsight_repro.capturing.call_tree.building import SMALL, Building, Threads
+from jaxsight_repro.capturing.call_tree.building import Building, Threads
 from jaxsight_repro.capturing.call_tree.packing import NOTHING, Values
 from jaxsight_repro.capturing.call_tree.records import (
     Arguments,
@@ -52,10 +51,9 @@ class Tracker:
         self._pullbacks: tuple[type, ...] = ()
         self._trace_context = primitive_binds.TraceContext()
         self._current_context: Callable[[], Context | None] = lambda: None
-        self._last: TrackedTree | None = None
         self._failed: tuple[ErrorMark, TrackedTree] | None = None
         self.on_call: Callable[[bool], None] = lambda starts: None
-        """Is called when an outermost call starts, and when it ends."""
+        """Is called when an outermost call starts, and when it ends, while `current` has it."""
 
     def install(self) -> None:
         """Start recording; JAX need not be imported yet."""
@@ -95,17 +93,6 @@ class Tracker:
         building = Building(JaxCall(name, None, Arguments()), values)
         values.function_of = building.function_of
         return building
-
-    def last(self) -> TrackedTree | None:
-        """Return the tree of the last outermost call that succeeded."""
-        tree = self._last
-        if tree is None:
-            return None
-        arrays = {
-            number: array() if isinstance(array, weakref.ref) else array
-            for number, array in tree.arrays.items()
-        }
-        return TrackedTree(tree.root, tree.functions, tree.avals, arrays)
 
     def current(self) -> TrackedTree | None:
         """Return the tree of the call that runs on this thread, as far as it is known."""
@@ -334,10 +321,14 @@ class Tracker:
             raised = error
             raise
         finally:
-            state.building, state.body, state.call, state.inside, state.binds = before
             self._recall(building, call)
             if root:
-                self._ended(building, raised)
+                self.on_call(False)
+            state.building, state.body, state.call, state.inside, state.binds = before
+            if root:
+                if raised is not None:
+                    self._failed = ErrorMark.of(raised), building.tree(raised)
+                building.forget()
             raised = None
 
     def _recall(self, building: Building, call: JaxCall) -> None:
@@ -356,17 +347,6 @@ class Tracker:
                         operand.number, user.arguments, user.body, user.result, user.failed
                     )
                     function.calls.append(recalled)
-
-    def _ended(self, building: Building, error: BaseException | None) -> None:
-        self.on_call(False)
-        if error is not None:
-            self._failed = ErrorMark.of(error), building.tree(error)
-            building.forget()
-            return
-        large = building.values.release(SMALL)
-        self._last = building.tree()
-        self._last.arrays.update(large)
-        building.forget()
 
     def _user_call(
         self, wrapper: Wrapped, args: tuple[object, ...], kwargs: dict[str, object]

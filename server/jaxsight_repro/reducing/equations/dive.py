@@ -23,13 +23,14 @@ from jaxsight_repro.reducing.equations.candidates import (
     of_program,
 )
 from jaxsight_repro.reducing.equations.evaluation import (
+    FirstNan,
     Path,
     Run,
     arguments_of,
     programs_of,
+    stop_at_nan,
     value_of,
 )
-from jaxsight_repro.values import has_nan
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.staging import Program
 
@@ -59,26 +60,16 @@ def _at(candidate: Candidate, path: Path) -> Program:
     return program
 
 
-class _FoundNan(Exception):
-    """The first NaN arose."""
-
-
 def _search(candidate: Candidate) -> bytes:
     """Run a candidate; return the inner programs with finite operands around the first NaN."""
-
-    def observe(operands: Sequence[jax.Array], results: Sequence[jax.Array]) -> None:
-        if any(map(has_nan, results)) and not any(map(has_nan, operands)):
-            raise _FoundNan
-
     candidate = placed(candidate)
-    run = Run(is_split=True, observe=observe)
+    run = Run(is_split=True, observe=stop_at_nan)
     try:
         for _ in run.steps(candidate.equations, arguments_of(candidate)):
             pass
-    except _FoundNan:
-        pass
-    else:
         return b""
+    except FirstNan:
+        pass
     innermost: list[tuple[Path, list[Value]]] = []
     for path, operands in reversed(run.frames):
         values = [value_of(jax.numpy.asarray(operand)) for operand in operands]

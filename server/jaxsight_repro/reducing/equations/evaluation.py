@@ -13,6 +13,7 @@ from jaxsight_repro.checks.base import Check
 from jaxsight_repro.failures import RunFailure, failure_in
 from jaxsight_repro.reducing.devices import placed
 from jaxsight_repro.reducing.equations.candidates import Candidate, Keys, Value
+from jaxsight_repro.values import has_nan
 from jaxsight_source.compat import control_flow
 from jaxsight_source.compat.equations import NanInCall, bind, called
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
@@ -62,7 +63,24 @@ def read(atoms: Sequence[Atom], values: Mapping[int, jax.Array]) -> list[jax.Arr
     return [atom.val if is_literal(atom) else values[id(atom)] for atom in atoms]
 
 
-Observer: TypeAlias = Callable[[Sequence[jax.Array], Sequence[jax.Array]], None]
+Observer: TypeAlias = Callable[[Equation, Sequence[jax.Array], Sequence[jax.Array]], None]
+
+
+class FirstNan(Exception):
+    """An equation made a NaN of operands without any."""
+
+    def __init__(self, equation: Equation, operands: Sequence[jax.Array]) -> None:
+        super().__init__()
+        self.equation = equation
+        self.operands = operands
+
+
+def stop_at_nan(
+    equation: Equation, operands: Sequence[jax.Array], results: Sequence[jax.Array]
+) -> None:
+    """Observe a run; raise `FirstNan` at the first equation that makes a NaN."""
+    if any(map(has_nan, results)) and not any(map(has_nan, operands)):
+        raise FirstNan(equation, operands)
 
 
 @dataclass(slots=True)
@@ -71,12 +89,12 @@ class Run:
 
     Attributes:
         is_split: whether calls and bodies of loops run one operation at a time.
-        observe: gets the operands and the results of each equation.
+        observe: gets each equation, its operands and its results.
         frames: the inner programs that run, with their operands; the innermost one is last.
     """
 
     is_split: bool
-    observe: Observer = lambda operands, results: None
+    observe: Observer = lambda equation, operands, results: None
     frames: list[tuple[Path, Sequence[jax.Array]]] = field(default_factory=list)
 
     def steps(
@@ -95,7 +113,7 @@ class Run:
                     if programs
                     else _bound(equation, operands)
                 )
-            self.observe(operands, results)
+            self.observe(equation, operands, results)
             values.update(zip(map(id, equation.outvars), results, strict=True))
             yield operands, results
 

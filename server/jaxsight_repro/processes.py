@@ -1,14 +1,16 @@
-"""The commands of `start`: how a process is started with each, and what its events say.
+"""The processes of `start`: their commands, and what their events say.
 
-This module starts nothing: the command line waits for its processes, an editor follows them from an
-event loop.
+`followed` waits for one, as the command line does; an editor follows them from an event loop.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,26 +36,18 @@ def run_command(
 
 
 def emit_command(
-    python: str,
-    case: Path,
-    out: Path,
-    died: RunFailure | None,
-    *,
-    anonymous: bool = False,
-    check: str = "",
+    python: str, case: Path, out: Path, died: RunFailure | None, check: str = ""
 ) -> list[str]:
     """Return the command that writes the repro of a case to a file."""
-    options = {"died": died.record() if died else None, "anonymous": anonymous, "check": check}
-    return [python, *booted("repro"), "emit", str(case), str(out.absolute()), json.dumps(options)]
+    failure = None if died is None else died.record()
+    return _command(python, "emit", case, out, died=failure, check=check)
 
 
 def emit_dump_command(
-    python: str, dump: Path, out: Path, *, check: str = "", timeout: float = HANG_AFTER
+    python: str, dump: Path, out: Path, check: str = "", timeout: float = HANG_AFTER
 ) -> list[str]:
     """Return the command that writes the repro of a dumped program to a file."""
-    options = json.dumps({"check": check, "timeout": timeout})
-    paths = str(dump.absolute()), str(out.absolute())
-    return [python, *booted("repro"), "emit-dump", *paths, options]
+    return _command(python, "emit-dump", dump, out, check=check, timeout=timeout)
 
 
 def reduce_command(
@@ -61,7 +55,6 @@ def reduce_command(
     file: Path,
     out: Path,
     text: str,
-    *,
     check: str = "",
     jobs: int = 2,
     timeout: float = HANG_AFTER,
@@ -70,33 +63,22 @@ def reduce_command(
 
     It continues an earlier reduction of the same `text` with the same options.
     """
-    options = ["--check", check, "--jobs", str(jobs), "--timeout", str(timeout)]
-    digest = hashlib.blake2b("\0".join([text, *options]).encode(), digest_size=12).hexdigest()
+    options = {"check": check, "jobs": jobs, "timeout": timeout}
+    digest = hashlib.blake2b(json.dumps([text, options]).encode(), digest_size=12).hexdigest()
     state = cache_folder("reduce", digest)
-    kept = ["--state", str(state)] if state else []
-    return [
-        python,
-        *booted("repro"),
-        "reduce",
-        str(file),
-        "-o",
-        str(out.absolute()),
-        *options,
-        *kept,
-    ]
+    return _command(python, "reduce", file, out, state=str(state or ""), **options)
+
+
+def _command(python: str, name: str, source: Path, out: Path, **options: object) -> list[str]:
+    paths = str(source.absolute()), str(out.absolute())
+    return [python, *booted("repro"), name, *paths, json.dumps(options)]
 
 
 class Events:
     """The events of a process: it prints one JSON object per line."""
 
-    def __init__(self, command: str, on_event: Callable[[Event], None]) -> None:
-        """Follow a command.
-
-        Args:
-            command: its name, such as `emit`.
-            on_event: called with each event but the last.
-        """
-        self._command = command
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
+        """Begin; `on_event` is called with each event but the last."""
         self._on_event = on_event
         self._last: Event | None = None
 
@@ -114,7 +96,7 @@ class Events:
             self._on_event(event)
 
     def result(self, errors: str) -> Event:
-        """Return the event `done`.
+        """Return what the event `done` says.
 
         Args:
             errors: what the process wrote to standard error.
@@ -123,13 +105,58 @@ class Events:
             NoResult: there is none.
         """
         last = self._last or {}
-        if last.get("event") == "done":
+        if last.pop("event", "") == "done":
             return last
         if last:
             message, help = last.get("message", ""), last.get("help", "")
             raise NoResult(f"{message}; {help}" if help else str(message))
         last_lines = " ".join(errors.strip().splitlines()[-3:])
-        raise NoResult(f"`repro {self._command}` ended without a result: {last_lines}")
+        raise NoResult(f"the process ended without a result: {last_lines}")
+
+
+def followed(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    on_event: Callable[[Event], None] = lambda event: None,
+) -> Event:
+    """Run a command, and return what its last event says, `done`.
+
+    Raises:
+        NoResult: it reports an error, or ends without a result.
+        KeyboardInterrupt: it was interrupted, and has no result.
+    """
+    events = Events(on_event)
+    is_interrupted = False
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as stderr,
+        subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                events.take(line)
+        except KeyboardInterrupt:
+            is_interrupted = True
+            process.send_signal(signal.SIGINT)
+            for line in process.stdout:
+                events.take(line)
+        process.wait()
+        stderr.seek(0)
+        errors = stderr.read()
+    try:
+        return events.result(errors)
+    except NoResult as error:
+        if is_interrupted:
+            raise KeyboardInterrupt from error
+        raise
 
 
 def progress(event: Event) -> str:
