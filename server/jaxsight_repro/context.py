@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxsight_repro.capturing.run import Capture
+from jaxsight_repro.capturing.capture import Capture
 from jaxsight_repro.processes import NoResult, difference, emit_command, followed
 
 

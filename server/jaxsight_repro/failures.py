@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from types import TracebackType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 FailureKind: TypeAlias = Literal["finished", "exception", "crash", "hang", "memory", "processes"]
 
@@ -105,16 +105,8 @@ class RunFailure:
                 return "finished"
 
     def record(self) -> dict[str, str]:
-        """Return the failure as JSON."""
+        """Return the failure as JSON, whose parts are the arguments of this class."""
         return asdict(self)
-
-    @staticmethod
-    def of_record(record: dict[str, Any]) -> RunFailure:
-        """Return the failure of a `record`; missing parts are empty."""
-        kind: FailureKind = record.get("kind") or FINISHED
-        return RunFailure(
-            kind, *(str(record.get(key) or "") for key in ("name", "message", "frame"))
-        )
 
 
 def failure_of(

@@ -17,7 +17,7 @@ from typing import Any
 from jaxsight.files.private import cache_folder
 from jaxsight.workers.own_python import booted
 from jaxsight_repro.capturing.case import ProgramKind
-from jaxsight_repro.failures import FINISHED, HANG_AFTER, RunFailure
+from jaxsight_repro.failures import HANG_AFTER, RunFailure
 from jaxsight_source.units import count, time
 
 Event = dict[str, Any]
@@ -66,7 +66,7 @@ def reduce_command(
     options = {"check": check, "jobs": jobs, "timeout": timeout}
     digest = hashlib.blake2b(json.dumps([text, options]).encode(), digest_size=12).hexdigest()
     state = cache_folder("reduce", digest)
-    return _command(python, "reduce", file, out, state=str(state or ""), **options)
+    return _command(python, "reduce", file, out, state=str(state) if state else None, **options)
 
 
 def _command(python: str, name: str, source: Path, out: Path, **options: object) -> list[str]:
@@ -183,18 +183,7 @@ def facts(event: Event) -> str:
     return ", ".join(parts)
 
 
-def of_dump(event: Event) -> str:
-    """Return how the dumped program itself fails; empty if it was not run."""
-    if "dump" not in event:
-        return ""
-    itself, observed = (RunFailure.of_record(event[key]) for key in ("dump", "observed"))
-    alike = "in the same way" if itself.same(observed) else "in another way"
-    if itself.kind == FINISHED:
-        return f"the dump itself, run by XLA: {itself.headline}"
-    return f"the dump itself, run by XLA, fails {alike}: {itself.headline}"
-
-
 def difference(event: Event) -> str:
     """Return how the repro that an `emit` wrote fails, and how it should."""
-    expected, observed = (RunFailure.of_record(event[key]) for key in ("expected", "observed"))
+    expected, observed = (RunFailure(**event[key]) for key in ("expected", "observed"))
     return f"does not fail in the same way: {observed.headline}, expected {expected.headline}"

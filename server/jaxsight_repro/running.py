@@ -13,12 +13,11 @@ import json
 import os
 import signal
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.workers.own_python import OwnPython, booted
+from jaxsight.workers.own_python import booted
 from jaxsight.workers.watchdog.watched import Ending, watched
 from jaxsight_repro.failures import (
     EXCEPTION,
@@ -106,7 +105,6 @@ class FinishedRun:
     failure: RunFailure
     stdout: str
     stderr: str
-    seconds: float
     code: int
     """The exit status; negative for a signal."""
 
@@ -149,7 +147,7 @@ def run_file(
             with contextlib.suppress(OSError, ValueError):
                 name, message, frame = json.loads(report.read_text(encoding="utf-8"))
                 failure = RunFailure(EXCEPTION, name, message, frame)
-                return FinishedRun(failure, ran.stdout, ran.stderr, ran.seconds, ran.code)
+                return FinishedRun(failure, ran.stdout, ran.stderr, ran.code)
         return ran
 
 
@@ -167,7 +165,6 @@ def run_command(
         OSError: the command cannot be started, or not on this system.
     """
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        start = time.monotonic()
         output = stdout.fileno(), stderr.fileno()
 
         async def ended() -> tuple[RunFailure, int]:
@@ -186,17 +183,7 @@ def run_command(
             return failure_of_ending(ending, memory), ending.code
 
         failure, code = asyncio.run(ended())
-        return FinishedRun(failure, _tail(stdout), _tail(stderr), time.monotonic() - start, code)
-
-
-def run_own(process: OwnPython, *, timeout: float) -> FinishedRun:
-    """Run a process of our own below the watchdog, as `run_command` does."""
-    return run_command(
-        process.command,
-        timeout=timeout,
-        environment=process.environment,
-        folder=Path(process.folder),
-    )
+        return FinishedRun(failure, _tail(stdout), _tail(stderr), code)
 
 
 def failure_of_ending(ending: Ending, memory: int) -> RunFailure:

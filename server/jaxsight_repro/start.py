@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +23,7 @@ Event = dict[str, Any]
 
 def report(event: Event) -> None:
     """Print an event for whoever started this process."""
-    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.write(json.dumps(event, default=str) + "\n")
     sys.stdout.flush()
 
 
@@ -45,8 +46,8 @@ def emit(case: Path, out: Path, died: dict[str, Any] | None = None, check: str =
     from jaxsight_repro.emit import from_case
     from jaxsight_repro.failures import RunFailure
 
-    failure = RunFailure.of_record(died) if died else None
-    return from_case.emit(case, out, died=failure, check=check).record()
+    failure = RunFailure(**died) if died else None
+    return asdict(from_case.emit(case, out, died=failure, check=check))
 
 
 def emit_dump(dump: Path, out: Path, check: str, timeout: float) -> Event:
@@ -56,7 +57,7 @@ def emit_dump(dump: Path, out: Path, check: str, timeout: float) -> Event:
     from jaxsight_source.stablehlo import UnreadableProgram
 
     try:
-        return emit(ChosenDump(dump), out, check=check, timeout=timeout).record()
+        return asdict(emit(ChosenDump(dump), out, check=check, timeout=timeout))
     except (UnreadableProgram, OSError) as error:
         raise NoRepro(str(error)) from error
 
@@ -65,7 +66,7 @@ def reduce(file: Path, out: Path, **options: Any) -> Event:
     """Reduce a repro."""
     from jaxsight_repro.reducing.run import reduce
 
-    return reduce(file, out, report, **options).record()
+    return asdict(reduce(file, out, report, **options))
 
 
 COMMANDS: dict[str, Callable[..., Event]] = {

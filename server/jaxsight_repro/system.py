@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from jaxsight.workers.own_python import with_packages
 from jaxsight_repro import running
 from jaxsight_repro.failures import FINISHED
@@ -14,8 +16,14 @@ a driver that hangs."""
 
 def information(python: str) -> str:
     """Return what `jax.print_environment_info()` prints; empty if JAX does not start."""
+    own = with_packages(python, "-c", _INFORMATION)
     try:
-        ran = running.run_own(with_packages(python, "-c", _INFORMATION), timeout=_MOST_SECONDS)
+        ran = running.run_command(
+            own.command,
+            timeout=_MOST_SECONDS,
+            environment=own.environment,
+            folder=Path(own.folder),
+        )
     except OSError:
         return ""
     return ran.stdout.strip() if ran.failure.kind == FINISHED else ""

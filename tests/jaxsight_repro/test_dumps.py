@@ -106,10 +106,7 @@ def test_a_dump_fails_as_its_check_says(tmp_path):
     dump.write_text(SQUARE_ROOT)
     done = jaxsight(tmp_path, "repro", "from-hlo", "root.txt", "--check", "nan")
     assert done.code == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "repro.py: AssertionError: NaN in result[0]",
-        "the dump itself, run by XLA, fails in the same way: AssertionError: NaN in result[0]",
-    ]
+    assert done.stdout == "repro.py: AssertionError: NaN in result[0]\n"
     text = (tmp_path / "repro.py").read_text()
     assert "The dump has no arguments: those of `inputs` are assumed." in text
     assert "return jnp.sqrt(x - 2.0)" in text
@@ -121,10 +118,7 @@ def test_an_export_that_does_not_fail_says_so(tmp_path):
     (tmp_path / "softmax.exported").write_bytes(exported.serialize())
     done = jaxsight(tmp_path, "repro", "from-hlo", "softmax.exported", "--check", "crash")
     assert done.code == 1
-    assert done.stdout.splitlines() == [
-        "repro.py: does not fail in the same way: finished, expected crash",
-        "the dump itself, run by XLA: finished",
-    ]
+    assert done.stdout == "repro.py: does not fail in the same way: finished, expected crash\n"
     assert "return jax.nn.softmax(x)" in (tmp_path / "repro.py").read_text()
 
 

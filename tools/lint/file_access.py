@@ -50,7 +50,6 @@ ALLOWED = {
     "jaxsight_repro/capturing/stacks.py": "the same",
     "jaxsight_repro/emit/from_case.py": "the same",
     "jaxsight_repro/emit/repro_file.py": "writes the file that the user named",
-    "jaxsight_repro/dumps/itself.py": "a temporary folder of this process",
     "jaxsight_repro/reducing/children.py": "/dev/null, and /proc, of children of this process",
     "jaxsight_repro/reducing/equations/recording.py": "a temporary folder of this process",
     "jaxsight_repro/reducing/journal.py": "the folder in which a reduction continues",

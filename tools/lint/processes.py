@@ -28,7 +28,7 @@ ALLOWED = {
     "jaxsight_repro/cli/processes.py": "by the path of `boot.py`, in the user's folder",
     "jaxsight_repro/capturing/more_devices.py": "this process again, with its own arguments",
     "jaxsight_repro/compat/configuration.py": "with_packages",
-    "jaxsight_repro/context.py": "by the path of `boot.py`, in the user's folder",
+    "jaxsight_repro/processes.py": "by the path of `boot.py`, in the user's folder",
     "jaxsight_repro/reducing/statements/reduction.py": "the user's check",
     "workers/compilation/direct.py": "compiler_python",
     "workers/compilation/installation.py": "isolated",

@@ -6,11 +6,8 @@ The file runs as it does on import. The function is called as it is, and then un
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import pickle
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -20,17 +17,14 @@ from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.calls.numbers import with_numbers
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.wire.messages.requests import Trace
-from jaxsight_repro.capturing import case
-from jaxsight_repro.values import value_of
 
 
-def call_function(request: Trace, namespace: dict[str, Any], folder: Path) -> None:
+def call_function(request: Trace, namespace: dict[str, Any]) -> None:
     """Call the function of a request.
 
     Args:
         request: its slice is not used: the whole file was run.
         namespace: the globals of the file.
-        folder: the case, to which the call is written.
 
     Raises:
         Exception: whatever the function raises.
@@ -43,9 +37,6 @@ def call_function(request: Trace, namespace: dict[str, Any], folder: Path) -> No
         args, kwargs = with_numbers((inputs.args, inputs.kwargs))
         first, *attributes = request.function.split(".")
         function: Callable[..., object] = functools.reduce(getattr, attributes, namespace[first])
-        with contextlib.suppress(TypeError, RuntimeError):  # arguments that no file can have
-            call = (request.function, user_function.jitted, _kept(args), _kept(kwargs))
-            case.write(folder, case.CALL, pickle.dumps(call, pickle.HIGHEST_PROTOCOL))
         _wait(function(*args, **kwargs))
         if not user_function.jitted:  # what was computed so far is op by op
             _wait(_jitted(function, args, kwargs)())
@@ -73,21 +64,6 @@ def _jitted(
     del with_fixed.__wrapped__
     arrays = [leaf for leaf, traced in zip(leaves, is_traced, strict=True) if traced]
     return functools.partial(jax.jit(with_fixed), *arrays)
-
-
-def _kept(argument: Any) -> Any:
-    """Return a pytree of containers that Python has, with values for its arrays.
-
-    Raises:
-        TypeError: it has other nodes.
-    """
-    if argument is None:
-        return None
-    if type(argument) is dict:
-        return {key: _kept(value) for key, value in argument.items()}
-    if type(argument) in (list, tuple):
-        return type(argument)(map(_kept, argument))
-    return value_of(argument)
 
 
 def _wait(results: object) -> None:

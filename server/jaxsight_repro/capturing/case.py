@@ -1,6 +1,6 @@
 """The folder of a case: what a program was about to run, and how it ended.
 
-* `info.json`: interpreter, versions, arguments, variables of the environment, options of JAX.
+* `info.json`: versions, variables of the environment, options of JAX.
 * `programs/N.pickle`: a primitive with its parameters, written before its first execution.
 * `programs/N.first`: the arguments of its first execution.
 * `programs/N.failed`: the arguments with which it failed, as in `current`.
@@ -10,9 +10,6 @@
 * `stack`: the frames of each thread when a signal killed the process, by `faulthandler`.
 * `callbacks`: what callbacks did during the execution in flight, or the last one (`host_calls`).
 * `programs/N.callbacks`: the same during its first execution, or the one that failed.
-* `claim.pickle`: what the program raised about a result of the program that failed.
-* `call.pickle`: the function that was called with its example inputs, and these.
-* `program.py`: the text of its module, if that is an editor's.
 * `tree.pickle`: the call tree around a failure, if there is one.
 * `ended.json`: how the program ended; missing if the process died.
 
@@ -40,9 +37,6 @@ CALLBACKS = "callbacks"
 TRACING = "tracing"
 STACK = "stack"
 TREE = "tree.pickle"
-CLAIM = "claim.pickle"
-CALL = "call.pickle"
-TEXT = "program.py"
 PROGRAMS = "programs"
 
 
@@ -131,7 +125,7 @@ def read_ended(folder: Path) -> Ended | None:
     record = read_json(folder, ENDED)
     if not record:
         return None
-    return Ended(**{**record, "failure": RunFailure.of_record(record["failure"])})
+    return Ended(**{**record, "failure": RunFailure(**record["failure"])})
 
 
 def of_program(number: int, what: Literal["pickle", "first", "failed", "callbacks", "tree"]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 from jaxsight.wire.messages.requests import Trace
@@ -17,45 +17,37 @@ from jaxsight_repro.capturing import case
 VARIABLE = "JAX_NUM_CPU_DEVICES"
 
 
-@dataclass(frozen=True, slots=True)
-class Restarting:
-    """How the process starts again: as it was started.
+Restart = Callable[[BaseException, str], None]
+"""Starts again if a call failed for want of devices; returns if it has another reason.
 
-    Attributes:
-        case: the folder of the case.
-        folder: the current folder.
-        environment: the variables.
-    """
+It takes what the file, its example inputs or the function raised, and the text of the file.
+"""
 
-    case: Path
-    folder: Path = field(default_factory=Path.cwd)
-    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
-    def demanded(self, error: BaseException, request: Trace, text: str) -> None:
-        """Start again if a call failed for want of devices; return if it has another reason.
+def restarting(folder: Path, request: Trace) -> Restart:
+    """Return how this process starts again: as it was started, for the case in a folder."""
+    working, environment = Path.cwd(), dict(os.environ)
 
-        Args:
-            error: what the file, its example inputs or the function raised.
-            request: the function.
-            text: the text of the file.
-        """
-        from jaxsight.tracer.execution import device_demand
-
-        if isinstance(error, device_demand.MoreDevices):
-            self._start(error.demand.count)
-        elif isinstance(error, Exception):
-            demand = device_demand.wanted(error, [text], request.devices)
-            if demand is not None:
-                self._start(demand.count)
-
-    def _start(self, count: int) -> None:
+    def start(count: int) -> None:
         """Replace this process by one with more devices, which runs the file anew."""
         sys.stdout.flush()
         sys.stderr.flush()
-        shutil.rmtree(self.case / case.PROGRAMS, ignore_errors=True)
-        os.chdir(self.folder)
+        shutil.rmtree(folder / case.PROGRAMS, ignore_errors=True)
+        os.chdir(working)
         command = [sys.executable, *sys.orig_argv[1:]]
-        os.execve(sys.executable, command, {**self.environment, VARIABLE: str(count)})
+        os.execve(sys.executable, command, {**environment, VARIABLE: str(count)})
+
+    def restart(error: BaseException, text: str) -> None:
+        from jaxsight.tracer.execution import device_demand
+
+        if isinstance(error, device_demand.MoreDevices):
+            start(error.demand.count)
+        elif isinstance(error, Exception):
+            demand = device_demand.wanted(error, [text], request.devices)
+            if demand is not None:
+                start(demand.count)
+
+    return restart
 
 
 def use_target(request: Trace) -> None:

@@ -9,10 +9,7 @@ import contextlib
 import logging
 import pickle
 import threading
-import weakref
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import jax
@@ -28,27 +25,6 @@ from jaxsight_source.compat.locations import locations
 from jaxsight_source.compat.staging import is_jaxpr, opened
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """The execution that made an array.
-
-    Attributes:
-        number: that of the program.
-        position: which of the leaves of its results the array is.
-        execution: the content of the slot `current` during it.
-    """
-
-    number: int
-    position: int
-    execution: bytes
-
-
-_MOST_KEPT = 64
-_MOST_BYTES = 64 << 20
-"""Earlier executions, and the bytes of their arguments, that are kept to be written if the user's
-code raises because of their results, a choice: more takes memory from the program."""
 
 
 class CaseRecorder:
@@ -84,10 +60,6 @@ class CaseRecorder:
         self._current = 0
         self._is_first = False
         self._values: list[ConcreteValue] = []
-        self._executions: deque[tuple[int, bytes, list[weakref.ref[object]]]] = deque(
-            maxlen=_MOST_KEPT
-        )
-        """The last executions: program, what `current` had, results."""
         self._mesh: Mesh | None = None
         self._lock = threading.Lock()
         (folder / case.PROGRAMS).mkdir(parents=True, exist_ok=True)
@@ -136,11 +108,7 @@ class CaseRecorder:
             self._numbers[key] = (number, kept)
             if primitive.name == "jit":
                 self.write_tree(self._tree(), case.of_program(number, "tree"))
-        content = pickle.dumps((number, values), pickle.HIGHEST_PROTOCOL)
-        self._slot.write(content)
-        self._executions.append((number, content, []))
-        while sum(len(kept) for _, kept, _ in self._executions) > _MOST_BYTES:
-            self._executions.popleft()
+        self._slot.write(pickle.dumps((number, values), pickle.HIGHEST_PROTOCOL))
 
     def close(self) -> None:
         """Close the case's open files."""
@@ -168,19 +136,6 @@ class CaseRecorder:
                 written = case.read_slot(self.folder, case.CURRENT)
                 case.write(self.folder, case.of_program(self._current, "failed"), written)
             self._keep_callbacks()
-
-    def maker_of(self, value: object) -> Made | None:
-        """Return the execution that made an array, if it is one of the last."""
-        for number, content, results in reversed(self._executions):
-            for position, result in enumerate(results):
-                if result() is value:
-                    return Made(number, position, content)
-        return None
-
-    def keep(self, made: Made) -> None:
-        """Write an execution as one that failed."""
-        with contextlib.suppress(OSError):
-            case.write(self.folder, case.of_program(made.number, "failed"), made.execution)
 
     def nan_line(self) -> str:
         """Return the user's line of the operation that made the first NaN, as `file:line`.
@@ -217,8 +172,6 @@ class CaseRecorder:
             return
         if self._is_first:
             self._keep_callbacks()
-        if self._executions:
-            self._executions[-1][2][:] = map(weakref.ref, leaves)
         if not self._finds_nan or self.nan_program is not None:
             return
         if any(map(_has_nan, leaves)) and not any(_has_nan(each.data) for each in self._values):

@@ -30,7 +30,7 @@ from jaxsight_repro.cli.reduce import reduce
 from jaxsight_repro.dumps.choosing import NoModule, choose
 from jaxsight_repro.failures import HANG_AFTER, RunFailure
 from jaxsight_repro.folders import new_folder
-from jaxsight_repro.processes import Event, difference, emit_command, emit_dump_command, of_dump
+from jaxsight_repro.processes import Event, difference, emit_command, emit_dump_command
 
 
 class _Group(Group):
@@ -85,7 +85,7 @@ CheckText = Annotated[
         metavar="CHECK",
         help="What the program does wrong, if it does not fail by itself: see "
         "[cyan]jaxsight repro reduce --help[/cyan].",
-        show_default="its error",
+        show_default="any failure",
     ),
 ]
 
@@ -95,16 +95,6 @@ Program = Annotated[
 ]
 
 Dump = Annotated[Path, Positional(metavar="DUMP", help="A dumped program, or a folder.")]
-
-DumpCheck = Annotated[
-    str,
-    Option(
-        "--check",
-        metavar="CHECK",
-        help="What the program does wrong: see [cyan]jaxsight repro reduce --help[/cyan].",
-        show_default="any failure",
-    ),
-]
 
 DumpModule = Annotated[
     str,
@@ -159,7 +149,7 @@ def run(
 @command
 def from_hlo(
     dump: Dump,
-    check: DumpCheck = "",
+    check: CheckText = "",
     module: DumpModule = "",
     output: Output = None,
     timeout: DumpTimeout = HANG_AFTER,
@@ -236,7 +226,7 @@ def _emit(case: Path, died: RunFailure | None, options: _Options) -> int:
 def _report(event: Event, options: _Options) -> int:
     """Print what came of a repro; return the exit status."""
     if options.issue is not None and event["reproduces"]:
-        failure = RunFailure.of_record(event["expected"])
+        failure = RunFailure(**event["expected"])
         write_issue(options.issue, Path(event["path"]), options.python, failure)
     if options.as_json:
         print_json(event)
@@ -280,11 +270,9 @@ class _Options:
 
 def _print_verdict(event: Event) -> None:
     path = os.path.relpath(event["path"])
-    headline = RunFailure.of_record(event["expected"]).headline
+    headline = RunFailure(**event["expected"]).headline
     verdict = headline if event["reproduces"] else difference(event)
     Printer().print(styled((one_line(path), "bold"), f": {one_line(verdict)}"))
-    if dumped := of_dump(event):
-        Printer().print(one_line(dumped))
 
 
 def _new_case() -> Path:

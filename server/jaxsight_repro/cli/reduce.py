@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from jaxsight.cli.errors import FOUND, failing_on
+from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import INTERRUPTED
 from jaxsight.cli.execution import command as as_command
 from jaxsight.cli.options import AsJson, Python
@@ -18,6 +17,7 @@ from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text import parsing
 from jaxsight.text.inert import one_line
+from jaxsight.text.names import bound_in_scope
 from jaxsight_repro.checks.base import InvalidCheck
 from jaxsight_repro.checks.parsing import FORMS, parse
 from jaxsight_repro.cli.bug_report import Issue, write_issue
@@ -88,11 +88,17 @@ def reduce(
             # A script: reduce the repro of its failure.
             case, script = Path(folder, "case"), [str(file)]
             _, died = run_captured(interpreter, "script", case, script, check=check)
-            file = Path(folder, f"{repro.stem}.py")
-            run(emit_command(interpreter, case, file, died, check))
+            captured = Path(folder, f"{repro.stem}.py")
+            try:
+                run(emit_command(interpreter, case, captured, died, check))
+                file = captured
+            except CommandError:
+                if died is None or check:
+                    raise
+                # It died while JAX traced: the statements of the script are reduced.
         event = _followed(reduce_command(interpreter, file, out, text, check, jobs, timeout))
     if issue is not None:
-        failure = RunFailure.of_record(event["failure"])
+        failure = RunFailure(**event["failure"])
         write_issue(issue, out.absolute(), interpreter, failure)
     if as_json:
         print_json(event)
@@ -108,8 +114,7 @@ def _is_repro(text: str) -> bool:
     unreadable = (SyntaxError, ValueError, RecursionError, MemoryError)
     with failing_on(*unreadable, about="not a Python file: "):
         tree = parsing.parse(text)
-    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    return functions >= {"main", "inputs"}
+    return {"main", "inputs"} <= set(bound_in_scope(tree))
 
 
 def _followed(command: Sequence[str]) -> Event:
@@ -124,7 +129,7 @@ def _followed(command: Sequence[str]) -> Event:
 
 def _print_result(event: Event) -> None:
     printer = Printer()
-    failure = RunFailure.of_record(event["failure"])
+    failure = RunFailure(**event["failure"])
     path = one_line(os.path.relpath(event["path"]))
     printer.print(styled((path, "bold"), f": {one_line(failure.headline)}"))
     printer.print(facts(event))

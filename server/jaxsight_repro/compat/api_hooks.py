@@ -1,14 +1,11 @@
-"""Wraps the functions of JAX that take functions, as JAX or the program first sees them.
+"""Wraps the functions of JAX that take functions, at their public names.
 
-Applies to JAX 0.8 to 0.12. From 0.8.1 on, `jax._src.traceback_util` imports `jax._src.repro`, which
-no release contains, and calls its `boundary` for every public function with an `api_boundary`
-(jax-ml/jax#32910): a module of that name, put in place before JAX is imported, sees them all. The
-functions without such a hook are wrapped at their public names, and so are all of them in earlier
-versions and if JAX is imported already.
+Applies to JAX 0.8 to 0.12. JAX's own hooks for this (jax-ml/jax#32910) are in no release as public
+API, and do not see the functions of `jax.shard_map` and `jax.pmap`.
 
-Private API used: `jax._src.repro`, `pjit.api_boundary` (by which `jax.jit` decorates the function
-that its C++ object calls), `pjit.jit_lower` and `jit_trace`, `api.VJP`,
-`traceback_util.register_exclusion`, `source_info_util.register_exclusion`.
+Private API used: `pjit.api_boundary` (by which `jax.jit` decorates the function that its C++ object
+calls), `pjit.jit_lower` and `jit_trace`, `api.VJP`, `traceback_util.register_exclusion`,
+`source_info_util.register_exclusion`.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -24,19 +20,6 @@ from jaxsight.tracer.importing.after_import import AfterImport
 
 Boundary = Callable[[Callable[..., Any], str], Callable[..., object]]
 """Returns a function of JAX, by its public name, wrapped or as it is."""
-
-_HOOKS = {
-    "jax_cond": "jax.lax.cond",
-    "jax.make_japr": "jax.make_jaxpr",
-    "jax.custom_linear_solve": "jax.lax.custom_linear_solve",
-}
-"""Public names of hooks that have other ones."""
-
-_NOT_PUBLIC = frozenset({"jax.shard_map", "jax.pmap", "pjit.pjit"})
-"""Hooks on private functions, whose arguments are not those of the public function."""
-
-_SAME_NAME = {"jax.lax.scan": "scan"}
-"""Hooks that several functions share: the name of the public one."""
 
 _ELSEWHERE = {
     "jax.checkpoint": ("jax.remat", "jax.ad_checkpoint.checkpoint"),
@@ -63,20 +46,8 @@ def install(boundary: Boundary, names: Iterable[str], ready: Callable[[], None])
 
     if "jax" in sys.modules:
         finish()
-        return
-    module: Any = types.ModuleType("jax._src.repro")
-
-    def hooked(
-        fun: Callable[..., object], *, api_name: str | None = None, **_: object
-    ) -> Callable[..., object]:
-        name, own = _HOOKS.get(api_name or "", api_name or ""), getattr(fun, "__name__", "")
-        is_public = name not in _NOT_PUBLIC and own == _SAME_NAME.get(name, own)
-        return boundary(fun, name) if is_public else fun
-
-    module.boundary = hooked
-    module.is_enabled = lambda: False
-    sys.modules["jax._src.repro"] = module
-    AfterImport("jax", finish)
+    else:
+        AfterImport("jax", finish)
 
 
 def _wrap_public(path: str, name: str, boundary: Boundary) -> None:

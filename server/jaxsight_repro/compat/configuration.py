@@ -30,7 +30,6 @@ _PREFIXES = (
     "jax_explain",
     "jax_traceback",
     "jax_tracer_error",
-    "jax_logging",
     "jax_include",
     "jax_raise_persistent",
     "jax_coordination",

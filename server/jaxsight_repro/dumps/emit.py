@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -12,7 +11,6 @@ from jaxsight_repro import environment
 from jaxsight_repro.checks.parsing import parse
 from jaxsight_repro.compat import configuration
 from jaxsight_repro.dumps.choosing import ChosenDump
-from jaxsight_repro.dumps.itself import fails
 from jaxsight_repro.dumps.reading import arguments, read
 from jaxsight_repro.emit.from_case import Emitted, checked_run
 from jaxsight_repro.emit.repro_file import About, write
@@ -63,6 +61,4 @@ def emit(chosen: ChosenDump, out: Path, *, check: str = "", timeout: float) -> E
         notes=notes,
     )
     repro = write(jax.jit(main), values, program.names, about)
-    emitted = checked_run(repro, out, timeout, checked)
-    itself = fails(dumped.artifact, out, checked, timeout=timeout)
-    return replace(emitted, dump=itself)
+    return checked_run(repro, out, timeout, checked)

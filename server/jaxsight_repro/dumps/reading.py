@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
+from jaxsight_repro.emit.data import SEEDS
 from jaxsight_repro.values import ConcreteValue
 from jaxsight_source.compat import dtypes
 from jaxsight_source.files import reading
@@ -22,9 +23,6 @@ from jaxsight_source.programs.contents import Content
 from jaxsight_source.stablehlo import StablehloProgram, UnreadableProgram
 from jaxsight_source.stablehlo import read as read_stablehlo
 from jaxsight_source.stablehlo.proof import difference
-
-_SEEDS = (0, 1, 2, 42, 1234)
-"""Of the keys of arguments: those that a repro writes as calls of `jax.random`, not as numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ def arguments(program: StablehloProgram) -> list[ConcreteValue]:
 def _numbers(shape: Sequence[int], dtype: np.dtype, seed: int) -> np.ndarray:
     size = math.prod(shape)
     if dtypes.is_subtype(dtype, np.inexact):
-        drawn = jax.random.normal(jax.random.key(_SEEDS[seed % len(_SEEDS)]), shape)
+        drawn = jax.random.normal(jax.random.key(SEEDS[seed % len(SEEDS)]), shape)
         return np.asarray(drawn.astype(dtype))
     if dtype == np.bool_:
         return np.ones(shape, dtype)

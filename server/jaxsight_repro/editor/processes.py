@@ -8,7 +8,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from jaxsight.files.temporary import temporary_folder
 from jaxsight.projects.project import Project
@@ -62,7 +61,8 @@ class Processes:
             NoResult: no process can be started.
         """
         command = run_command(self.python, "function", case, [str(request), str(text)], check)
-        async with self._started(command, limits=(DEFAULT_MEMORY, MOST_PROCESSES)) as process:
+        limits = DEFAULT_MEMORY, MOST_PROCESSES
+        async with self._started(command, self.environment, limits) as process:
             try:
                 async with asyncio.timeout(CALL_LIMIT):
                     ending = await process.ended()
@@ -102,7 +102,7 @@ class Processes:
         # Its temporary files are removed even if it is killed.
         async with (
             temporary_folder("jaxsight-repro-") as folder,
-            self._started(command, {"TMPDIR": str(folder)}) as process,
+            self._started(command, {**self.environment, "TMPDIR": str(folder)}) as process,
         ):
             waiting = asyncio.create_task(interrupt(process))
             try:
@@ -115,10 +115,9 @@ class Processes:
     async def _started(
         self,
         command: Sequence[str],
-        variables: Mapping[str, str] = MappingProxyType({}),
+        environment: Mapping[str, str],
         limits: tuple[int, int] | None = None,
     ) -> AsyncIterator[WatchedProcess]:
-        environment = {**self.environment, **variables}
         try:
             async with watched(
                 command, environment=environment, folder=self.folder, limits=limits

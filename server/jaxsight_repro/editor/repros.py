@@ -119,7 +119,7 @@ class Repros:
             links = links_of(text, processes.folder, path, module, function)
             self._written.put((path, function, EXTRACTED), _Written(file, text, links, check))
             self._written.pop((path, function, REDUCED))
-            summary = RunFailure.of_record(event["expected"]).headline
+            summary = RunFailure(**event["expected"]).headline
             return ShownRepro(EXTRACTED, function, str(file), summary)
 
     async def reduce(

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxsight.wire.meshes import Mesh
 from jaxsight_repro import meshes
-from jaxsight_repro.values import ConcreteValue, array_of
+from jaxsight_repro.values import ConcreteValue, array_of, value_of
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.text.exprs import subscript
 from jaxsight_source.text.layout import flat
@@ -25,7 +25,7 @@ from jaxsight_source.values import constants, scalars, spelling
 LARGEST_INLINE = 4 << 10
 """Bytes of an array that is written into the text, a choice; larger ones go to a file beside it."""
 
-_SEEDS = (0, 1, 2, 42, 1234)  # those that people write
+SEEDS = (0, 1, 2, 42, 1234)  # those that people write
 _DRAWN = ("normal", "uniform")
 _MOST_DRAWN = 1 << 22
 """Elements up to which an array is compared with random numbers of common seeds, a choice: drawing
@@ -55,8 +55,11 @@ class Data:
         """Return the lines that define the meshes of arguments."""
         return [f"{name} = {meshes.text(mesh)}" for mesh, name in self._meshes.items()]
 
-    def tree(self, argument: Argument, name: str) -> str:
-        """Return the expression of a pytree; `name` begins the names of stored arrays."""
+    def tree(self, argument: object, name: str) -> str:
+        """Return the expression of a pytree of values, arrays and numbers.
+
+        `name` begins the names of stored arrays.
+        """
         match argument:
             case None:
                 return "None"
@@ -76,6 +79,10 @@ class Data:
                 return f"({inside},)" if len(parts) == 1 else f"({inside})"
             case ConcreteValue():
                 return self.expression(argument, name)
+            case np.ndarray():  # arrays of JAX are pickled as NumPy's
+                return self.expression(ConcreteValue(argument), name)
+            case _:
+                return self.expression(value_of(argument), name)
 
     def expression(self, value: ConcreteValue, name: str) -> str:
         """Return the expression of an argument; `name` names its array if it is stored."""
@@ -155,19 +162,13 @@ def _drawn(array: jax.Array) -> Iterator[str]:
     """Yield the call that draws an array with a common seed, if there is one."""
     if array.dtype != jax.numpy.zeros(()).dtype or not constants.FEW < array.size <= _MOST_DRAWN:
         return
-    for draw, seed in itertools.product(_DRAWN, _SEEDS):
+    for draw, seed in itertools.product(_DRAWN, SEEDS):
         numbers = getattr(jax.random, draw)(jax.random.key(seed), array.shape)
         if np.array_equal(numbers, array):
             yield f"jax.random.{draw}(jax.random.key({seed}), {array.shape!r})"
 
 
-Argument = (
-    ConcreteValue | tuple["Argument", ...] | list["Argument"] | dict[object, "Argument"] | None
-)
-"""The value of an argument: a pytree of arrays."""
-
-
-def inputs_function(values: Sequence[Argument], names: Sequence[str], data: Data) -> list[str]:
+def inputs_function(values: Sequence[object], names: Sequence[str], data: Data) -> list[str]:
     """Return the lines of `inputs` and of what it needs; `data` gets stored arrays."""
     expressions = [data.tree(value, name) for value, name in zip(values, names, strict=True)]
     packed = data.definitions()

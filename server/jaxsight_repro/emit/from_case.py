@@ -6,21 +6,17 @@ import contextlib
 import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-import numpy as np
 
 from jaxsight_repro import meshes
 from jaxsight_repro.capturing import case, stacks
+from jaxsight_repro.capturing.capture import is_ours
 from jaxsight_repro.capturing.host_calls import read as read_calls
-from jaxsight_repro.capturing.run import is_ours
 from jaxsight_repro.checks.base import Check
 from jaxsight_repro.checks.parsing import parse
 from jaxsight_repro.compat import configuration, pickling
 from jaxsight_repro.emit.call_tree.write import write as write_tree
-from jaxsight_repro.emit.data import Argument
-from jaxsight_repro.emit.raising import claimed
 from jaxsight_repro.emit.repro_file import (
     About,
     CannotEmit,
@@ -31,11 +27,10 @@ from jaxsight_repro.emit.repro_file import (
     write,
 )
 from jaxsight_repro.emit.standalone import Left
-from jaxsight_repro.emit.whole_program import whole_program
 from jaxsight_repro.environment import ProgramEnvironment
 from jaxsight_repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
 from jaxsight_repro.running import DEFAULT_TIMEOUT, run_file
-from jaxsight_repro.values import ConcreteValue, value_of
+from jaxsight_repro.values import ConcreteValue
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.text.names import identifier
 
@@ -49,19 +44,12 @@ class Emitted:
         expected: the failure that was captured.
         observed: the failure of the file in a fresh process.
         reproduces: whether the file fails as the program did.
-        dump: the failure of the dumped program itself, if the file is of one that runs here.
     """
 
     path: Path
     expected: RunFailure
     observed: RunFailure
     reproduces: bool
-    dump: RunFailure | None = None
-
-    def record(self) -> dict[str, object]:
-        """Return it as JSON."""
-        record = {**asdict(self), "path": str(self.path)}
-        return {key: value for key, value in record.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +61,12 @@ class _Subject:
         program: the number of the program, if one was executed.
         arguments: the files of its arguments, the best one first.
         callbacks: the files of what callbacks did, the best one first.
-        is_whole: whether the process died between executions, so that only the program has it.
     """
 
     trees: tuple[str, ...]
     program: int | None = None
     arguments: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = (case.CALLBACKS,)
-    is_whole: bool = False
 
 
 def emit(
@@ -107,9 +93,8 @@ def emit(
         ended = case.Ended(died or RunFailure(CRASH), where=stacks.user_line(folder, is_ours))
     checked = parse(check)
     environment = ProgramEnvironment(**info["environment"])
-    claim = _first(folder, (case.CLAIM,))
-    lines = checked.demonstration if claim is None else claimed(pickle.loads(claim))
-    about = About(ended.failure, environment, lines, origin=_relative(ended.where))
+    origin = _relative(ended.where)
+    about = About(ended.failure, environment, checked.demonstration, origin)
     limit = _HANG if ended.failure.kind == HANG else DEFAULT_TIMEOUT
     emitted: Emitted | None = None
     problems: list[str] = []
@@ -117,8 +102,6 @@ def emit(
         about = replace(about, callbacks=read_calls(_first(folder, subject.callbacks) or b""))
         # The best one first.
         forms: Sequence[Callable[[Path, _Subject, About], Repro]] = (_calls, _execution)
-        if subject.is_whole:
-            return _whole(folder, out, about)
         if subject.program is None:
             forms = (_calls,)
         elif ended.failure.name == "FloatingPointError":
@@ -180,7 +163,8 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
     number = ended.program
     if number is None:
         if _first(folder, (case.TRACING,)):
-            return [_Subject((), is_whole=True)]
+            place = f", at {_relative(ended.where)}" if ended.where else ""
+            raise CannotEmit(f"the process died while JAX traced{place}")
         if not (folder / case.CURRENT).exists():
             raise CannotEmit("the program failed before JAX executed anything")
         content = _first(folder, (case.CURRENT,))
@@ -191,29 +175,6 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
     arguments = (case.of_program(number, "failed"), case.CURRENT)
     kept = () if ended.program is None else (case.of_program(number, "callbacks"),)
     return [_Subject(trees, number, arguments, (*kept, case.CALLBACKS))]
-
-
-def _whole(folder: Path, out: Path, about: About) -> Emitted:
-    """Write the repro of a process that died while JAX traced: its program, see `whole_program`.
-
-    Raises:
-        CannotEmit: the program alone ends otherwise.
-    """
-    place = f", at {about.origin}" if about.origin else ""
-    died = f"the process died while JAX traced{place}"
-    try:
-        repro = whole_program(folder, about)
-    except CannotEmit as error:
-        raise CannotEmit(f"{died}; {error}") from error
-    repro.save(out)
-    observed = run_file(sys.executable, out, timeout=DEFAULT_TIMEOUT).failure
-    # Of a process that ended without a signal, as by `os._exit`, capture knows no more.
-    unknown = about.failure == RunFailure(CRASH) and observed.kind != FINISHED
-    if not (unknown or observed.same(about.failure)):
-        out.unlink()
-        raise CannotEmit(f"{died}; the program alone: {observed.headline}")
-    replace_headline(repro, observed).save(out)
-    return Emitted(out, observed, observed, reproduces=True)
 
 
 def _executed(folder: Path) -> list[_Subject]:
@@ -245,10 +206,9 @@ def _calls(folder: Path, subject: _Subject, about: About) -> Repro:
     mesh, tree = next(parts), next(parts)
     with meshes.entered(mesh):
         written = write_tree(tree)
-    values = [_value(argument) for argument in written.arguments]
     environment = replace(about.environment, options=options)
     about = replace(about, environment=environment, mesh=mesh)
-    return assemble(written.text, values, parameters_of(written.text), about)
+    return assemble(written.text, written.arguments, parameters_of(written.text), about)
 
 
 def _execution(folder: Path, subject: _Subject, about: About) -> Repro:
@@ -304,23 +264,6 @@ def _first(folder: Path, names: Sequence[str]) -> bytes | None:
     return None
 
 
-def _value(argument: object) -> Argument:
-    """Return the value of a pytree of arrays."""
-    match argument:
-        case dict():
-            return {key: _value(item) for key, item in argument.items()}
-        case list():
-            return [_value(item) for item in argument]
-        case tuple():
-            return tuple(_value(item) for item in argument)
-        case None:
-            return None
-        case np.ndarray():  # arrays of JAX are pickled as NumPy's
-            return ConcreteValue(argument)
-        case _:
-            return value_of(argument)
-
-
 def _names(parameters: Mapping[str, object], values: Sequence[ConcreteValue]) -> list[str]:
     """Return a distinct identifier for each argument, after the user's where they are known."""
     info = getattr(parameters.get("jaxpr"), "debug_info", None)
@@ -331,10 +274,9 @@ def _names(parameters: Mapping[str, object], values: Sequence[ConcreteValue]) ->
         theirs = [""] * len(values)
     names: list[str] = []
     for position, name in enumerate(theirs):
-        base = identifier(name) if name else f"x{position}"
-        fresh = base
+        fresh = identifier(name) if name else f"x{position}"
         while fresh in names:
-            fresh = f"{base}_{names.count(base) + len(names)}"
+            fresh += "_"
         names.append(fresh)
     return names
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxsight_repro.capturing.claims import RESULT, Claim, lines_of
 from jaxsight_repro.capturing.raised import Raised
 from jaxsight_source.text.layout import flat
 from jaxsight_source.values import scalars
@@ -38,10 +37,3 @@ def expression(raised: Raised) -> str:
     """Return the call that makes an exception."""
     args = [flat(scalars.text(arg)) if isinstance(arg, str) else repr(arg) for arg in raised.args]
     return f"{class_name(raised)}({', '.join(args)})"
-
-
-def claimed(claim: Claim) -> tuple[str, ...]:
-    """Return the demonstration that a result of `main` is not as the user's code claims."""
-    defined = [] if claim.raised.is_builtin else [*class_lines(claim.raised), ""]
-    result = f"{RESULT} = jax.tree.leaves(main(*inputs()))[{claim.position}]"
-    return (*defined, result, *lines_of(claim), f"    raise {expression(claim.raised)}")

@@ -20,7 +20,7 @@ from jaxsight_repro import meshes
 from jaxsight_repro.capturing.host_calls import Outcomes
 from jaxsight_repro.checks.base import CALL
 from jaxsight_repro.emit import host_functions
-from jaxsight_repro.emit.data import Argument, Data, inputs_function
+from jaxsight_repro.emit.data import Data, inputs_function
 from jaxsight_repro.environment import ProgramEnvironment
 from jaxsight_repro.failures import HANG, LONGEST_MESSAGE, NoRepro, RunFailure
 from jaxsight_repro.values import ConcreteValue, array_of
@@ -150,7 +150,7 @@ def _unproved(main: Callable[..., object], arguments: tuple[object, ...]) -> Sou
 
 def assemble(
     source: str,
-    values: Sequence[Argument],
+    values: Sequence[object],
     names: Sequence[str],
     about: About,
     arrays: Mapping[str, np.ndarray] | None = None,
@@ -202,34 +202,6 @@ def assemble(
     )
     compile(text, "repro", "exec")
     return Repro(text, {**(arrays or {}), **data.stored})
-
-
-def whole(text: str, about: About, first: Sequence[str], last: Sequence[str] = ()) -> Repro:
-    """Return the repro that is a user's program itself, for what cannot be captured.
-
-    Args:
-        text: the text of the program.
-        first: lines that run before those of the program, but for its imports from the future.
-        last: lines that run after them.
-
-    Raises:
-        CannotEmit: the text is no Python.
-    """
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise CannotEmit(f"not a Python file: {error}") from error
-    begin, future = 0, list[str]()
-    for position, statement in enumerate(body):
-        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        is_future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
-        if not (is_future or (is_text and not position)):
-            break
-        begin = statement.end_lineno or statement.lineno
-        future += [ast.unparse(statement), ""] if is_future else []
-    kept = "\n".join(text.split("\n")[begin:]).strip("\n")
-    before = [*_docstring(about), *future, *_variables(about.environment), *first]
-    return Repro("\n".join([*_script_header(about), *before, kept, *last, ""]))
 
 
 def replace_headline(repro: Repro, failure: RunFailure) -> Repro:

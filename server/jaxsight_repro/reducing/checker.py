@@ -44,7 +44,6 @@ class CandidateKind(Generic[C]):
 
     Attributes:
         name: `equations` or `statements`.
-        whole: what they are of: `program` or `file`.
         observe: runs a candidate in this process, and returns how it failed.
         digest: identifies a candidate in every process.
         count: returns how many units a candidate has.
@@ -54,7 +53,6 @@ class CandidateKind(Generic[C]):
     """
 
     name: str
-    whole: str
     observe: Callable[[C], RunFailure]
     digest: Callable[[C], str]
     count: Callable[[C], int]
@@ -236,6 +234,6 @@ def _ended(child: Child, others: Sequence[Child]) -> RunFailure:
     if ending.kind != FINISHED:
         return ending
     try:
-        return RunFailure.of_record(json.loads(bytes(child.output)))
+        return RunFailure(**json.loads(bytes(child.output)))
     except ValueError:
         return RunFailure(EXCEPTION, "SystemExit", "exit status 0")

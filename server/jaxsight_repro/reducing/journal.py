@@ -28,7 +28,7 @@ class Journal:
             if json.loads(first) == title:
                 for line in lines[:-1]:  # the last one is empty, or was being written
                     digest, record = json.loads(line)
-                    self._known[digest] = RunFailure.of_record(record)
+                    self._known[digest] = RunFailure(**record)
         lines = [json.dumps(title) + "\n", *map(_line, self._known.items())]
         self._file.write_text("".join(lines), encoding="utf-8")
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import jax
 from jax.sharding import NamedSharding
 
+from jaxsight.text.names import bound_in_scope
 from jaxsight_repro.compat import backends, configuration, pickling
 from jaxsight_repro.compat.mesh_equations import abstract, divided, placement
 from jaxsight_repro.failures import FINISHED, failure_of
@@ -88,11 +89,7 @@ def read(file: Path) -> LoadedRepro:
 
 def is_repro(loaded: LoadedRepro) -> bool:
     """Return whether a file defines `main` and `inputs`."""
-    names = {each.name for each in loaded.tree.body if isinstance(each, ast.FunctionDef)}
-    for statement in loaded.tree.body:
-        if isinstance(statement, ast.Assign):
-            names |= {each.id for each in statement.targets if isinstance(each, ast.Name)}
-    return {"main", "inputs"} <= names
+    return {"main", "inputs"} <= set(bound_in_scope(loaded.tree))
 
 
 def configure(loaded: LoadedRepro) -> Callable[[], None]:

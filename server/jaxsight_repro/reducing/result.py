@@ -88,7 +88,7 @@ def _written(checker: Checker[C]) -> RunFailure:
         else:
             if (failure := _validated(checker)) is not None:
                 return failure
-            problem = f"the reduced {checker.unit.whole} does not fail in a fresh process"
+            problem = f"the reduced {checker.unit.name} do not fail in a fresh process"
         if len(accepted) == 1:
             raise CannotReduce(problem)
         del accepted[max(len(accepted) - step, 1) :]

@@ -28,6 +28,9 @@ from jaxsight_repro.reducing.loading import LoadedRepro, Unloadable
 from jaxsight_repro.reducing.statements import reduction as statements
 from jaxsight_repro.reducing.task import CannotReduce, NotReproduced, Reduced, Report, Task, fails
 
+_MEMORY = 8 << 30
+"""Bytes that a candidate may use, a choice: two run at a time."""
+
 
 def reduce(
     file: Path,
@@ -37,8 +40,7 @@ def reduce(
     check: str = "",
     jobs: int = 2,
     timeout: float = HANG_AFTER,
-    memory: int = 8 << 30,
-    state: str = "",
+    state: str | None = None,
 ) -> Reduced:
     """Reduce a repro, and write the smallest program that fails in the same way.
 
@@ -49,7 +51,6 @@ def reduce(
         check: the failure to keep; by default that of the file.
         jobs: the number of candidates that run at a time.
         timeout: seconds after which a candidate is a hang.
-        memory: bytes that a candidate may use.
         state: the folder from which an interrupted reduction continues.
 
     Raises:
@@ -61,7 +62,7 @@ def reduce(
     with _temporary_folder(kept) as folder:
         children.set_temporary_folder(folder)
         try:
-            task = _task(file, out, report, check, jobs, ChildLimits(timeout, memory), kept)
+            task = _task(file, out, report, check, jobs, ChildLimits(timeout, _MEMORY), kept)
             return _reduced(task)
         finally:
             children.sweep()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight_repro.checks.base import Check
@@ -88,10 +88,6 @@ class Reduced:
     interrupted: bool
     confidence: float
     others: tuple[Path, ...]
-
-    def record(self) -> dict[str, object]:
-        """Return the result as JSON."""
-        return {**asdict(self), "path": str(self.path), "others": list(map(str, self.others))}
 
 
 def fails(path: Path, limits: ChildLimits) -> RunFailure:

@@ -89,7 +89,6 @@ def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Che
 
     unit = CandidateKind(
         "equations",
-        "program",
         observe,
         digest=lambda candidate: f"{digests.of(candidate)}{'j' * jitted}",
         count=lambda candidate: candidate.count,

@@ -32,7 +32,6 @@ def reduce(task: Task) -> Reduced:
     expected = _parts(text)  # a repro stays one, with its demonstration
     unit = CandidateKind(
         "statements",
-        "file",
         partial(_observed, task),
         digest=lambda text: text.digest,
         count=count,
