@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from jaxsight_repro.capturing.capture import Capture
-from jaxsight_repro.context import emit_in_fresh_process
 
 
 class Plugin:
@@ -45,15 +44,3 @@ class Plugin:
             raise
         capture.end(None)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-class WritingPlugin(Plugin):
-    """Writes the repros, at the end of the session."""
-
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Write a repro for each case, and list the files."""
-        if self.cases:
-            terminalreporter.section("repros of failing tests")
-        for test, folder in self.cases:
-            line = emit_in_fresh_process(folder, folder.with_suffix(".py"))
-            terminalreporter.write_line(f"{test}: {line}")
