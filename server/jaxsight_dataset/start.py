@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
         from jaxsight_dataset.compat import code_paths
 
         os.environ["XLA_FLAGS"] = code_paths.flags()
-    from jaxsight_dataset.rows.worker import serve
+    from jaxsight_dataset.worker import serve
 
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what programs print does not get among the answers

@@ -10,7 +10,8 @@ import pytest
 from jax import lax
 
 from jaxsight_dataset.compat import eager
-from jaxsight_dataset.rows.numpy_operations import OPERATIONS, NotInNumpy
+from jaxsight_dataset.compat.eager import NotInNumpy
+from jaxsight_dataset.rows.numpy_operations import OPERATIONS
 
 CHANCE = np.random.default_rng(0)
 X = np.float32(CHANCE.normal(size=(3, 4)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,12 @@ import numpy as np
 from jax._src.ad_util import add_any_p
 from jax.extend.core import primitives
 
-from jaxsight_dataset.rows.numpy_operations import NotInNumpy, Operation
+Operation: TypeAlias = Callable[..., np.ndarray[Any, Any]]
+"""Takes and returns arrays of NumPy, and has the parameters of a primitive."""
+
+
+class NotInNumpy(Exception):
+    """NumPy does not have an operation for these operands."""
 
 
 @contextlib.contextmanager

@@ -6,8 +6,8 @@ import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
 
+from jaxsight_dataset.near_duplicates import NearDuplicates
 from jaxsight_dataset.program import Record
-from jaxsight_dataset.tables.near_duplicates import NearDuplicates
 
 SPLITS = ("train", "validation", "test")
 

@@ -14,18 +14,13 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight_dataset.compat.eager import NotInNumpy, Operation
 from jaxsight_source.compat.jaxpr_types import DType
-
-Operation: TypeAlias = Callable[..., "_Array"]
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _SPLIT = "".join(map(chr, range(ord("a"), ord("z") + 1)))
 """Letters of axes for `einsum`."""
-
-
-class NotInNumpy(Exception):
-    """NumPy does not have an operation for these operands."""
 
 
 def _is_real(array: _Array) -> bool:

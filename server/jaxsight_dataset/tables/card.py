@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from jaxsight_dataset.near_duplicates import SIMILARITY
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.schema import CHECKS, TABLES, markdown
 from jaxsight_dataset.tables import croissant, files
 from jaxsight_dataset.tables.features import hugging_face
 from jaxsight_dataset.tables.manifest import Manifest
-from jaxsight_dataset.tables.near_duplicates import SIMILARITY
 from jaxsight_dataset.tables.statistics import Statistics
 from jaxsight_dataset.tables.writing import FOLDERS
 

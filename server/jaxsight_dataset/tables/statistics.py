@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from jaxsight_dataset.near_duplicates import NearDuplicates
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.schema import NOT_COMPARED
 from jaxsight_dataset.tables.manifest import Manifest
-from jaxsight_dataset.tables.near_duplicates import NearDuplicates
 
 _COLUMNS = (
     *("split", "category", "difficulty", "template", "input_dtypes", "primitives"),

@@ -46,7 +46,7 @@ class TaskWorkers:
         """Return the answer to a request; `rejected` says why there is none.
 
         Args:
-            request: as `rows.worker` takes it.
+            request: as `worker` takes it.
             x64: whether JAX has 64-bit types.
         """
         if x64 not in self._running:

@@ -168,7 +168,10 @@ def _laid_out(statement: ast.stmt, indent: str) -> list[Line]:
                     return [*chosen, Line(f"{indent}else:"), *_block(others, indent)]
         case ast.ClassDef(body=body) | ast.While(body=body, orelse=[]):
             *heads, _ = ast.unparse(changed(statement, body=[ast.Pass()])).splitlines()
-            return [*(Line(indent + head) for head in heads), *_block(body, indent)]
+            block = _block(body, indent)
+            if isinstance(statement, ast.ClassDef) and ast.get_docstring(statement) and body[1:]:
+                block.insert(height(body[:1], indent), Line(""))
+            return [*(Line(indent + head) for head in heads), *block]
         case _:
             return [Line(indent + row) for row in ast.unparse(statement).splitlines()]
 

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from datasets import Features, load_dataset
 
+from jaxsight_dataset.near_duplicates import NearDuplicates
 from jaxsight_dataset.schema import REWRITES, ROWS, TABLES, markdown, type_name
 from jaxsight_dataset.tables import statistics
 from jaxsight_dataset.tables.features import hugging_face
-from jaxsight_dataset.tables.near_duplicates import NearDuplicates
 from tests.jaxsight_dataset.tables.synthetic import dataset, rewrite, row, target
 
 _PLAIN = {"string", "bool", "int64", "float64", "list<string>", "list<int64>"}

@@ -10,13 +10,9 @@ def combine_W_and_SMALL(x: W[S], y: SMALL[S]):
     """Combine an array of W with one of SMALL."""
     S = shape(0, 4)
     SMALL = dtype("bfloat16", "float16", "int8", "uint8", "int16", "bool", "int32", "uint16")
-    NARROW = dtype("bfloat16", "float16", "float32")
     left: W[S] = choose(mapped(x), x)
     right: W[S] = y.astype(jnp.W)
     z: W[S] = choose(left * right, left + right, right - left, 0.5 * (left + right))
-    if chance(0.3):
-        narrow: NARROW[S] = z.astype(jnp.NARROW)
-        return more(narrow, most=2)
     return more(z, most=2)
 
 
@@ -79,15 +75,4 @@ def KIND_values(x: F[S], y: F[S]):
     stepped: F[S] = STEP
     rest: F[S] = choose(mixed(x), mixed(x, y))
     z: F[S] = choose(stepped, x - stepped, binary(rest, stepped), y * stepped)
-    return more(z, most=2)
-
-
-@template("masked math", "math", 4)
-def NAME_in_two_regimes(x: F[S], y: F[S]):
-    """Use another formula where a condition on the arguments holds."""
-    S, NAME = shape(1, 4), choose("blend", "response", "drag", "loss", "potential")
-    condition = choose(compared(x), compared(x, y), jnp.abs(x) < 1.0)
-    first: F[S] = choose(mixed(x, y), mapped(x), x)
-    second: F[S] = choose(y, mapped(y), y - x)
-    z: F[S] = jnp.where(condition, first, second)
     return more(z, most=2)

@@ -79,9 +79,5 @@ def outer_NAME(rows: D[BATCH, N], columns: D[BATCH, M]):
     right: D[BATCH, M] = prepared(columns)
     column: D[BATCH, N, 1] = left[..., :, None]
     row: D[BATCH, 1, M] = right[..., None, :]
-    if not BATCH and chance(0.2):
-        column: D[N, M] = jnp.broadcast_to(left[:, None], (N, M))
     table: D[BATCH, N, M] = binary(column, row)
-    if chance(0.3):
-        table: D[BATCH, N, M] = mapped(table, 1)
     return more(table)

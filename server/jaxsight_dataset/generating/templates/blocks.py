@@ -17,7 +17,7 @@ def MASK_attention(
     """Compute MASK attention of H heads."""
     B, H, WIDTH, N = choose((), (2,)), choose(1, 2, 4), choose(2, 4, 8), size(2, 12)
     M, OUTER, GROUPED = choose(N, size(2, 12)), size(2, 12), chance(0.25)
-    MASK = choose("full", "causal", "given", "capped", "biased")
+    MASK = choose("full", "causal", "given", "biased")
     INNER = (H, WIDTH) if H > 1 else (WIDTH,)
     SHARED = (1, WIDTH) if H > 1 and GROUPED else INNER
     BATCH, HEADS = "b" if B else "", "h" if H > 1 else ""
@@ -34,9 +34,6 @@ def MASK_attention(
         scores = jnp.where(causal, scores, -1e4)
     elif MASK == "given":
         scores = jnp.where(visible, scores, -1e4)
-    elif MASK == "capped":
-        CAP = choose(5.0, 10.0, 30.0)
-        scores = CAP * jnp.tanh(scores / CAP)
     elif MASK == "biased":
         scores = scores + bias
     weights = choose(jax.nn.softmax, jax.nn.softmax, jax.nn.sigmoid)(scores)

@@ -38,13 +38,6 @@ DRAWS = {
         choose(rotation @ x, rotation.T @ x, x - rotation @ x)
         """,
     ),
-    "gumbel_top": (
-        "Choose values by the Gumbel trick",
-        """
-        noisy = x + choose(1.0, 0.5) * jax.random.gumbel(key, (N,), jnp.W)
-        choose(lax.top_k(noisy, 3)[0], x[lax.top_k(noisy, 3)[1]], jax.nn.softmax(noisy / 0.5))
-        """,
-    ),
     "bit_generator": (
         "Use the bits of a generator",
         """

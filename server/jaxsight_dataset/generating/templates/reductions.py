@@ -114,30 +114,22 @@ def order_by_KIND(x: F[S, N], payload: F[S, N]):
 
 
 @template("windows", "reductions", 4)
-def NAME_of_windows(x: D[S]):
+def NAME_of_windows(x: W[S]):
     """Reduce windows of an array with FUNCTION."""
-    D, S = choose(W, W, INT), shape(1, 3, 16)
-    NAME, FUNCTION, START = (
-        choose(
-            ("sum", "lax.add", "0.0"),
-            ("maximum", "lax.max", "-jnp.inf"),
-            ("minimum", "lax.min", "jnp.inf"),
-            ("product", "lax.mul", 1.0),
-            ("log_sum", "jnp.logaddexp", "-jnp.inf"),
-            ("norm", "jnp.hypot", 0.0),
-        )
-        if D == W
-        else choose(("union", "lax.bitwise_or", 0), ("parity", "lax.bitwise_xor", 0))
+    S, PADDING = shape(1, 3, 16), choose("SAME", "VALID")
+    NAME, FUNCTION, START = choose(
+        ("sum", "lax.add", "0.0"),
+        ("maximum", "lax.max", "-jnp.inf"),
+        ("minimum", "lax.min", "jnp.inf"),
+        ("product", "lax.mul", "jnp.ones((), x.dtype)"),
+        ("log_sum", "jnp.logaddexp", "jnp.full((), -jnp.inf, x.dtype)"),
+        ("norm", "jnp.hypot", "jnp.zeros((), x.dtype)"),
     )
-    WINDOW, STRIDES = [min(N, between(1, 3)) for N in S[1:]], [choose(1, 1, 2) for N in S]
-    WINDOW, STRIDES, PADDING = (2, *WINDOW), tuple(STRIDES), choose("SAME", "VALID")
-    if NAME in ("sum", "maximum", "minimum"):
-        source: D[S] = prepared(x)
-        y: D[S] = lax.reduce_window(source, START, FUNCTION, WINDOW, STRIDES, "PADDING")
-        return more(y)
-    source: D[S] = jnp.tanh(x) if D == W else choose(x, mapped(x))
-    start = jnp.array(START, jnp.D)
-    y: D[S] = lax.reduce_window(source, start, FUNCTION, WINDOW, STRIDES, "PADDING")
+    WINDOW = (2, *[min(N, between(1, 3)) for N in S[1:]])
+    STRIDES = tuple([choose(1, 1, 2) for N in S])
+    source: W[S] = choose(prepared(x), jnp.tanh(x)) if NAME in ("sum", "maximum") else jnp.tanh(x)
+    start = START
+    y: W[S] = lax.reduce_window(source, start, FUNCTION, WINDOW, STRIDES, "PADDING")
     return more(y)
 
 

@@ -26,16 +26,6 @@ PAIRWISE = (
         )
         """,
     ),
-    (
-        "divergence",
-        "the divergence",
-        """
-        log_p, log_q = jax.nn.log_softmax(x), jax.nn.log_softmax(y)
-        choose(
-            jnp.sum(jnp.exp(log_p) * (log_p - log_q)), -jnp.sum(jnp.exp(log_p) * log_q),
-        )
-        """,
-    ),
 )
 """Functions of two rows, with their names and titles."""
 

@@ -54,15 +54,6 @@ QUANTITIES = {
         )
         """,
     ),
-    "crossfade": (
-        "Fade one signal into another",
-        """
-        choose(
-            (1.0 - share) * velocity + share * position,
-            jnp.cos(0.5 * jnp.pi * share) * velocity + jnp.sin(0.5 * jnp.pi * share) * position,
-        )
-        """,
-    ),
     "brighten": (
         "Apply a gamma curve",
         """

@@ -16,12 +16,11 @@ from jaxsight.wire.messages.requests import Trace
 from jaxsight_dataset.generating import generate
 from jaxsight_dataset.mining import doctest_names, doctests, examples, harnesses, modules
 from jaxsight_dataset.program import Program, Record
-from jaxsight_dataset.rows import check, describe, rewriting
+from jaxsight_dataset.rows import check, comparing, describe, rewriting
 from jaxsight_dataset.rows.describe import Rejected
 from jaxsight_dataset.rows.targets import TargetCompilers
 from jaxsight_dataset.schema import LONGEST
 from jaxsight_dataset.spec import Spec
-from jaxsight_dataset.tasks import comparing
 
 _OBJECTS = 100_000
 """Objects after which garbage is collected: more than most programs make, so that collecting, which

@@ -25,26 +25,21 @@ class NearDuplicates:
 
     def __init__(self) -> None:
         self.count = 0
-        self._signatures: list[tuple[int, ...]] = []
-        self._bands: dict[tuple[int, ...], list[int]] = {}
-        self._known: set[tuple[int, ...]] = set()
+        self._bands: dict[tuple[int, ...], list[Sequence[int]]] = {}
 
     def add(self, minhash: Sequence[int]) -> bool:
         """Return whether a row resembles an earlier one; count it then, else keep its signature."""
-        signature = tuple(minhash)
-        bands = [
-            (start, *signature[start : start + _BAND]) for start in range(0, len(signature), _BAND)
-        ]
-        candidates = {at for band in bands for at in self._bands.get(band, ())}
-        equal = (
-            sum(a == b for a, b in zip(signature, self._signatures[at], strict=True))
-            for at in candidates
-        )
-        if signature in self._known or any(n / len(signature) >= SIMILARITY for n in equal):
+        starts = range(0, len(minhash), _BAND)
+        bands = [(start, *minhash[start : start + _BAND]) for start in starts]
+        candidates = (each for band in bands for each in self._bands.get(band, ()))
+        if any(_share(minhash, each) >= SIMILARITY for each in candidates):
             self.count += 1
             return True
-        self._known.add(signature)
         for band in bands:
-            self._bands.setdefault(band, []).append(len(self._signatures))
-        self._signatures.append(signature)
+            self._bands.setdefault(band, []).append(minhash)
         return False
+
+
+def _share(first: Sequence[int], second: Sequence[int]) -> float:
+    """Return the part of the hashes of two signatures that are equal."""
+    return sum(a == b for a, b in zip(first, second, strict=True)) / len(first)
