@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from jaxsight.files.temporary import temporary_folder
+from jaxsight.features.recording.until_seen import temporary_folder
 from jaxsight.projects.project import Project
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.environment import neutral_folder, tracer_environment

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from lsprotocol import types
 
-from jaxsight.lsp.documents.position_encoding import Units
-from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
+from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow, Units
 from jaxsight.lsp.documents.uris import path_of, uri_key
 from jaxsight.source.text import Range
 from jaxsight.text.magics import without_magics
