@@ -257,7 +257,7 @@ _ALL = (
     Gpu(
         "gb200", "NVIDIA GB200", BLACKWELL,
         cores=152, clock=2.062,  # [xla]
-        bandwidth=8000 * GIGA, l2=135528448, memory=186 * 10**9,  # [sheet] of one GPU; [xla]; [sheet]
+        bandwidth=8000 * GIGA, l2=135528448, memory=186 * 10**9,  # [sheet] of a GPU; [xla]; [sheet]
         peak=_peak(f32=80, tf32=1250, bf16=2500, f8=5000, f64=40, s8=5000),
     ),
     Gpu(
