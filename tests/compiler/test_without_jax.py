@@ -122,7 +122,7 @@ def test_the_options_are_those_of_jax(distribution: Distribution) -> None:
 
 GROWS = """
 import os
-from jaxsight.compiler.idle_memory import IdleMemory
+from jaxsight.compiler.serve import IdleMemory
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20

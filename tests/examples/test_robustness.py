@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jaxsight.examples import choice
 from jaxsight.features.completion import complete
-from jaxsight.features.example_section import section_edit
+from jaxsight.features.proposals.actions import section_edit
 from jaxsight.source import definitions
 from jaxsight.source.functions import Docstring, Function, Parameter
 from jaxsight.source.text import Position, Range, lines_of

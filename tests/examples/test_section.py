@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from jaxsight.examples import choice
-from jaxsight.features.example_section import section_edit
+from jaxsight.features.proposals.actions import section_edit
 from tests.examples.fixtures import edited, function
 
 LINES = ("x: f32[8, 8]",)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
-from jaxsight.lsp.documents.position_encoding import Units
-from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow, split_lines
+from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow, Units, split_lines
 from jaxsight.source.text import Position, Range
 
 ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsight.measuring.profile import DeviceRun, DeviceRuns, profiled
+from jaxsight.measuring.programs import DeviceRun, DeviceRuns, profiled
 from jaxsight.profiles.executed import Executed
 from jaxsight.profiles.folders import NoProfile
 

@@ -20,7 +20,7 @@ from typing import Any
 import jax
 
 from jaxsight.compiler.hlo import read
-from jaxsight.measuring.profile import profiled
+from jaxsight.measuring.programs import profiled
 from jaxsight.tracer.calls.numbers import with_numbers
 from tools.device.cases import Case, cases
 

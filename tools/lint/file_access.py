@@ -27,7 +27,7 @@ ALLOWED = {
     "workers/compilation/remote.py": "modules of this package",
     "compiler/compat/dumps.py": "reads what XLA wrote into a temporary folder of this process",
     "compiler/compat/partitioning.py": "reads what XLA wrote into such a folder, and its log",
-    "compiler/idle_memory.py": "/proc, of this process",
+    "compiler/serve.py": "/proc, of this process",
     "measuring/machine.py": "locks a file of this user in the system's temporary folder",
     "jaxsight_dataset/tables/files.py": "writes tables into a folder that this command made",
     "compiler/stand_ins.py": "writes into a folder of this process",

@@ -15,7 +15,7 @@ from time import perf_counter as now
 
 import psutil
 
-from jaxsight.compiler.idle_memory import IDLE
+from jaxsight.compiler.serve import IDLE
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.session import Session

@@ -13,7 +13,7 @@ from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.examples import choice
 from jaxsight.examples.sets import OutsideSet
-from jaxsight.features.example_section import section_edit
+from jaxsight.features.proposals.actions import section_edit
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import module_name
 from jaxsight.recording.recorded_file import Functions, RecordedCall

@@ -17,9 +17,9 @@ from jaxsight.lsp.client import ClientFeatures
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.cursors import Cursors
-from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.printed import PrintedPrograms, ReadProgram
 from jaxsight.lsp.documents.registry import ClientDocuments
+from jaxsight.lsp.documents.text import Units
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.wording import MOST, cut
 from jaxsight.text.inert import block

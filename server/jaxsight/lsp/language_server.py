@@ -15,7 +15,7 @@ from jaxsight import __version__
 from jaxsight.lsp.client import ClientFeatures
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.context import ClientContext
-from jaxsight.lsp.documents.position_encoding import Units
+from jaxsight.lsp.documents.text import Units
 from jaxsight.lsp.features import code_actions, code_lens, completion, hover, inlay_hints, workspace
 from jaxsight.lsp.features.commands import Commands
 from jaxsight.lsp.features.diagnostics import Diagnostics

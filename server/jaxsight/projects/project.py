@@ -10,8 +10,8 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from pathlib import PurePath
-from typing import Protocol, TypeVar
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
 from jaxsight.files.texts import MISSING, Texts
@@ -22,9 +22,9 @@ from jaxsight.projects.python_discovery import (
     has_jax,
     own_interpreter,
 )
-from jaxsight.projects.recorded import recorded_calls
 from jaxsight.projects.sources import Sources
 from jaxsight.recording import recorded_file
+from jaxsight.recording.recorded_file import RecordedFileError
 from jaxsight.settings import ProjectSettings, Settings, merge
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.trust import Policy, Trust
@@ -39,6 +39,37 @@ from jaxsight.workers.limits import Limits
 from jaxsight.workers.request_queue import CurrentStep, Haste
 from jaxsight.workers.results import Died, Outcome
 from jaxsight.workers.supervisor import Priority, Tracers
+
+if TYPE_CHECKING:
+    from jaxsight.examples.sets import OutsideSet
+
+
+# What functions of a project were called with in recorded runs, as example inputs.
+
+LABEL = "as recorded"
+
+Observed = Mapping[tuple[str, str], tuple["OutsideSet", ...]]
+
+
+def recorded_calls(root: str) -> tuple[Observed, str]:
+    """Return recorded calls by file and function, and why there are none if the file is broken."""
+    try:
+        functions = recorded_file.read(root)
+    except RecordedFileError as error:
+        path = shown_path(str(recorded_file.path_in(root)))
+        return {}, f"{path} is ignored: {error}; delete it, or record again"
+    if not functions:
+        return {}, ""
+    from jaxsight.examples.sets import OutsideSet  # 30 ms, which most projects need not wait for
+
+    return {
+        (str(Path(root, file)), name): tuple(
+            OutsideSet("recorded", LABEL, call.inputs, may_fail=not call.is_traced)
+            for call in calls
+        )
+        for (file, name), calls in functions.items()
+    }, ""
+
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,116 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from jaxsight.examples.annotations import example_of
-from jaxsight.examples.proposals.annotated import is_optional, kind_in
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
-from jaxsight.examples.proposals.kinds import Kind, What
+from jaxsight.examples.proposals.kinds import UNKNOWN, Kind, What
 from jaxsight.examples.proposals.prose import Described
 from jaxsight.examples.proposals.sources import ModuleScope
+from jaxsight.text.parsing import expression_in
+
+# The kind of parameter that an annotation names.
+
+_DEEPEST = 2
+"""Definitions of types that are followed from one to the next, a choice: an alias of an alias."""
+_ARRAYS = r"\b(?:\w+\.)*(?:Array|ArrayLike|ndarray|Tensor|Numeric|Scalar\w*)\b"
+_LIST = r"^(?:\w+\.)*(?:Sequence|list|List|tuple|Tuple|Iterable|Collection)"
+_CLASS = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:\[.*\])?", re.DOTALL)
+_UNION = re.compile(r"^(?:\w+\.)*(?:Union|Annotated|Final)\[(.*)\]$", re.DOTALL)
+_ANYTHING = frozenset(("", "Any", "object", "typing.Any", "tp.Any", "t.Any"))
+_BUILT_IN = {
+    "int": What(Kind.INTEGER),
+    "float": What(Kind.FLOAT),
+    "bool": What(Kind.FLAG),
+    "str": What(Kind.STRING),
+    "complex": What(Kind.LITERAL, "1j"),
+    "bytes": What(Kind.LITERAL, "b''"),
+    "None": What(Kind.NONE),
+}
+_ROWS = tuple(
+    (re.compile(pattern, re.DOTALL), kind)
+    for pattern, kind in (
+        (r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b", Kind.OTHER),
+        (r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)", Kind.OTHER),
+        (r"(?i:^(?:\w+\.)*(?:DType\w*|dtype)(?:\s*\|.*)?$)", Kind.DTYPE),
+        (rf"^(?:\w+\.)*Shape(?:\s*\|.*)?$|{_LIST}\[int\b", Kind.OTHER),
+        (r"^(?:\w+\.)*(?:PRNGKey|KeyArray|PRNGKeyArray|RandomKey)\b", Kind.KEY),
+        (rf"^(?!.*tuple)(?!.*Tuple){_LIST}\[.*(?:Array|ndarray)", Kind.OTHER),
+        (
+            r"\b(?:\w*PyTree\w*|\w*Params|\w*Updates|\w*ArrayTree|\w*Pytree|Gradients?)\b",
+            Kind.OTHER,
+        ),
+        (r"^(?!.*\bArray(?:Like)?\b).*\b(?:\w*ScalarLike|\w*Scalar|float)\b", Kind.SCALAR),
+        (_ARRAYS, Kind.ARRAY),
+    )
+)
+"""The first row whose pattern is found decides."""
+
+
+def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> What:
+    """Return what an annotation says, with the definitions of the names in it."""
+    what = kind_of(annotation)
+    if what.kind is not Kind.OBJECT or depth > _DEEPEST:
+        return what
+    definition = names.find(what.detail)
+    match definition.node if definition is not None else None:
+        case None | ast.ClassDef():
+            return what
+        case ast.Call(func=func, args=[_, first, *_]) if ast.unparse(func).endswith("NewType"):
+            value: ast.expr = first
+        case ast.FunctionDef() | ast.Call():
+            return UNKNOWN
+        case ast.expr() as value:
+            pass
+    assert definition is not None
+    return kind_in(ast.unparse(value), ModuleScope(definition.source, names.library), depth + 1)
+
+
+def kind_of(annotation: str | None) -> What:
+    """Return what the words of an annotation say; another name is a class."""
+    text = (annotation or "").strip("'\" ")
+    if optional := re.match(r"^(?:\w+\.)*Optional\[(.*)\]$", text, re.DOTALL):
+        text = optional.group(1).strip()
+    first = text.partition(" |")[0].strip()
+    if text in _ANYTHING:
+        return UNKNOWN
+    if first in _BUILT_IN and not re.search(_ARRAYS, text):
+        return _BUILT_IN[first]
+    if (choice := _first_choice(first)) is not None:
+        return What(Kind.LITERAL, choice)
+    if (union := _UNION.match(text)) is not None:
+        return _of_union(union.group(1))
+    for pattern, kind in _ROWS:
+        if pattern.search(text):
+            return What(kind)
+    if _CLASS.fullmatch(first):
+        return What(Kind.OBJECT, first.partition("[")[0])
+    return UNKNOWN
+
+
+def is_optional(annotation: str | None) -> bool:
+    """Return whether an annotation allows `None`."""
+    return bool(re.search(r"\bOptional\[|\| None\b|\bNone \|", annotation or ""))
+
+
+def _of_union(inside: str) -> What:
+    """Return the kind of the first of several annotations that says something, arrays first."""
+    tree = expression_in(inside)
+    parts = tree.elts if isinstance(tree, ast.Tuple) else [tree] if tree is not None else []
+    every = [what for part in parts if (what := kind_of(ast.unparse(part)))]
+    every = [what for what in every if what.kind is not Kind.NONE]
+    arrays = [what for what in every if what.kind in (Kind.ARRAY, Kind.SCALAR)]
+    plain = [what for what in every if what.kind is not Kind.OBJECT]
+    return next(iter((*arrays, *plain, *every)), UNKNOWN)
+
+
+def _first_choice(annotation: str) -> str | None:
+    """Return the source of the first value of a `Literal[...]`."""
+    match expression_in(annotation):
+        case ast.Subscript(
+            value=ast.Name(id="Literal") | ast.Attribute(attr="Literal"), slice=inside
+        ):
+            first = inside.elts[0] if isinstance(inside, ast.Tuple) and inside.elts else inside
+            return repr(first.value) if isinstance(first, ast.Constant) else None
+    return None
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,27 @@ arguments, fields and the items of tuples are decided by the same rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
-from jaxsight.examples.proposals import names
 from jaxsight.examples.proposals.clues import Clues
 from jaxsight.examples.proposals.kinds import PLAIN, Kind, What
+
+# What the names of parameters suggest: the patterns that the rows of `table` match.
+
+KEY = re.compile(r"(?:.*_)?(?:key|rng|prng|rng_key|prng_key)")
+RNGS = re.compile(r"rngs")
+"""The random number streams of flax.nnx."""
+QUERY = re.compile(r"q|query|queries|v|value|values")
+"""Parameters beside which `key` is an array."""
+SCALAR = re.compile(
+    r"(?:\w+_)?(?:rate|lr|scale|alpha|beta|gamma|lambda|lambd|lam|lmbda|lambda_|decay|eps|epsilon|"
+    r"temperature|temp|momentum|threshold|delta|tol|rtol|atol|rcond|coefficient|coef|factor|radius|"
+    r"clip|norm|noise|std|sigma|tau|eta|nu|rho|omega|lower|upper|strength|"
+    r"multiplier|step_size|weight_decay|margin|prob|probability|power|ratio|offset|smoothing|"
+    r"cutoff)|(?:min|max)_\w+|b1|b2|dt|dt0|t|t0|t1|time|a_min|a_max|limit"
+)
+
 
 Row = tuple[Callable[[Clues], object], Kind | What | Callable[[Clues], What]]
 
@@ -38,11 +54,11 @@ ROWS: tuple[Row, ...] = (
         lambda c: (
             c.name in ("key", "keys")
             and not c.is_argument
-            and any(map(names.QUERY.fullmatch, c.siblings))
+            and any(map(QUERY.fullmatch, c.siblings))
         ),
         Kind.ARRAY,
     ),
-    (lambda c: c.is_argument and c.named(names.RNGS), Kind.RNGS),
+    (lambda c: c.is_argument and c.named(RNGS), Kind.RNGS),
     (lambda c: c.is_unneeded, Kind.NONE),
     # Uses in the body.
     (lambda c: c.is_annotated(Kind.OBJECT) and c.uses.called, _annotated),
@@ -62,7 +78,7 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.annotated.kind in _SAID, _annotated),
     (lambda c: c.said.count and not c.has_axes, Kind.INTEGER),
     # Names and tests, where the body does not use the parameter as an array.
-    (lambda c: c.named(names.KEY) and not c.uses.array and not c.uses.number, Kind.KEY),
+    (lambda c: c.named(KEY) and not c.uses.array and not c.uses.number, Kind.KEY),
     (lambda c: c.uses.tested and not c.uses.array and not c.uses.number, Kind.FLAG),
     (lambda c: c.static, Kind.OTHER),
     # Objects.
@@ -72,5 +88,5 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.is_annotated(Kind.SCALAR, Kind.OTHER), _annotated),
     (lambda c: c.said.scalar, Kind.SCALAR),
     # At most one use as an array, seen in both passes of `inference`.
-    (lambda c: c.named(names.SCALAR) and not c.has_axes and c.uses.array <= 2, Kind.SCALAR),
+    (lambda c: c.named(SCALAR) and not c.has_axes and c.uses.array <= 2, Kind.SCALAR),
 )

@@ -5,38 +5,76 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from jaxsight.features import contracts
-from jaxsight.features.findings import (
-    failures,
-    figures,
-    inputs,
-    nested,
-    observed,
-    processes,
-    run_rules,
-    sizes,
-)
+from jaxsight.features.findings import failures, figures, inputs, nested, observed, run_rules, sizes
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.features.proposals import assumptions
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.processes.comparison import ProcessDifference
+from jaxsight.queries.processes.explorer import PROCESSES
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.rules import RULES
-from jaxsight.rules.finding import Finding
-from jaxsight.rules.rule import CompileTimes
+from jaxsight.rules.finding import Finding, finding_of
+from jaxsight.rules.rule import CompileTimes, DifferingPrograms, Rule
 from jaxsight.rules.selection import ignored
+from jaxsight.rules.violation import NodeViolation
 from jaxsight.source.module import Module
+from jaxsight.source.source_text import SourceText
+from jaxsight.source.statements import tree_of
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Folding, SlowCompile
 from jaxsight.wire.messages.replies import Outlined
+
+# The finding of a function whose program differs between the processes of a job.
+
+
+def of_processes(
+    view: View, difference: ProcessDifference, rules: Sequence[Rule]
+) -> Iterator[Finding]:
+    """Yield the finding at what decides, else where the programs differ, or at the name."""
+    module = view.module
+    place = view.range_of(difference.span) if difference.span is not None else None
+    at = (place or view.name_range).start
+    column = len(module.line(at.line)[: at.column].encode())
+    try:
+        tree = tree_of(module.text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    differing = DifferingPrograms(
+        difference.decides,
+        difference.process,
+        PROCESSES,
+        difference.primitive,
+        module.slice_text(place) if place is not None else "",
+        tree,
+        (at.line + 1, column),
+    )
+    for rule in rules:
+        if rule.explain_processes is None:
+            continue
+        violation = rule.explain_processes(differing)
+        range = place or view.name_range
+        if isinstance(violation, NodeViolation):
+            range = SourceText(module.text).range(violation.node)
+        yield finding_of(
+            rule.code,
+            range,
+            violation.message,
+            help=violation.help,
+            notes=violation.notes,
+            data=violation.data,
+            stale=view.stale,
+        )
+
 
 CONTRACT_PATIENCE = 0.3
 """Seconds that an editor's findings wait for contracts once all others are known, a choice: most
@@ -314,7 +352,7 @@ async def _about_processes(
         return []
     comparing = engine.processes.difference(view.answer, target)
     difference = await engine.waiting.within(comparing, check.far, view)
-    return [] if difference is None else list(processes.of_processes(view, difference, rules))
+    return [] if difference is None else list(of_processes(view, difference, rules))
 
 
 async def _in_kernels(

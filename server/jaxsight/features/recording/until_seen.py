@@ -9,17 +9,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from jaxsight.features.recording.wanted import Key
-from jaxsight.files.temporary import temporary_folder
 from jaxsight.recording import MISSING, running
 from jaxsight.recording.merging import Merger, Recording
 from jaxsight.workers.watchdog.watched import WatchedProcess, watched
+
+# Temporary folders of work on an event loop, which are removed whatever becomes of it.
+
+
+@contextlib.asynccontextmanager
+async def temporary_folder(prefix: str) -> AsyncIterator[Path]:
+    """Yield a folder that is removed in the end, also if the task is cancelled."""
+    folder = await asyncio.to_thread(
+        tempfile.TemporaryDirectory, prefix=prefix, ignore_cleanup_errors=True
+    )
+    try:
+        yield Path(folder.name)
+    finally:
+        await asyncio.shield(asyncio.to_thread(folder.cleanup))
+
 
 TIME_LIMIT = 120.0
 """Seconds after which a program is ended that has not called all functions, a choice: less ends

@@ -11,8 +11,7 @@ from lsprotocol import types
 
 from jaxsight.features.printed_programs.program import LANGUAGES, PrintedProgram
 from jaxsight.features.printed_programs.read import read
-from jaxsight.lsp.documents.position_encoding import Units
-from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
+from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow, Units
 from jaxsight.lsp.documents.uris import uri_key, uri_of
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 

@@ -11,14 +11,33 @@ from urllib.parse import quote
 
 from lsprotocol import types
 
+from jaxsight.features.explained_operations.printed import explained_at
 from jaxsight.features.lenses import SHOW
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import markup
 from jaxsight.lsp.features.diagnostics import Diagnostics
-from jaxsight.lsp.features.programs.hover import operation_hover
 from jaxsight.rules.finding import Finding
 from jaxsight.text.markdown import prose
 from jaxsight.timeline import mark
+
+# `textDocument/hover` in printed programs: what the operation under the cursor does.
+
+
+async def operation_hover(context: ClientContext, params: types.HoverParams) -> types.Hover | None:
+    """Return the explanation of an operation in an open printed program, if there is one."""
+    opened = await context.program(params.text_document.uri)
+    if opened is None:
+        return None
+    offset = opened.offset(params.position)
+    found = await opened.compute(lambda: explained_at(opened.program, offset))
+    if found is None:
+        return None
+    operation, start, end = found
+    return types.Hover(
+        contents=markup(operation.markdown, markdown=context.client.hover_markdown),
+        range=opened.range(start, end),
+    )
+
 
 _DOCUMENTS = {"jaxpr": "jaxpr", "kernels": "kernels", "hlo": "HLO", "pretty": "source"}
 """Kinds of documents that a function's hover leads to, with their titles."""

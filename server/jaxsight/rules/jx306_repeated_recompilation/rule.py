@@ -7,13 +7,13 @@ module with another static value or another shape in every iteration), or in a t
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.jx306_repeated_recompilation import by_types
-from jaxsight.rules.jx306_repeated_recompilation.varying import Varying
 from jaxsight.rules.recompilation import FIRST_SHAPES, Miss, named
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
 from jaxsight.rules.text.jitted import JitFunction, JittedCalls
 from jaxsight.rules.text.loop_findings import InLoops
 from jaxsight.rules.text.python_loops import PythonLoop
@@ -21,6 +21,208 @@ from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import written
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import quoted
+from jaxsight.text.names import bound_in, read_in
+
+# What has another value or another shape in every iteration of a loop, by the text.
+
+_BY_SHAPE = frozenset({"zeros", "ones", "empty", "full", "eye", "identity"})
+"""Functions of NumPy whose first argument is a shape."""
+_RANDOM = frozenset(
+    {"normal", "uniform", "bernoulli", "randint", "exponential", "gumbel", "laplace"}
+)
+"""Functions of `jax.random` that take a key and a shape."""
+_JOINS = frozenset({"array", "asarray", "stack", "concatenate", "vstack", "hstack"})
+"""Functions that make an array of a list."""
+_FEW_VALUES = (ast.Mod, ast.FloorDiv, ast.RShift, ast.BitAnd)
+
+
+class Varying:
+    """What differs in all iterations of a loop."""
+
+    def __init__(self, scope: NameScope, loop: PythonLoop) -> None:
+        self._scope, self._loop = scope, loop.node
+        self._counted = loop.counted
+        self.count = loop.count
+        """How many iterations there are, where the text says so."""
+        self._is_short = loop.is_short
+        self._bound = Counter(bound_in(*ast.iter_child_nodes(loop.node)))
+        self._made: dict[str, ast.expr] = {}
+        self._grown: set[str] = set()
+        self._functions = {
+            node.name for node in ast.walk(loop.node) if isinstance(node, FunctionNode)
+        }
+        for statement, always in loop.statements:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if always:
+                    self._made[name] = value
+                case ast.Expr(
+                    value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"))
+                ) if always and not loop.is_short:
+                    self._grown.add(name)
+
+    def new_function(self, node: ast.expr) -> str:
+        """Return what kind of function an expression makes; empty if it is none, or an old one."""
+        if self._is_short:
+            return ""
+        match self._resolved(node):
+            case ast.Lambda():
+                return "a new lambda"
+            case ast.Call(func=function) if self._scope.full(function) == "functools.partial":
+                return "a new partial"
+            case ast.Name(id=name) if name in self._functions:
+                return "a new function"
+            case _:
+                return ""
+
+    def is_number(self, node: ast.expr) -> bool:
+        """Whether an expression is a number that differs."""
+        match self._resolved(node):
+            case ast.Name(id=name):
+                return name in self._counted
+            case ast.BinOp(left=left, right=right, op=op) if not isinstance(op, _FEW_VALUES):
+                return self.is_number(left) or self.is_number(right)
+            case ast.UnaryOp(operand=operand):
+                return self.is_number(operand)
+            case ast.Tuple(elts=parts):
+                return any(map(self.is_number, parts))
+            case ast.Call(func=ast.Name(id="float" | "int" | "str"), args=[argument]):
+                return self.is_number(argument)
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+                return self._is_grown(name)
+            case ast.JoinedStr(values=parts):
+                shown = (part.value for part in parts if isinstance(part, ast.FormattedValue))
+                return any(map(self.is_number, shown))
+            case _:
+                return False
+
+    def is_shape(self, node: ast.expr) -> bool:
+        """Whether an expression is an array whose shape differs."""
+        if isinstance(node, ast.Name) and self._is_peeled(node.id):
+            return True
+        node = self._resolved(node)
+        match node:
+            case ast.Subscript(slice=ast.Tuple(elts=parts)):
+                return any(map(self._is_open_slice, parts))
+            case ast.Subscript(slice=part):
+                return self._is_open_slice(part)
+            case ast.Call(func=function, args=arguments):
+                full = self._scope.full(function)
+                package, _, name = full.rpartition(".")
+                if package == "jax.random" and name in _RANDOM:
+                    shape = arguments[1] if len(arguments) > 1 else keyword(node, "shape")
+                    return shape is not None and self.is_number(shape)
+                if package not in ("jax.numpy", "numpy") or not arguments:
+                    return False
+                if name in _BY_SHAPE or (name == "arange" and len(arguments) == 1):
+                    return self.is_number(arguments[0])
+                if name in _JOINS and self._is_grown(dotted(arguments[0])):
+                    return True
+                return name in ("array", "asarray") and self.is_shape(arguments[0])
+            case _:
+                return False
+
+    def last_rows(self, node: ast.expr) -> tuple[int, int] | None:
+        """Return the length of the last batch and of the others, where the text says both.
+
+        `data[start : start + 256]` in `for start in range(0, len(data), 256)`.
+        """
+        match self._resolved(node):
+            case ast.Subscript(value=data, slice=ast.Tuple(elts=[rows, *_])):
+                pass
+            case ast.Subscript(value=data, slice=rows):
+                pass
+            case _:
+                return None
+        match self._loop, rows:
+            case (
+                ast.For(
+                    target=ast.Name(id=start),
+                    iter=ast.Call(
+                        func=ast.Name(id="range"),
+                        args=[ast.Constant(value=0), end, ast.Constant(value=int() as step)],
+                    ),
+                ),
+                ast.Slice(
+                    lower=ast.Name(id=lower),
+                    upper=ast.BinOp(
+                        left=ast.Name(id=upper), op=ast.Add(), right=ast.Constant(value=taken)
+                    ),
+                    step=None,
+                ),
+            ) if start == lower == upper and step == taken and step > 0:
+                length = self._rows_of(data)
+                counted: int | None = None
+                match end:
+                    case ast.Constant(value=int() as counted):
+                        pass
+                    case (
+                        ast.Call(func=ast.Name(id="len"), args=[array])
+                        | ast.Subscript(
+                            value=ast.Attribute(value=array, attr="shape"),
+                            slice=ast.Constant(value=0),
+                        )
+                    ):
+                        counted = self._rows_of(array)
+                if length is None or counted != length or length < 2 * step:
+                    return None
+                return (length % step, step) if length % step else None
+            case _:
+                return None
+
+    def _rows_of(self, array: ast.expr) -> int | None:
+        """Return how many rows an array has that is made once, with a shape in the text."""
+        made = (
+            self._scope.holder(array.id).aliases.get(array.id)
+            if isinstance(array, ast.Name)
+            else None
+        )
+        if not isinstance(made, ast.Call) or not made.args:
+            return None
+        package, _, name = self._scope.full(made.func).rpartition(".")
+        if package == "jax.random" and name in _RANDOM and len(made.args) > 1:
+            shape = made.args[1]
+        elif package in ("numpy", "jax.numpy") and name in _BY_SHAPE - {"eye", "identity"}:
+            shape = made.args[0]
+        else:
+            return None
+        first = shape.elts[0] if isinstance(shape, ast.Tuple) and shape.elts else shape
+        value = first.value if isinstance(first, ast.Constant) else None
+        return value if isinstance(value, int) else None
+
+    def _is_grown(self, name: str) -> bool:
+        """Whether a list is longer in each iteration."""
+        return name in self._grown and not self._bound[name]
+
+    def _is_peeled(self, name: str) -> bool:
+        """Whether an array is shorter in each iteration: `x = x[1:]`."""
+        match self._made.get(name):
+            case ast.Subscript(value=ast.Name(id=source), slice=ast.Slice(lower=lower, upper=None)):
+                first = lower.value if isinstance(lower, ast.Constant) else 0
+                is_cut = source == name and isinstance(first, int) and first > 0
+                return is_cut and self._bound[name] == 1 and not self._is_short
+            case _:
+                return False
+
+    def _is_open_slice(self, part: ast.expr) -> bool:
+        """Whether one end of a slice is a number that differs, and the other one is fixed."""
+        if not isinstance(part, ast.Slice):
+            return False
+        ends = [end for end in (part.lower, part.upper) if end is not None]
+        unknown = self._counted | self._made.keys()
+        moving = [end for end in ends if not unknown.isdisjoint(read_in(end))]
+        fixed = [end for end in ends if end not in moving]
+        return (
+            len(moving) == 1
+            and self.is_number(moving[0])
+            and all(isinstance(end, ast.Constant) for end in fixed)
+        )
+
+    def _resolved(self, node: ast.expr) -> ast.expr:
+        """Return what a name is bound to in the loop, once and in every iteration."""
+        if not isinstance(node, ast.Name) or node.id in self._counted:
+            return node
+        return self._made.get(node.id, node) if self._bound[node.id] == 1 else node
+
 
 RULE = Rule(
     "JX306",

@@ -3,19 +3,181 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from jaxsight.meshes.divided import array_type
-from jaxsight.rules.jx310_annotation_mismatch.annotation import (
-    annotation_of,
-    items_of,
-    mismatch,
-)
+from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.rule import AnnotatedFunction, Rule
 from jaxsight.rules.text.statements import own_statements
 from jaxsight.rules.violation import NodeViolation
 from jaxsight.rules.wording import MOST
 from jaxsight.text.inert import clause
+from jaxsight.text.parsing import expression_in
+
+# jaxtyping annotations as they are checked: a kind of dtypes, and axes.
+
+_FLOAT = r"b?f\d+\w*"
+_INT, _UINT, _COMPLEX = r"i\d+", r"u\d+", r"c\d+"
+_KINDS = {
+    "Float": _FLOAT,
+    "Int": _INT,
+    "UInt": _UINT,
+    "Integer": f"{_INT}|{_UINT}",
+    "Real": f"{_FLOAT}|{_INT}|{_UINT}",
+    "Num": f"{_FLOAT}|{_INT}|{_UINT}|{_COMPLEX}",
+    "Inexact": f"{_FLOAT}|{_COMPLEX}",
+    "Complex": _COMPLEX,
+    "Bool": "bool",
+    "BFloat16": "bf16",
+    "Shaped": r"\w+",
+    **{f"Float{n}": f"f{n}" for n in (16, 32, 64)},
+    **{f"Int{n}": f"i{n}" for n in (8, 16, 32, 64)},
+    **{f"UInt{n}": f"u{n}" for n in (8, 16, 32, 64)},
+    **{f"Complex{n}": f"c{n}" for n in (64, 128)},
+}
+"""The dtypes of jaxtyping's names, as patterns of the names in jaxprs."""
+
+_ARRAYS = frozenset({"Array", "ArrayLike", "ndarray"})
+_TUPLES = frozenset({"tuple", "Tuple"})
+_MODIFIERS = "#*"
+_DOCUMENTED = re.compile(r"[^\W\d]\w*=(?=.)")
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedAxis:
+    """An axis of an annotation; `text` is a name, a number or an expression, empty for any size."""
+
+    text: str
+    is_variadic: bool = False
+    broadcasts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """`Float[Array, "B D"]`."""
+
+    dtypes: str
+    """`Float`."""
+    axes: tuple[AnnotatedAxis, ...]
+
+
+def annotation_of(node: ast.expr | None) -> Annotation | None:
+    """Return what an annotation says about an array; `None` if it has another form."""
+    match node:
+        case ast.Constant(value=str(quoted)):
+            return annotation_of(expression_in(quoted))
+        case ast.Subscript(
+            value=ast.Name(id=kind) | ast.Attribute(attr=kind),
+            slice=ast.Tuple(
+                elts=[ast.Name(id=array) | ast.Attribute(attr=array), ast.Constant(value=str(axes))]
+            ),
+        ) if kind in _KINDS and array in _ARRAYS:
+            read = _axes(axes)
+            return Annotation(kind, read) if read is not None else None
+        case _:
+            return None
+
+
+def items_of(node: ast.expr | None) -> tuple[ast.expr, ...] | None:
+    """Return the items of `tuple[A, B]`; `None` for other annotations."""
+    match node:
+        case ast.Subscript(
+            value=ast.Name(id=name) | ast.Attribute(attr=name), slice=ast.Tuple(elts=items)
+        ) if name in _TUPLES and not any(
+            isinstance(item, ast.Constant) and item.value is ... for item in items
+        ):
+            return tuple(items)
+        case _:
+            return None
+
+
+def _axes(text: str) -> tuple[AnnotatedAxis, ...] | None:
+    axes: list[AnnotatedAxis] = []
+    for word in text.split():
+        if word == "...":
+            axes.append(AnnotatedAxis("", is_variadic=True))
+            continue
+        name = word.lstrip(_MODIFIERS)
+        modifiers = word[: len(word) - len(name)]
+        name = _DOCUMENTED.sub("", name)
+        if not name or name.startswith("?") or "{" in name:
+            return None
+        name = "" if name.startswith("_") else name
+        axes.append(AnnotatedAxis(name, "*" in modifiers, "#" in modifiers))
+    return tuple(axes) if sum(axis.is_variadic for axis in axes) <= 1 else None
+
+
+def mismatch(
+    annotation: Annotation, traced: ArrayType, sizes: dict[str, int | tuple[int, ...]]
+) -> str:
+    """Return how an array differs from its annotation; empty if it does not, or in doubt.
+
+    Args:
+        annotation: the annotation.
+        traced: the array.
+        sizes: the sizes of names that are known; names that the annotation adds are added.
+    """
+    if re.fullmatch(_KINDS[annotation.dtypes], traced.dtype) is None:
+        return "dtype"
+    axes, shape = list(annotation.axes), list(traced.shape)
+    at = next((i for i, axis in enumerate(axes) if axis.is_variadic), None)
+    if at is None:
+        if len(axes) != len(shape):
+            return "rank"
+    else:
+        count = len(shape) - len(axes) + 1
+        if count < 0:
+            return "rank"
+        axis, inner = axes.pop(at), tuple(shape[at : at + count])
+        del shape[at : at + count]
+        if axis.text and not axis.broadcasts and sizes.setdefault(axis.text, inner) != inner:
+            return "shape"
+    new: dict[str, int] = {}
+    for axis, size in zip(axes, shape, strict=True):
+        if axis.text == "" or (axis.broadcasts and size == 1):
+            continue
+        expected = _value(axis.text, {**sizes, **new})
+        if expected is None:
+            if axis.text.isidentifier() and not axis.broadcasts:
+                new[axis.text] = size
+        elif expected != size:
+            return "shape"
+    sizes |= new
+    return ""
+
+
+def _value(text: str, sizes: Mapping[str, int | tuple[int, ...]]) -> int | None:
+    """Return the size that an axis says; `None` if it depends on names without a size."""
+    tree = expression_in(text)
+    try:
+        return _evaluated(tree, sizes) if tree is not None else None
+    except (ValueError, ZeroDivisionError, RecursionError):
+        return None
+
+
+def _evaluated(node: ast.expr, sizes: Mapping[str, int | tuple[int, ...]]) -> int:
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=name) if isinstance(size := sizes.get(name), int):
+            return size
+        case ast.BinOp(left=left, op=operator, right=right):
+            one, two = _evaluated(left, sizes), _evaluated(right, sizes)
+            match operator:
+                case ast.Add():
+                    return one + two
+                case ast.Sub():
+                    return one - two
+                case ast.Mult():
+                    return one * two
+                case ast.FloorDiv():
+                    return one // two
+                case _:
+                    raise ValueError(ast.unparse(node))
+        case _:
+            raise ValueError(ast.unparse(node))
+
 
 RULE = Rule(
     "JX310",

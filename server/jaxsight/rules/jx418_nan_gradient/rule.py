@@ -3,25 +3,389 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.jx418_nan_gradient.differentiation import is_differentiated
-from jaxsight.rules.jx418_nan_gradient.gradients import (
-    SINGULARITIES,
-    WRITTEN,
-    Differentiated,
-    names_called,
-)
-from jaxsight.rules.patterns.programs import ProgramPatterns
+from jaxsight.rules.patterns.programs import Occurrence, ProgramPatterns
 from jaxsight.rules.program.bounds import KnownValues
-from jaxsight.rules.program.guards import has_rule, is_in_branch, is_written, selections
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.guards import has_rule, is_flat, is_in_branch, is_written, selections
+from jaxsight.rules.program.steps import is_inexact, is_known, parameter
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import alike, literal, maker_of, stripped
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.text.expressions import name_of, parsed_call
+from jaxsight.rules.violation import SeverityName, Violation
+from jaxsight.wire.primitives import MOVES, PICKS
 from jaxsight.wire.program import Step
+
+# The functions without a derivative somewhere: as users write them, and what is wrong there.
+
+_SPREADS = frozenset({"broadcast_in_dim", "reshape", "expand_dims", "squeeze"})
+"""Primitives whose result has all elements of their operand, in the same order."""
+_POWERS = frozenset({"pow", "power", "float_power"})
+_NORMS = frozenset({"norm", "vector_norm"})
+_STDS = frozenset({"std", "nanstd"})
+WRITTEN: dict[str, frozenset[str]] = {
+    "sqrt": _POWERS | _NORMS | _STDS | {"sqrt"},
+    "rsqrt": frozenset({"rsqrt"}),
+    "pow": _POWERS | _NORMS,
+    "cbrt": frozenset({"cbrt"}),
+    "acos": frozenset({"acos", "arccos"}),
+    "asin": frozenset({"asin", "arcsin"}),
+    "acosh": frozenset({"acosh", "arccosh"}),
+    "atan2": frozenset({"atan2", "arctan2"}),
+}
+"""By primitive the functions that users write it with."""
+
+
+def names_called(text: str) -> Iterator[str]:
+    """Yield what a call calls and passes: `grad` and `norm` of `jax.grad(jnp.linalg.norm)(x)`."""
+    call = parsed_call(text)
+    if call is not None:
+        yield name_of(call)
+        for node in ast.walk(call):
+            if isinstance(node, ast.Call):
+                yield from (arg.attr for arg in node.args if isinstance(arg, ast.Attribute))
+
+
+@dataclass(frozen=True, slots=True)
+class Differentiated:
+    """A differentiated equation of the user's, which one of the patterns below describes."""
+
+    view: ProgramView
+    known: KnownValues
+    found: Occurrence
+
+    @property
+    def step(self) -> Step:
+        return self.found.steps[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the function that the user calls here or passes on; else of the function."""
+        primitive = self.step.primitive
+        names = names_called(self.view.quote(self.step.path))
+        default = f"arc{primitive[1:]}" if primitive.startswith("a") else primitive
+        return next((name for name in names if name in WRITTEN[primitive]), default)
+
+    @property
+    def exponent(self) -> float:
+        """The exponent of a power; 1 where it is not known."""
+        exponent = literal(self.view.flow, self.step.operands[1])
+        return 1 if exponent is None else exponent
+
+    def filled(self, template: str) -> str:
+        """Return a template with names and numbers."""
+        name, p = self.name, self.exponent if self.step.primitive == "pow" else 1
+        minus = "-" if "cos" in name else ""
+        plain = "sqrt" if name in _NORMS else name
+        return template.format(name=name, plain=plain, p=p, less=p - 1, minus=minus)
+
+    def is_free(self) -> bool:
+        """Whether no operand is kept away from 0: positive, or selected by a comparison."""
+        count = 2 if self.step.primitive == "atan2" else 1
+        return not any(
+            self.known.is_positive(operand) or self.is_selected(operand)
+            for operand in self.step.operands[:count]
+        )
+
+    def is_root(self) -> bool:
+        """Whether a power is between 0 and 1, and of what may be 0."""
+        return 0 < self.exponent < 1 and self.is_free()
+
+    def has_exponent_0(self) -> bool:
+        """Whether a power has an array of floats as exponents, some of them 0, of what may be 0."""
+        flow = self.view.flow
+        exponents = flow.values[stripped(flow, self.step.operands[1])].numbers
+        return 0 in exponents and self.is_free()
+
+    def is_selected(self, number: int) -> bool:
+        """Whether a value comes from a selection by values, or has a constant added."""
+        flow, varies = self.view.flow, self.known.varies
+        through = MOVES | PICKS | {"reduce_sum", "square", "integer_pow", "neg", "abs"}
+        step = maker_of(flow, number, through)
+        for _ in range(4):
+            if step is None:
+                return False
+            if step.primitive == "select_n":
+                return varies(step.operands[0])
+            if step.primitive in ("add", "sub") and step.path != self.step.path:
+                offsets = [literal(flow, operand) for operand in step.operands]
+                if any(offset is not None and 0 < abs(offset) < 1e-2 for offset in offsets):
+                    return True
+                if step.primitive == "add" and not all(map(varies, step.operands)):
+                    return 0 not in offsets
+            if step.primitive not in ("mul", "div", "max", "min", "clamp"):
+                return False
+            index = 1 if step.primitive == "clamp" else 0
+            if step.primitive == "mul" and varies(step.operands[1]):
+                index = 1
+            step = maker_of(flow, step.operands[index], through)
+        return False
+
+    def reaches_1(self) -> bool:
+        """Whether `x` may be -1 or 1, and nothing is selected there."""
+        low, high = self.known.bounds(self.found.values["x"])
+        return (low <= -1 or high >= 1) and not self.is_selected(self.found.values["x"])
+
+    def is_clipped(self) -> bool:
+        """Whether `x` is clipped."""
+        clip = maker_of(self.view.flow, self.found.values["x"])
+        return clip is not None and clip.primitive in ("clamp", "min", "max")
+
+    def is_offset(self) -> bool:
+        """Whether `x` is selected by values, is above 1, or something and a number above 1."""
+        step = maker_of(self.view.flow, self.found.values["x"])
+        if step is None or step.primitive != "add":
+            above = self.known.bounds(self.found.values["x"])[0] > 1
+            return above or (step is not None and step.primitive == "select_n")
+        offsets = [literal(self.view.flow, operand) for operand in step.operands]
+        return any(offset is not None and offset > 1 for offset in offsets)
+
+    def is_angle(self) -> bool:
+        """Whether both arguments of `arctan2` may be 0, and are no sine and cosine."""
+        flow, operands = self.view.flow, self.step.operands
+        if not self.is_free() or not all(map(self.known.varies, operands)):
+            return False
+        if any(low > 0 or high < 0 for low, high in map(self.known.bounds, operands)):
+            return False
+        near = MOVES | PICKS | {"mul", "add", "sub", "neg", "reduce_sum"}
+        makers = [maker_of(flow, operand) for operand in operands]
+        parts = [step for number in operands for step in flow.backwards(number, near, 30)]
+        names = {step.primitive for step in [*makers, *parts] if step is not None}
+        return None in makers or not {"sin", "cos"} <= names
+
+    def is_between_all(self) -> bool:
+        """Whether `x` has the differences of all pairs of some values."""
+        sides = [self.found.values[hole] for hole in "ab"]
+        flow = self.view.flow
+        makers = [flow.made_by(side) for side in sides]
+        if None in makers or not alike(flow, *(flow.before(side, _SPREADS) for side in sides)):
+            return False
+        shapes = [flow.value(side).shape for side in sides]
+        axes = [parameter(maker, "broadcast_dimensions") for maker in makers if maker is not None]
+        return shapes[0] != shapes[1] or axes[0] != axes[1]
+
+    def is_of_chosen_pairs(self) -> bool:
+        """Return whether a difference is between rows that two constant index arrays select.
+
+        Its author chose the pairs, and a point is not paired with itself.
+        """
+        flow = self.view.flow
+        chosen: list[set[int]] = []
+        for hole in "ab":
+            side = maker_of(flow, self.found.values[hole])
+            if side is None or side.primitive != "gather":
+                return False
+            sources = flow.sources(side.operands[1], lambda _: True)
+            if not sources or not all(is_known(flow.value(source)) for source in sources):
+                return False
+            chosen.append({source for source in sources if flow.value(source).shape})
+        return all(chosen) and chosen[0] != chosen[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Singularity:
+    """Where the derivative of a function is NaN or infinite."""
+
+    pattern: str
+    message: str
+    """Empty where nothing is wrong."""
+    help: str = ""
+    notes: tuple[str, ...] = ()
+    is_met: Callable[[Differentiated], bool] = Differentiated.is_free
+    """Whether inputs reach it."""
+    of_squares: bool = False
+    """Whether the fix guards it: the root of a sum of squares."""
+    severity: SeverityName | Literal[""] = ""
+
+
+_OF_DIFFERENCES = "sqrt(sum((a - b) ** 2)) | sqrt(dot(a - b, a - b))"
+_OF_SQUARES = "sqrt(sum(a ** 2)) | sqrt(dot(a, a))"
+_NAN = "NaN is the product of the infinite derivative and 0, as of the chain rule through a square"
+_ROOT = ("the derivative of a root is infinite at 0", _NAN)
+_CLIP = "clip inside of the bounds: `jnp.{name}(jnp.clip(x, -1 + 1e-6, 1 - 1e-6))`"
+_OF_AN_INVERSE = "the derivative of `{name}(x)` is `{minus}1 / sqrt(1 - x**2)`"
+_GUARD = (
+    "add a small number under the root: `jnp.sqrt(jnp.sum(x**2) + 1e-12)`, or guard it with two "
+    "`where`"
+)
+SINGULARITIES = (
+    Singularity(
+        "sqrt(x)",
+        "gradient of `{name}` is NaN where all values are equal",
+        "add a small number to the variance: `jnp.sqrt(jnp.var(x) + 1e-12)`",
+        _ROOT,
+        lambda step: step.name in _STDS and step.is_free(),
+    ),
+    Singularity(
+        _OF_DIFFERENCES,
+        "gradient of pairwise distances is NaN: a point is at distance 0 from itself",
+        _GUARD,
+        _ROOT,
+        lambda step: step.is_free() and step.is_between_all(),
+        of_squares=True,
+        severity="error",
+    ),
+    Singularity(
+        _OF_DIFFERENCES,
+        "gradient of `{name}` is NaN where the difference is 0",
+        _GUARD,
+        _ROOT,
+        lambda step: step.is_free() and not step.is_of_chosen_pairs(),
+        of_squares=True,
+    ),
+    Singularity(_OF_DIFFERENCES, ""),
+    Singularity(
+        _OF_SQUARES,
+        "gradient of `{name}` is NaN where all elements are 0",
+        _GUARD,
+        _ROOT,
+        of_squares=True,
+    ),
+    Singularity(
+        "sqrt(x)",
+        "gradient of `{plain}` is infinite at 0",
+        "keep the operand above 0: `jnp.sqrt(x + 1e-12)` or `jnp.sqrt(jnp.maximum(x, 1e-12))`",
+        ("the derivative of `sqrt(x)` is `0.5 / sqrt(x)`",),
+        lambda step: step.is_free() and step.known.bounds(step.found.values["x"])[1] > 0,
+    ),
+    Singularity(
+        "rsqrt(x)",
+        "`rsqrt` is infinite at 0, and its gradient NaN or infinite",
+        "keep the operand above 0: `jax.lax.rsqrt(x + 1e-6)`",
+        ("the derivative of `rsqrt(x)` is `-0.5 * rsqrt(x) / x`",),
+    ),
+    Singularity(
+        "pow(x, y)",
+        "gradient of `norm` is NaN where all elements are 0",
+        "add a small number to the sum before its root",
+        _ROOT,
+        lambda step: step.name == "norm" and step.is_root(),
+    ),
+    Singularity(
+        "pow(x, y)",
+        "gradient of `x ** {p:.3g}` is infinite where `x` is 0",
+        "keep the operand above 0: `jnp.maximum(x, 1e-12)`",
+        ("the derivative is `{p:.3g} * x ** {less:.3g}`",),
+        Differentiated.is_root,
+    ),
+    Singularity(
+        "pow(x, y)",
+        "gradient of `x ** y` is NaN where `x` and an element of `y` are 0",
+        "give integer exponents: `x ** y.astype(int)`; or replace `x` by 1 where `y` is 0",
+        ("the derivative is `y * x ** (y - 1)`, 0 times infinity",),
+        Differentiated.has_exponent_0,
+    ),
+    Singularity(
+        "cbrt(x)",
+        "gradient of `cbrt` is infinite at 0",
+        "keep the operand away from 0",
+        ("the derivative of `cbrt(x)` is `cbrt(x)**-2 / 3`",),
+    ),
+    Singularity(
+        "acos(x) | asin(x)",
+        "gradient of `{name}` is NaN where `clip` takes effect",
+        _CLIP,
+        (
+            _OF_AN_INVERSE,
+            "outside of its bounds the derivative of `clip` is 0: 0 times infinity is NaN",
+        ),
+        lambda step: step.reaches_1() and step.is_clipped(),
+    ),
+    Singularity(
+        "acos(x) | asin(x)",
+        "gradient of `{name}` is infinite where its argument is -1 or 1",
+        _CLIP,
+        (_OF_AN_INVERSE,),
+        Differentiated.reaches_1,
+    ),
+    Singularity(
+        "acosh(x)",
+        "gradient of `arccosh` is infinite where its argument is 1",
+        "keep the operand above 1: `jnp.arccosh(jnp.maximum(x, 1 + 1e-6))`",
+        ("the derivative of `arccosh(x)` is `1 / sqrt(x**2 - 1)`",),
+        lambda step: not step.is_offset(),
+    ),
+    Singularity(
+        "atan2(y, x)",
+        "gradient of `{name}` is NaN where both arguments are 0",
+        "guard the origin: `jnp.{name}(y, jnp.where((x == 0) & (y == 0), 1.0, x))`",
+        ("the derivatives are `x / (x**2 + y**2)` and `-y / (x**2 + y**2)`",),
+        Differentiated.is_angle,
+    ),
+)
+
+
+# Whether an equation is differentiated: by the program itself, or by the module's text.
+
+
+def is_differentiated(view: ProgramView, step: Step) -> bool:
+    """Whether the program, or the text of the module, differentiates an equation."""
+    flow = view.flow
+    if _FACTORS[step.primitive].is_in(flow, step):
+        users = [
+            user
+            for user in flow.used_by(step.results[0])
+            if user.span != step.span or user.primitive == "stop_gradient"
+        ]
+        return not users or not all(is_flat(flow, user) for user in users)
+    return bool(view.differentiated) and any(
+        _depends_on_parameter(view, operand) for operand in step.operands
+    )
+
+
+def _depends_on_parameter(view: ProgramView, number: int) -> bool:
+    """Whether a value depends on a parameter that the module differentiates by."""
+    flow = view.flow
+    sources = flow.sources(number, lambda step: not is_flat(flow, step), 500)
+    return any(
+        number in flow.inputs
+        and is_inexact(flow.value(number))
+        and re.split(r"[\[.]", flow.values[number].said)[0] in view.differentiated
+        for number in sources or ()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """What a program has where it has the factor of a function's derivative."""
+
+    made: frozenset[str]
+    """The primitives that compute it where the function is written, of its operands or result."""
+    of_result: bool = False
+    near: frozenset[str] = frozenset()
+    """The primitives between the operands and these."""
+
+    def is_in(self, flow: Flow, step: Step) -> bool:
+        """Whether the factor of an equation's derivative is in the program."""
+        return any(
+            user.primitive in self.made and user.path != step.path and user.span == step.span
+            for number in (step.results if self.of_result else step.operands)
+            for _, user in flow.forwards(number, self.near, 20)
+        )
+
+
+_DIVISION = frozenset({"div"})
+_SQUARES = frozenset({"square", "mul", "integer_pow", "add", "neg"})
+_OF_INVERSE = _Factor(frozenset({"rsqrt", "sqrt"}), near=_SQUARES | {"one_minus_square", "sub"})
+_FACTORS = {
+    "sqrt": _Factor(_DIVISION, of_result=True),
+    "rsqrt": _Factor(_DIVISION, of_result=True),
+    "pow": _Factor(frozenset({"pow"})),
+    "cbrt": _Factor(frozenset({"integer_pow"}), of_result=True),
+    "acos": _OF_INVERSE,
+    "asin": _OF_INVERSE,
+    "acosh": _OF_INVERSE,
+    "atan2": _Factor(_DIVISION, near=_SQUARES),
+}
+"""By primitive the factor of its derivative, by JAX's rules in `jax/_src/lax/lax.py`."""
+
 
 RULE = Rule(
     "JX418",

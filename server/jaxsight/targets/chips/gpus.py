@@ -11,6 +11,8 @@ Sources:
   for figures that the driver reports.
 * [h100]: measured on an H100 (`docs/estimates.md`).
 
+Several at the end of a line are those of its figures, in their order.
+
 The fields of a specification are those that all versions since JAX 0.9 know: an unknown one would
 be a parse error.
 """
@@ -173,170 +175,95 @@ def _peak(**teras: float) -> Mapping[str, float]:
 
 _ALL = (
     Gpu(
-        name="v100",
-        title="Tesla V100-SXM2-16GB",
-        generation=VOLTA,
-        cores=80,  # [sheet] 5120 CUDA cores, 64 to a multiprocessor
-        clock=1.53,  # [sheet] boost
-        bandwidth=900 * GIGA,  # [sheet]
-        l2=6 * MIB,  # [paper]
-        memory=16 * GIB,  # [sheet]
+        "v100", "Tesla V100-SXM2-16GB", VOLTA,
+        cores=80, clock=1.53,  # [sheet] 5120 CUDA cores, 64 to a multiprocessor; [sheet] boost
+        bandwidth=900 * GIGA, l2=6 * MIB, memory=16 * GIB,  # [sheet]; [paper]; [sheet]
         peak=_peak(f32=15.7, f16=125, f64=7.8),  # [sheet]
     ),
     Gpu(
-        name="t4",
-        title="Tesla T4",
-        generation=TURING,
-        cores=40,  # [sheet] 2560 CUDA cores, 64 to a multiprocessor
-        clock=1.59,  # [sheet] boost
-        bandwidth=320 * GIGA,  # [sheet]
-        l2=4 * MIB,  # [paper]
-        memory=16 * GIB,  # [sheet]
+        "t4", "Tesla T4", TURING,
+        cores=40, clock=1.59,  # [sheet] 2560 CUDA cores, 64 to a multiprocessor; [sheet] boost
+        bandwidth=320 * GIGA, l2=4 * MIB, memory=16 * GIB,  # [sheet]; [paper]; [sheet]
         peak=_peak(f32=8.1, f16=65, s8=130),  # [sheet]
     ),
     Gpu(
-        name="a100",
-        title="NVIDIA A100-SXM4-80GB",
-        generation=AMPERE,
-        cores=108,  # [paper]
-        clock=1.41,  # [sheet] boost
-        bandwidth=2039 * GIGA,  # [sheet]
-        l2=40 * MIB,  # [paper]
-        memory=80 * GIB,  # [sheet]
+        "a100", "NVIDIA A100-SXM4-80GB", AMPERE,
+        cores=108, clock=1.41,  # [paper]; [sheet] boost
+        bandwidth=2039 * GIGA, l2=40 * MIB, memory=80 * GIB,  # [sheet]; [paper]; [sheet]
         peak=_peak(f32=19.5, tf32=156, bf16=312, f64=19.5, s8=624),
     ),
     Gpu(
-        name="a10",
-        title="NVIDIA A10",
-        generation=AMPERE_86,
-        cores=72,  # [sheet] 9216 CUDA cores, 128 to a multiprocessor
-        clock=1.695,  # [sheet] boost
-        bandwidth=600 * GIGA,  # [sheet]
-        l2=6 * MIB,  # [paper] GA102
-        memory=24 * GIB,  # [sheet]
+        "a10", "NVIDIA A10", AMPERE_86,
+        cores=72, clock=1.695,  # [sheet] 9216 CUDA cores, 128 to a multiprocessor; [sheet] boost
+        bandwidth=600 * GIGA, l2=6 * MIB, memory=24 * GIB,  # [sheet]; [paper] GA102; [sheet]
         peak=_peak(f32=31.2, tf32=62.5, bf16=125, s8=250),  # [sheet]
     ),
     Gpu(
-        name="a6000",
-        title="NVIDIA RTX A6000",
-        generation=AMPERE_86,
-        cores=84,  # [sheet] 10752 CUDA cores, 128 to a multiprocessor
-        clock=1.8,  # [paper] boost
-        bandwidth=768 * GIGA,  # [sheet]
-        l2=6 * MIB,  # [paper]
-        memory=48 * GIB,  # [sheet]
+        "a6000", "NVIDIA RTX A6000", AMPERE_86,
+        cores=84, clock=1.8,  # [sheet] 10752 CUDA cores, 128 to a multiprocessor; [paper] boost
+        bandwidth=768 * GIGA, l2=6 * MIB, memory=48 * GIB,  # [sheet]; [paper]; [sheet]
         peak=_peak(f32=38.7, tf32=77.4, bf16=154.8, s8=309.7),  # [paper]
     ),
     Gpu(
-        name="l4",
-        title="NVIDIA L4",
-        generation=ADA,
-        cores=58,  # [sheet] 7424 CUDA cores, 128 to a multiprocessor
-        clock=2.04,  # [sheet] boost
-        bandwidth=300 * GIGA,  # [sheet]
-        l2=48 * MIB,  # [paper]
-        memory=24 * GIB,  # [sheet]
+        "l4", "NVIDIA L4", ADA,
+        cores=58, clock=2.04,  # [sheet] 7424 CUDA cores, 128 to a multiprocessor; [sheet] boost
+        bandwidth=300 * GIGA, l2=48 * MIB, memory=24 * GIB,  # [sheet]; [paper]; [sheet]
         peak=_peak(f32=30.3, tf32=60, bf16=121, f8=242.5, s8=242.5),
     ),
     Gpu(
-        name="l40s",
-        title="NVIDIA L40S",
-        generation=ADA,
-        cores=142,  # [sheet] 18176 CUDA cores, 128 to a multiprocessor
-        clock=2.52,  # [sheet] boost
-        bandwidth=864 * GIGA,  # [sheet]
-        l2=96 * MIB,  # [paper]
-        memory=48 * GIB,  # [sheet]
+        "l40s", "NVIDIA L40S", ADA,
+        cores=142, clock=2.52,  # [sheet] 18176 CUDA cores, 128 to a multiprocessor; [sheet] boost
+        bandwidth=864 * GIGA, l2=96 * MIB, memory=48 * GIB,  # [sheet]; [paper]; [sheet]
         peak=_peak(f32=91.6, tf32=183, bf16=362, f8=733, s8=733),
     ),
     Gpu(
-        name="rtx4090",
-        title="NVIDIA GeForce RTX 4090",
-        generation=ADA,
-        cores=128,  # [paper]
-        clock=2.52,  # [paper] boost
-        bandwidth=1008 * GIGA,  # [paper]
-        l2=72 * MIB,  # [paper]
-        memory=24 * GIB,  # [paper]
+        "rtx4090", "NVIDIA GeForce RTX 4090", ADA,
+        cores=128, clock=2.52,  # [paper]; [paper] boost
+        bandwidth=1008 * GIGA, l2=72 * MIB, memory=24 * GIB,  # [paper]
         peak=_peak(f32=82.6, tf32=82.6, bf16=165.2, f8=330.3, s8=660.6),
     ),
     Gpu(
-        name="rtx5090",
-        title="NVIDIA GeForce RTX 5090",
-        generation=BLACKWELL_RTX,
-        cores=170,  # [paper]
-        clock=2.407,  # [paper] boost
-        bandwidth=1792 * GIGA,  # [paper]
-        l2=96 * MIB,  # [paper]
-        memory=32 * GIB,  # [paper]
+        "rtx5090", "NVIDIA GeForce RTX 5090", BLACKWELL_RTX,
+        cores=170, clock=2.407,  # [paper]; [paper] boost
+        bandwidth=1792 * GIGA, l2=96 * MIB, memory=32 * GIB,  # [paper]
         peak=_peak(f32=104.8, tf32=104.8, bf16=209.5, f8=419, s8=838),
     ),
     Gpu(
-        name="rtx6000pro",
-        title="NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
-        generation=BLACKWELL_RTX,
-        cores=188,  # [sheet] 24064 CUDA cores, 128 to a multiprocessor
-        clock=2.617,  # [paper] boost
-        bandwidth=1792 * GIGA,  # [sheet]
-        l2=128 * MIB,  # [paper]
-        memory=96 * GIB,  # [sheet]
+        "rtx6000pro", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", BLACKWELL_RTX,
+        cores=188, clock=2.617,  # [sheet] 24064 CUDA cores, 128 to a multiprocessor; [paper] boost
+        bandwidth=1792 * GIGA, l2=128 * MIB, memory=96 * GIB,  # [sheet]; [paper]; [sheet]
         peak=_peak(f32=125, tf32=251.9, bf16=503.8),  # [paper]
     ),
     Gpu(
-        name="h100",
-        title="NVIDIA H100 80GB HBM3",
-        generation=HOPPER,
-        cores=132,  # [paper] SXM5
-        clock=1.98,  # [xla]
-        bandwidth=3352.32 * GIGA,  # [xla]
-        l2=50 * MIB,  # [paper]
-        memory=84942979072,  # [xla]
+        "h100", "NVIDIA H100 80GB HBM3", HOPPER,
+        cores=132, clock=1.98,  # [paper] SXM5; [xla]
+        bandwidth=3352.32 * GIGA, l2=50 * MIB, memory=84942979072,  # [xla]; [paper]; [xla]
         peak=_peak(f32=66.9, tf32=494.7, bf16=989.4, f8=1978.9, f64=66.9, s8=1978.9),
         measured=_HOPPER_RATES,
     ),
     Gpu(
-        name="h200",
-        title="NVIDIA H200",
-        generation=HOPPER,
-        cores=132,  # [sheet] as the H100 SXM
-        clock=1.98,  # [xla] as the H100
-        bandwidth=4800 * GIGA,  # [sheet]
-        l2=50 * MIB,  # [paper] as the H100
-        memory=141 * 10**9,  # [sheet]
+        "h200", "NVIDIA H200", HOPPER,
+        cores=132, clock=1.98,  # [sheet] as the H100 SXM; [xla] as the H100
+        bandwidth=4800 * GIGA, l2=50 * MIB, memory=141 * 10**9,  # [sheet]; [paper] H100; [sheet]
         peak=_peak(f32=66.9, tf32=494.7, bf16=989.4, f8=1978.9, f64=66.9, s8=1978.9),
         measured=_HOPPER_RATES,
     ),
     Gpu(
-        name="b200",
-        title="NVIDIA B200",
-        generation=BLACKWELL,
-        cores=148,  # [xla]
-        clock=1.965,  # [xla]
-        bandwidth=8000 * GIGA,  # [sheet]
-        l2=126 * MIB,  # [xla]
-        memory=180 * 10**9,  # [sheet]
+        "b200", "NVIDIA B200", BLACKWELL,
+        cores=148, clock=1.965,  # [xla]
+        bandwidth=8000 * GIGA, l2=126 * MIB, memory=180 * 10**9,  # [sheet]; [xla]; [sheet]
         peak=_peak(f32=75, tf32=1100, bf16=2250, f8=4500, f64=37, s8=4500),
     ),
     Gpu(
-        name="gb200",
-        title="NVIDIA GB200",
-        generation=BLACKWELL,
-        cores=152,  # [xla]
-        clock=2.062,  # [xla]
-        bandwidth=8000 * GIGA,  # [sheet] of one of its GPUs
-        l2=135528448,  # [xla]
-        memory=186 * 10**9,  # [sheet] of one of its GPUs
+        "gb200", "NVIDIA GB200", BLACKWELL,
+        cores=152, clock=2.062,  # [xla]
+        bandwidth=8000 * GIGA, l2=135528448, memory=186 * 10**9,  # [sheet] of a GPU; [xla]; [sheet]
         peak=_peak(f32=80, tf32=1250, bf16=2500, f8=5000, f64=40, s8=5000),
     ),
     Gpu(
-        name="b300",
-        title="NVIDIA B300",
-        generation=BLACKWELL_ULTRA,
-        cores=148,  # [xla]
-        clock=1.92,  # [xla]
-        bandwidth=8000 * GIGA,  # [sheet]
-        l2=126 * MIB,  # [xla] as the B200
-        memory=288 * 10**9,  # [sheet]
+        "b300", "NVIDIA B300", BLACKWELL_ULTRA,
+        cores=148, clock=1.92,  # [xla]
+        bandwidth=8000 * GIGA, l2=126 * MIB, memory=288 * 10**9,  # [sheet]; [xla] B200; [sheet]
         peak=_peak(f32=75, tf32=1100, bf16=2250, f8=4500, f64=1.3),
     ),
 )  # fmt: skip

@@ -94,26 +94,12 @@ def _pcie(generation: int) -> HostLink:
     return HostLink(f"PCIe {generation} ×16", _PCIE[generation])
 
 
-_TPU_PCIE, _TRILLIUM_PCIE = HostLink("PCIe", 16 * GIGA), HostLink("PCIe", 32 * GIGA)  # [book]
-
 HOST_LINKS: Mapping[str, HostLink] = {
-    "v100": _pcie(3),
-    "t4": _pcie(3),
-    "a100": _pcie(4),
-    "a10": _pcie(4),
-    "a6000": _pcie(4),
-    "l4": _pcie(4),
-    "l40s": _pcie(4),
-    "rtx4090": _pcie(4),
-    "rtx5090": _pcie(5),
-    "rtx6000pro": _pcie(5),
-    "h100": _pcie(5),
-    "h200": _pcie(5),
-    "b200": _pcie(5),
+    **dict.fromkeys(("v100", "t4"), _pcie(3)),
+    **dict.fromkeys(("a100", "a10", "a6000", "l4", "l40s", "rtx4090"), _pcie(4)),
+    **dict.fromkeys(("rtx5090", "rtx6000pro", "h100", "h200", "b200"), _pcie(5)),
     "gb200": HostLink("NVLink-C2C", 450 * GIGA),  # [c2c] 900 GB/s
-    "v4": _TPU_PCIE,
-    "v5e": _TPU_PCIE,
-    "v5p": _TPU_PCIE,
-    "v6e": _TRILLIUM_PCIE,
+    **dict.fromkeys(("v4", "v5e", "v5p"), HostLink("PCIe", 16 * GIGA)),  # [book]
+    "v6e": HostLink("PCIe", 32 * GIGA),  # [book]
 }
 """Links to the host by the name of the chip; B300 and TPU7x have no public figure here."""

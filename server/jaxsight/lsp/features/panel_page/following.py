@@ -8,51 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.cursors import Cursor
 from jaxsight.lsp.documents.uris import uri_key
+from jaxsight.lsp.features.panel import Panels
+from jaxsight.lsp.features.runs.measuring import MeasureCommand
+from jaxsight.lsp.features.targets import Targets
+from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.transport.messages import JsonObject
 from jaxsight.text.inert import one_line
 
 log = logging.getLogger(__name__)
 
+REVEAL = "jaxsight/reveal"
 _REST = 0.15
 """Seconds that the cursor rests before another function is asked for, as in VS Code."""
-
-
-class Editor(Protocol):
-    """What a page asks of the server, and of the editor behind it."""
-
-    @property
-    def cursor(self) -> Cursor | None:
-        """Where the editor's cursor is, in a document with functions."""
-
-    async def panel(self, params: JsonObject) -> JsonObject | None:
-        """Answer `jaxsight/panel`."""
-
-    async def sweep(self, params: JsonObject) -> JsonObject | None:
-        """Answer `jaxsight/sweep`."""
-
-    async def content(self, uri: str) -> JsonObject:
-        """Answer `jaxsight/textDocumentContent`."""
-
-    async def reveal(self, places: Sequence[types.Location], *, focus: bool) -> None:
-        """Show places of open documents in the editor; `focus`: go to the first."""
-
-    async def choose_set(self, uri: str, function: str, name: str) -> None:
-        """Trace with other example inputs."""
-
-    async def choose_target(self, uri: str, target: str) -> None:
-        """Show kernels for another target."""
-
-    async def measure(self, uri: str, function: str) -> None:
-        """Measure a function, if the user agrees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +48,30 @@ class FollowingPanel:
 
     def __init__(
         self,
-        editor: Editor,
+        context: ClientContext,
+        panels: Panels,
+        virtual_documents: VirtualDocuments,
+        targets: Targets,
+        measuring: MeasureCommand,
         send: Callable[[JsonObject], None],
-        start: Callable[[Coroutine[object, object, None], str], asyncio.Task[None]],
     ) -> None:
         """Create a panel that shows nothing until a page is ready.
 
         Args:
-            editor: the server, and the editor behind it.
+            context: the editor.
+            panels: answer for what functions the panel shows.
+            virtual_documents: have their texts.
+            targets: are chosen on the page.
+            measuring: runs a function, if the user agrees.
             send: sends a message to the pages.
-            start: runs a coroutine that nobody awaits.
         """
-        self._editor = editor
+        self._context = context
+        self._panels = panels
+        self._virtual_documents = virtual_documents
+        self._targets = targets
+        self._measure_command = measuring
         self._send = send
-        self._start = start
+        self._start = context.start
         self._pinned = self._paused = False
         self._shown: JsonObject | None = None
         self._known: Known | None = None
@@ -93,6 +79,14 @@ class FollowingPanel:
         self._asking: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._resting: asyncio.TimerHandle | None = None
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """Where the editor's cursor is, in a document with functions."""
+        cursor = self._context.cursors.last
+        if cursor is None or self._context.documents.view(cursor.uri) is None:
+            return None
+        return cursor
 
     def rest(self) -> None:
         """Give up what is asked for: no page is open."""
@@ -130,7 +124,7 @@ class FollowingPanel:
                 self._pinned, self._paused = pinned, paused
                 self._again()
             case {"type": "reveal", "places": list(places), "focus": bool(focus)}:
-                revealing = self._editor.reveal([_place(each) for each in places], focus=focus)
+                revealing = self._reveal([_place(each) for each in places], focus=focus)
                 self._start(revealing, "revealing places")
             case {"type": "content", "kind": str(kind)}:
                 if self._shown is not None and kind in self._shown["documents"]:
@@ -142,12 +136,13 @@ class FollowingPanel:
                     self._sweeping = self._start(self._sweep(params), "sweeping")
             case {"type": "chooseSet", "set": str(name)}:
                 if (known := self._known) is not None:
-                    chosen = self._editor.choose_set(known.uri, known.function, name)
-                    self._start(self._then_again(chosen), "choosing example inputs")
+                    path = self._context.path(known.uri)
+                    self._context.session.choose_set(path, known.function, name)
+                    self._again()
             case {"type": "chooseTarget", "target": str(target)}:
                 if self._known is not None:
-                    chosen = self._editor.choose_target(self._known.uri, target)
-                    self._start(self._then_again(chosen), "choosing a target")
+                    choosing = self._choose_target(target, self._context.path(self._known.uri))
+                    self._start(choosing, "choosing a target")
             case {"type": "measure"}:
                 if self._known is not None:
                     self._start(self._measure(self._known), "measuring")
@@ -174,7 +169,7 @@ class FollowingPanel:
         if self._paused and self._shown is not None:
             return
         asked = [] if self._known is None else [self._known.json()]
-        if (cursor := self._editor.cursor) is not None:
+        if (cursor := self.cursor) is not None:
             self._send_cursor(cursor)
             # A function around the cursor goes first; without one, the one that is shown stays.
             asked.insert(len(asked) if self._pinned else 0, _at(cursor))
@@ -190,7 +185,7 @@ class FollowingPanel:
     async def _answer(self, asked: Sequence[JsonObject]) -> None:
         try:
             for each in asked:
-                if (shown := await self._editor.panel(each)) is not None:
+                if (shown := await self._panels.panel(each)) is not None:
                     self._show(shown)
                     return
         finally:
@@ -208,7 +203,7 @@ class FollowingPanel:
 
     async def _content(self, shown: JsonObject, asked: str) -> None:
         try:
-            content = await self._editor.content(shown["documents"][asked])
+            content = await self._virtual_documents.with_links({"uri": shown["documents"][asked]})
         except Exception as error:
             # The tab would wait for it.
             text = f"# cannot be shown: {one_line(str(error)) or type(error).__name__}\n"
@@ -226,7 +221,7 @@ class FollowingPanel:
 
     async def _sweep(self, params: JsonObject) -> None:
         try:
-            swept = await self._editor.sweep(params)
+            swept = await self._panels.sweep(params)
         except JsonRpcException as error:
             log.warning("refusing a sweep of the panel's page: %s", error)
             return
@@ -235,13 +230,30 @@ class FollowingPanel:
     async def _measure(self, known: Known) -> None:
         self._send({"type": "measuring", "measuring": True})
         try:
-            await self._editor.measure(known.uri, known.function)
+            work = self._measure_command.measured(self._context.path(known.uri), known.function)
+            await self._context.refusing(work)
         finally:
             self._send({"type": "measuring", "measuring": False})
 
-    async def _then_again(self, work: Awaitable[None]) -> None:
-        await work
+    async def _choose_target(self, target: str, path: str) -> None:
+        await self._targets.choose(target, path)
         self._again()
+
+    async def _reveal(self, places: Sequence[types.Location], *, focus: bool) -> None:
+        """Show places of open documents in the editor; `focus`: go to the first.
+
+        A client that highlights no places goes to the first at any rate.
+        """
+        context = self._context
+        places = [place for place in places if context.documents.view(place.uri) is not None]
+        if context.client.knows_us:
+            sent = context.converter.unstructure(places)
+            context.notify(REVEAL, {"places": sent, "focus": focus})
+        if places and context.client.shows_documents and (focus or not context.client.knows_us):
+            uri, range = places[0].uri, places[0].range
+            start = types.Range(range.start, range.start)
+            params = types.ShowDocumentParams(uri=uri, take_focus=focus, selection=start)
+            await context.connection.window_show_document_async(params)
 
 
 def _place(place: object) -> types.Location:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
 from http import HTTPStatus
 
 from lsprotocol import types
@@ -33,8 +32,6 @@ from jaxsight.lsp.transport.messages import JsonObject
 
 log = logging.getLogger(__name__)
 
-REVEAL = "jaxsight/reveal"
-
 _ALIVE = 15.0
 """Seconds without an event after which a comment is sent, as the HTML standard advises."""
 _MOST_WAITING = 64
@@ -55,11 +52,9 @@ class PanelPages:
         measuring: MeasureCommand,
     ) -> None:
         self._context = context
-        self._panels = panels
-        self._virtual_documents = virtual_documents
-        self._targets = targets
-        self._measuring = measuring
-        self._panel = FollowingPanel(self, self._send, context.start)
+        self._panel = FollowingPanel(
+            context, panels, virtual_documents, targets, measuring, self._send
+        )
         self._pages: list[Waiting] = []
         self._server = LocalServer(self._answer)
         context.cursors.moved = self._moved
@@ -105,7 +100,7 @@ class PanelPages:
             _end(waiting)
 
     def _moved(self, cursor: Cursor) -> None:
-        if self._pages and self.cursor == cursor:
+        if self._pages and self._panel.cursor == cursor:
             self._panel.moved(cursor)
 
     def _send(self, message: JsonObject) -> None:
@@ -152,55 +147,6 @@ class PanelPages:
             self._pages.remove(waiting)
             if not self._pages:
                 self._panel.rest()
-
-    @property
-    def cursor(self) -> Cursor | None:
-        """Where the editor's cursor is, in a document with functions."""
-        cursor = self._context.cursors.last
-        if cursor is None or self._context.documents.view(cursor.uri) is None:
-            return None
-        return cursor
-
-    async def panel(self, params: JsonObject) -> JsonObject | None:
-        """Answer `jaxsight/panel`."""
-        return await self._panels.panel(params)
-
-    async def sweep(self, params: JsonObject) -> JsonObject | None:
-        """Answer `jaxsight/sweep`."""
-        return await self._panels.sweep(params)
-
-    async def content(self, uri: str) -> JsonObject:
-        """Answer `jaxsight/textDocumentContent`."""
-        return await self._virtual_documents.with_links({"uri": uri})
-
-    async def reveal(self, places: Sequence[types.Location], *, focus: bool) -> None:
-        """Show places of open documents in the editor; `focus`: go to the first.
-
-        A client that highlights no places goes to the first at any rate.
-        """
-        context = self._context
-        places = [place for place in places if context.documents.view(place.uri) is not None]
-        if context.client.knows_us:
-            sent = context.converter.unstructure(places)
-            context.notify(REVEAL, {"places": sent, "focus": focus})
-        if places and context.client.shows_documents and (focus or not context.client.knows_us):
-            uri, range = places[0].uri, places[0].range
-            start = types.Range(range.start, range.start)
-            params = types.ShowDocumentParams(uri=uri, take_focus=focus, selection=start)
-            await context.connection.window_show_document_async(params)
-
-    async def choose_set(self, uri: str, function: str, name: str) -> None:
-        """Trace with other example inputs."""
-        self._context.session.choose_set(self._context.path(uri), function, name)
-
-    async def choose_target(self, uri: str, target: str) -> None:
-        """Show kernels for another target."""
-        await self._targets.choose(target, self._context.path(uri))
-
-    async def measure(self, uri: str, function: str) -> None:
-        """Measure a function, if the user agrees."""
-        work = self._measuring.measured(self._context.path(uri), function)
-        await self._context.refusing(work)
 
 
 def _end(waiting: Waiting) -> None:
