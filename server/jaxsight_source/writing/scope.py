@@ -44,7 +44,15 @@ from jaxsight_source.folding.repeats import listed, with_repeats
 from jaxsight_source.folding.steps import Returned
 from jaxsight_source.jaxprs.same.liveness import live, needed_by, read_by_live
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import ELLIPSIS, NONE, call, fill, is_number, lambda_, uses_python
+from jaxsight_source.text.exprs import (
+    ELLIPSIS,
+    NONE,
+    call,
+    is_number,
+    lambda_,
+    uses_python,
+    with_operands,
+)
 from jaxsight_source.text.names import after_expression, suggested
 from jaxsight_source.text.statements import assign, define, effect, return_
 from jaxsight_source.values import scalars
@@ -118,6 +126,24 @@ class Scope(Variables):
         if not scope.captured:
             return ast.Name(fresh)
         return lambda_(named, call(fresh, *(ast.Name(text) for text in lifted)))
+
+    def as_function(
+        self,
+        name: str,
+        program: Program,
+        captured: Sequence[JaxprAtom] = (),
+        unnamed: str | Sequence[str] = "x",
+        results: Callable[[list[ast.expr]], ast.expr] = sequence,
+    ) -> ast.FunctionDef:
+        """Return a program as the function that this scope is of.
+
+        Its first inputs stand for `captured` atoms; `unnamed` are base names of the others.
+        """
+        self.capture(program, captured)
+        inputs, bases = program.jaxpr.invars, argument_bases(program, unnamed)
+        parameters = self.parameters(inputs[len(captured) :], bases[len(captured) :])
+        result = results(self.program(program))
+        return define(name, parameters, [*self.body, return_(result)])
 
     def whole_function(
         self, name: str, program: Program, results: Callable[[list[ast.expr]], ast.expr] = sequence
@@ -358,7 +384,7 @@ class Scope(Variables):
         operands = [self.read(var) for var in variables]
         if operands and all(map(is_number, operands)) and uses_python(expr):
             operands = [call("jnp.asarray", operand) for operand in operands]
-        filled: ast.expr = fill(self.once(expr), operands)
+        filled: ast.expr = with_operands(self.once(expr), operands)
         return filled
 
     def once(self, expr: ast.expr) -> ast.expr:

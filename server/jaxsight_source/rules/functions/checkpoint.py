@@ -15,7 +15,7 @@ from jaxsight_source.compat.staging import opened
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.rules.functions.calls import closed_function, decorated, function_name, spelled
+from jaxsight_source.rules.functions.calls import decorated, function_name, spelled
 from jaxsight_source.text.exprs import NONE, TRUE, call, public
 from jaxsight_source.text.statements import assign
 from jaxsight_source.values import public_names
@@ -40,7 +40,7 @@ def checkpoint(scope: Scope, equation: Equation) -> Proved:
     operands = scope.operands(equation.invars, program.jaxpr.invars)
 
     def build(name: str) -> list[ast.stmt]:
-        function = closed_function(scope, name, program, passed_as(operands))
+        function = Scope.top(scope.writer).as_function(name, program, (), passed_as(operands))
         if differentiated:
             return [function]
         return decorated(function, jax.checkpoint, "jax.checkpoint", options)

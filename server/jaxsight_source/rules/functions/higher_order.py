@@ -16,7 +16,6 @@ from jaxsight_source.equations.fallback import flags
 from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.rules.functions.calls import closed_function
 from jaxsight_source.text.exprs import NONE, TRUE, call, subscript, tuple_
 from jaxsight_source.values import public_names, spelling
 from jaxsight_source.values.spelling import value
@@ -223,7 +222,7 @@ def _bound_solve(scope: Scope, equation: Equation) -> Proved:
 
 
 def _alone(scope: Scope, program: Program, name: str) -> list[ast.stmt]:
-    return [closed_function(scope, name, program)]
+    return [Scope.top(scope.writer).as_function(name, program)]
 
 
 def _of_vector(
