@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.jaxpr_types import Equation, Var
 from jaxsight_source.compat.staging import Program, evaluate, is_literal, opened, stage
 from jaxsight_source.equations.fallback import flags
 from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
@@ -19,19 +19,18 @@ from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import NONE, TRUE, call, subscript, tuple_
 from jaxsight_source.values import public_names, spelling
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import argument_bases, nested_results, sequence
+from jaxsight_source.writing.results import nested_results, sequence
 from jaxsight_source.writing.scope import Scope
 
 
 def _reducer(scope: Scope, program: Program, count: int) -> ast.expr:
     """Write a function of two groups of `count` values."""
-    variables = program.jaxpr.invars
 
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        xs = inner.grouped(variables[:count], ["x"] * count, "xs")
-        return xs, inner.grouped(variables[count:], ["y"] * count, "ys")
+    def parameters(inner: Scope, inputs: Sequence[Var], _: object) -> tuple[str, ...]:
+        xs = inner.grouped(inputs[:count], ["x"] * count, "xs")
+        return xs, inner.grouped(inputs[count:], ["y"] * count, "ys")
 
-    return scope.function("reducer", program, [], parameters, sequence)
+    return scope.function("reducer", program, (), parameters)
 
 
 @STRUCTURES("reduce")
@@ -101,11 +100,9 @@ def scatter_apply(scope: Scope, group: object) -> Proved | None:
     equation = group[-1]
     params = equation.params
     program = opened(params["update_jaxpr"])
-
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        return tuple(inner.parameters(program.jaxpr.invars, ["x", "_"])[:1])
-
-    applied_function = scope.function("applied", program, [], parameters, sequence)
+    applied_function = scope.function(
+        "applied", program, (), lambda inner, inputs, _: inner.parameters(inputs, ["x", "_"])[:1]
+    )
     operand, indices, update = equation.invars
     named = flags(params, "indices_are_sorted", "unique_indices")
     expr = call(
@@ -228,13 +225,11 @@ def _alone(scope: Scope, program: Program, name: str) -> list[ast.stmt]:
 def _of_vector(
     scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]
 ) -> ast.expr:
-    variables = program.jaxpr.invars[len(captured) :]
-    outputs = len(variables)
+    outputs = len(program.jaxpr.invars) - len(captured)
 
-    def parameters(inner: Scope) -> tuple[str, ...]:
+    def parameters(inner: Scope, inputs: Sequence[Var], bases: list[str]) -> tuple[str, ...]:
         unused = () if name == "matvec" else (inner.names.fresh("_"),)  # solvers take `matvec`
-        bases = argument_bases(program)[len(captured) :]
-        return *unused, inner.grouped(variables, bases, "xs")
+        return *unused, inner.grouped(inputs, bases, "xs")
 
     def results(values: list[ast.expr]) -> ast.expr:
         if len(values) == outputs:

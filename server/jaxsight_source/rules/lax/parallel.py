@@ -27,7 +27,7 @@ def shard_map(scope: Scope, equation: Equation) -> Proved:
     mapped_program = shard_maps.shard_map(equation.params)
     program = opened(mapped_program.body)
     with shard_maps.inside(mapped_program):
-        body = scope.whole_function("shard", program)
+        body = scope.function("shard", program)
     options: dict[str, ast.expr] = {}
     if isinstance(mapped_program.mesh, jax.sharding.Mesh):
         options["mesh"] = scope.once(value(mapped_program.mesh))
