@@ -12,7 +12,7 @@ import jax
 from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight_source.compat.jaxpr_types import Equation, Var
 from jaxsight_source.compat.staging import Program, evaluate, is_literal, opened, stage
-from jaxsight_source.equations.fallback import flags
+from jaxsight_source.equations.fallback import flags, given
 from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.proof.prover import Proved
@@ -33,42 +33,21 @@ def _reducer(scope: Scope, program: Program, count: int) -> ast.expr:
     return scope.function("reducer", program, (), parameters)
 
 
-@STRUCTURES("reduce")
+@STRUCTURES("reduce", "reduce_window")
 def reduce(scope: Scope, equation: Equation) -> Proved:
-    params = equation.params
+    params, name = equation.params, equation.primitive.name
     count = len(equation.invars) // 2
     reducer = _reducer(scope, opened(params["jaxpr"]), count)
     operands = [scope.operand(atom) for atom in equation.invars]
-    expr = call(
-        "lax.reduce",
-        sequence(operands[:count]),
-        sequence(operands[count:]),
-        reducer,
-        value(tuple(params["dimensions"])),
-    )
-    return Proved(expr, nested_results(count))
-
-
-@STRUCTURES("reduce_window")
-def reduce_window(scope: Scope, equation: Equation) -> Proved:
-    params = equation.params
-    count = len(equation.invars) // 2
-    reducer = _reducer(scope, opened(params["jaxpr"]), count)
-    operands = [scope.operand(atom) for atom in equation.invars]
-    named: dict[str, ast.expr] = {
-        name: value(params[name]) for name in ("window_dimensions", "window_strides", "padding")
-    }
-    for name in ("base_dilation", "window_dilation"):
-        if any(step != 1 for step in params[name]):
-            named[name] = value(params[name])
-    expr = call(
-        "lax.reduce_window",
-        sequence(operands[:count]),
-        sequence(operands[count:]),
-        reducer,
-        **named,
-    )
-    return Proved(expr, nested_results(count))
+    arguments = [sequence(operands[:count]), sequence(operands[count:]), reducer]
+    if name == "reduce":
+        arguments.append(value(tuple(params["dimensions"])))
+        return Proved(call("lax.reduce", *arguments), nested_results(count))
+    named = given(params, "window_dimensions", "window_strides", "padding")
+    for dilation in ("base_dilation", "window_dilation"):
+        if any(step != 1 for step in params[dilation]):
+            named |= given(params, dilation)
+    return Proved(call("lax.reduce_window", *arguments, **named), nested_results(count))
 
 
 @ABSORBS("broadcast_in_dim")

@@ -21,7 +21,7 @@ from jaxsight_source.options import DEEPEST_RULES
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import FALSE, call, dict_, parsed, tuple_
 from jaxsight_source.text.names import identifier
-from jaxsight_source.text.statements import assign, define, effect, return_
+from jaxsight_source.text.statements import define, effect, return_
 from jaxsight_source.values import public_names, scalars, spelling
 from jaxsight_source.values.pytrees import Leaf, built
 from jaxsight_source.values.spelling import value
@@ -52,8 +52,7 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
     maker = call(
         "jax.ffi.ffi_call", scalars.text(params["target_name"]), sequence(results), **options
     )
-    foreign = scope.names.fresh("foreign")
-    scope.body.append(assign(foreign, maker))
+    foreign = scope.assigned("foreign", maker)
     attributes = {  # whose types matter
         name: scalars.typed(attribute) if isinstance(attribute, np.generic) else value(attribute)
         for name, attribute in params["attributes"]
@@ -95,9 +94,8 @@ def composite(scope: Scope, equation: Equation) -> Proved:
     base = identifier(str(params["name"]), "composite")
     function = scope.function(base, program, (), parameters)
     options = {"version": value(params["version"])} if params.get("version") else {}
-    composed = scope.names.fresh("composed")
-    named = scalars.text(params["name"])
-    scope.body.append(assign(composed, call("lax.composite", function, named, **options)))
+    made = call("lax.composite", function, scalars.text(params["name"]), **options)
+    composed = scope.assigned("composed", made)
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     keywords = {name: value(attribute) for name, attribute in attributes.items()}
     return Proved(call(composed, *operands, **keywords), nested_results(len(equation.outvars)))
@@ -206,9 +204,8 @@ def custom_partitioning(scope: Scope, equation: Equation) -> Proved:
         "whole", program, results=lambda results: results[0] if single else tuple_(results)
     )
     path = public_names.imported("jax.experimental.custom_partitioning", "custom_partitioning")
-    name = scope.names.fresh("partitioned")
-    scope.body.append(assign(name, call(path, body)))
-    scope.body.append(effect(call(f"{name}.def_partition", **options)))
+    name = scope.assigned("partitioned", call(path, body))
+    scope.body.append(effect(call(ast.Attribute(name, "def_partition"), **options)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     results = nested_results(1) if single else tuple(range(len(equation.outvars)))
     return Proved(call(name, *operands), results)
