@@ -54,24 +54,18 @@ def value_name(expr: object) -> str:
 def names_read(body: Iterable[ast.stmt]) -> Iterator[str]:
     """Yield every name that is read, once per reading."""
     for statement in own_statements(body, inner=True):
+        names = _words(statement) if isinstance(statement, Raw) else []
         for expr in contents(statement)[0]:
-            yield from names_in(expr)
-        if isinstance(statement, Raw):
-            yield from _words(statement)
+            _gather(expr, names)
+        yield from names
 
 
 def _words(raw: Raw) -> list[str]:
     return re.findall(r"(?<![\w.])[A-Za-z_]\w*", "\n".join(raw.lines))
 
 
-def names_in(expr: ast.expr) -> list[str]:
-    """Return the names that an expression reads, once per reading."""
-    names: list[str] = []
-    _gather(expr, names)
-    return names
-
-
 def _gather(expr: Any, names: list[str]) -> None:
+    """Append the names that an expression reads, once per reading."""
     match expr:
         case ast.Name(name):
             names.append(name)
