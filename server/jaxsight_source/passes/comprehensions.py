@@ -8,15 +8,17 @@ computations and their order stay the same.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from jaxsight_source.text.exprs import call, changed, generators, is_atom, mapped, parsed, tuple_
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.paths import Path, iterated, numbered, path_of, walk
 from jaxsight_source.text.statements import assign, equations_of, height
 from jaxsight_source.text.walks import value_name
+
+_T = TypeVar("_T")
 
 FEWEST_STATEMENTS = 3
 """The minimum number of consecutive statements in a comprehension.
@@ -38,15 +40,22 @@ def alike(body: Sequence[ast.stmt], indent: str, used: set[str]) -> list[ast.stm
     """Return the statements of a function, with comprehensions for consecutive similar ones."""
     inside = [_alike_within(statement, indent, used) for statement in body]
     written: list[ast.stmt] = []
-    position = 0
-    while position < len(inside):
-        stop = position + 1
-        while stop < len(inside) and _continues(inside[position:stop], inside[stop]):
-            stop += 1
-        comprehension = _one(inside[position:stop], indent, used)
-        written.extend([comprehension] if comprehension is not None else inside[position:stop])
-        position = stop
+    for run in _runs(inside, _continues):
+        comprehension = _one(run, indent, used)
+        written.extend([comprehension] if comprehension is not None else run)
     return written
+
+
+def _runs(items: Sequence[_T], continues: Callable[[list[_T], _T], bool]) -> Iterator[list[_T]]:
+    """Yield consecutive items together, as long as the next one continues those before it."""
+    run: list[_T] = []
+    for item in items:
+        if run and not continues(run, item):
+            yield run
+            run = []
+        run.append(item)
+    if run:
+        yield run
 
 
 def _alike_within(statement: ast.stmt, indent: str, used: set[str]) -> ast.stmt:
@@ -99,24 +108,19 @@ def _gathered(expr: Any, used: set[str]) -> Any:
     expr = mapped(expr, lambda part: _gathered(part, used))
     if not isinstance(expr, ast.Tuple | ast.List):
         return expr
+
+    def similar(run: list[ast.expr], part: ast.expr) -> bool:
+        return isinstance(run[0], ast.Call) and _shape(run[0]) == _shape(part)
+
     elements: list[ast.expr] = []
-    position = 0
-    while position < len(expr.elts):
-        stop = position + 1
-        first = expr.elts[position]
-        while stop < len(expr.elts) and isinstance(first, ast.Call) and (
-            _shape(first) == _shape(expr.elts[stop])
-        ):  # fmt: skip
-            stop += 1
-        run = expr.elts[position:stop]
+    for run in _runs(expr.elts, similar):
         each = _each(run, used) if len(run) >= FEWEST_ITEMS else None
-        if each is not None and len(flat(ast.ListComp(*each))) - 2 < _SHORTER * len(
-            flat(tuple_(run))
-        ):
-            elements.append(ast.Starred(ast.ListComp(*each)))
+        comprehension = ast.ListComp(*each) if each is not None else None
+        longest = _SHORTER * len(flat(tuple_(run)))
+        if comprehension is not None and len(flat(comprehension)) - 2 < longest:
+            elements.append(ast.Starred(comprehension))
         else:
             elements.extend(run)
-        position = stop
     match elements:
         case [ast.Starred(ast.ListComp(body, over) as only)] if len(expr.elts) > 1:
             is_list = isinstance(expr, ast.List)

@@ -1,14 +1,15 @@
 """Rules that need no code: the calls of public functions, by the primitive's name, as Python text.
 
 In a template, `operands` are the equation's operands: `first`, `second` and `third`, `others` after
-the first and `later` after the second. `inputs` and `result` are types, `literals` the values of
-operands that are literals. `mesh_axis` is the axis of a collective (tried as a name, then as a
-tuple), `groups` its groups of devices. Any other expression is evaluated with the equation's
-parameters, and its value is spelled; keywords that are `None`, or whose parameter the equation
-lacks, are left out.
+the first, `later` after the second, and `whole` the only one or the tuple of all. `inputs` and
+`result` are types, `literals` the values of operands that are literals. `mesh_axis` is the axis of
+a collective (tried as a name, then as a tuple), `groups` its groups of devices. Any other
+expression is evaluated with the equation's parameters, and its value is spelled; keywords that are
+`None`, or whose parameter the equation lacks, are left out.
 
-Rows of the same primitive are tried in order; one with a positional parameter that the equation
-lacks (they differ between versions of JAX) is skipped, and so is `None`.
+Rows of the same primitive are tried in order, each with the alternatives in `{a|b}`; one with a
+positional parameter that the equation lacks (they differ between versions of JAX) is skipped, and
+so is `None`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import ast
 import contextlib
 import functools
 import itertools
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from types import CodeType
@@ -36,24 +38,12 @@ _LAX = r"""
 add_any: ad.add_jaxvals(*operands)
 all_gather all_gather_invariant all_gather_reduced: \
     lax.all_gather(*operands, mesh_axis, axis_index_groups=groups, \
-    axis=all_gather_dimension or None, tiled=tiled or None)
-all_gather all_gather_invariant all_gather_reduced: \
-    lax.all_gather(*operands, mesh_axis, axis_index_groups=groups, \
-    axis=all_gather_dimension or None, tiled=tiled or None, to="reduced")
-all_gather all_gather_invariant all_gather_reduced: \
-    lax.all_gather(*operands, mesh_axis, axis_index_groups=groups, \
-    axis=all_gather_dimension or None, tiled=tiled or None, to="invariant")
-all_gather all_gather_invariant all_gather_reduced: \
-    lax.all_gather(*operands, mesh_axis, axis_index_groups=groups, \
-    axis=all_gather_dimension or None, tiled=tiled or None, to="invarying")
+    axis=all_gather_dimension or None, tiled=tiled or None, \
+    to={None|"reduced"|"invariant"|"invarying"})
 all_to_all: lax.all_to_all(*operands, mesh_axis, split_axis, concat_axis, \
     axis_index_groups=groups, tiled=tiled or None)
 and or xor not: lax.bitwise_{name}(*operands)
-approx_top_k: lax.approx_max_k(*operands, k, \
-    reduction_dimension=reduction_dimension, recall_target=recall_target, \
-    reduction_input_size_override=reduction_input_size_override, \
-    aggregate_to_topk=aggregate_to_topk) if is_max_k else None
-approx_top_k: None if is_max_k else lax.approx_min_k(*operands, k, \
+approx_top_k: lax.approx_{max|min}_k(*operands, k, \
     reduction_dimension=reduction_dimension, recall_target=recall_target, \
     reduction_input_size_override=reduction_input_size_override, \
     aggregate_to_topk=aggregate_to_topk)
@@ -64,10 +54,9 @@ cholesky: lax.linalg.cholesky(*operands, symmetrize_input=False)
 concatenate: lax.concatenate([*operands], dimension)
 copy copy_p: jnp.copy(*operands)
 copy copy_p: jnp.array(*operands, copy=True)
-dynamic_slice: lax.dynamic_slice(first, (*others,), slice_sizes)
-dynamic_slice: lax.dynamic_slice(first, (*others,), slice_sizes, allow_negative_indices=False)
-dynamic_update_slice: lax.{name}(first, second, (*later,))
-dynamic_update_slice: lax.{name}(first, second, (*later,), allow_negative_indices=False)
+dynamic_slice: \
+    lax.dynamic_slice(first, (*others,), slice_sizes, allow_negative_indices={None|False})
+dynamic_update_slice: lax.{name}(first, second, (*later,), allow_negative_indices={None|False})
 eigh: lax.linalg.eigh(*operands, lower=lower, sort_eigenvalues=sort_eigenvalues, \
     subset_by_index=subset_by_index, implementation=implementation, symmetrize_input=False)
 eigh: lax.linalg.eigh(*operands, lower=lower, sort_eigenvalues=sort_eigenvalues, \
@@ -80,24 +69,16 @@ global_array_to_host_local_array host_local_array_to_global_array: \
     jax.experimental.multihost_utils.{name}(*operands, global_mesh, pspec)
 integer_pow: lax.integer_pow(*operands, y)
 name: jax.ad_checkpoint.checkpoint_name(*operands, name)
-optimization_barrier: lax.optimization_barrier(first) if len(operands) == 1 else None
-optimization_barrier: lax.optimization_barrier((*operands,))
+optimization_barrier: lax.optimization_barrier(whole)
 pad: lax.pad(*operands, tuple(padding_config))
 pbroadcast: lax.pbroadcast(*operands, mesh_axis, source)
-pmax pmin: lax.{name}(first, mesh_axis, axis_index_groups=groups) if len(operands) == 1 else None
-pmax pmin: lax.{name}((*operands,), mesh_axis, axis_index_groups=groups)
+pmax pmin: lax.{name}(whole, mesh_axis, axis_index_groups=groups)
 polynomial: lax.polynomial(first, (*others,), unroll=unroll)
 ppermute: lax.ppermute(*operands, mesh_axis, [*perm])
 precv: lax.precv(*operands, struct(out_shape), mesh_axis, perm)
 preduced reduced_vary_cast unreduced_psum vary_unreduced_cast: \
-    lax.pcast(*operands, mesh_axis, to="varying")
-preduced reduced_vary_cast unreduced_psum vary_unreduced_cast: \
-    lax.pcast(*operands, mesh_axis, to="unreduced")
-preduced reduced_vary_cast unreduced_psum vary_unreduced_cast: \
-    lax.pcast(*operands, mesh_axis, to="reduced")
-psum psum_invariant: \
-    lax.psum(first, mesh_axis, axis_index_groups=groups) if len(operands) == 1 else None
-psum psum_invariant: lax.psum((*operands,), mesh_axis, axis_index_groups=groups)
+    lax.pcast(*operands, mesh_axis, to={"varying"|"unreduced"|"reduced"})
+psum psum_invariant: lax.psum(whole, mesh_axis, axis_index_groups=groups)
 pvary: lax.pcast(*operands, mesh_axis, to="varying")
 pvary: lax.pvary(*operands, mesh_axis)
 ragged_all_to_all: lax.ragged_all_to_all(*operands, axis_name=mesh_axis, axis_index_groups=groups)
@@ -109,44 +90,31 @@ reduce_scatter unreduced_reduce_scatter: lax.psum_scatter(*operands, mesh_axis, 
     scatter_dimension=scatter_dimension or None, axis_index_groups=groups, tiled=tiled or None)
 regularized_incomplete_beta: lax.betainc(*operands)
 rev: lax.rev(*operands, dimensions)
-rng_bit_generator: lax.{name}(*operands, shape, dtype=dtype, algorithm=algorithm)
-rng_bit_generator: \
-    lax.{name}(*operands, shape, dtype=dtype, algorithm=algorithm, out_sharding=out_sharding)
+rng_bit_generator: lax.{name}(*operands, shape, dtype=dtype, algorithm=algorithm, \
+    out_sharding={None|out_sharding})
 scatter scatter-add scatter-max scatter-min scatter-mul scatter-sub: \
     lax.{name}(*operands, dimension_numbers=dimension_numbers, \
     indices_are_sorted=indices_are_sorted or None, unique_indices=unique_indices or None, \
     mode=mode)
 slice: lax.slice(*operands, start_indices, limit_indices) if strides is None else None
 slice: lax.slice(*operands, start_indices, limit_indices, strides)
-sort: lax.sort(first, dimension=dimension, is_stable=None if is_stable else False, \
-    num_keys=None if num_keys == 1 else num_keys) if len(operands) == 1 else None
-sort: lax.sort((*operands,), dimension=dimension, is_stable=None if is_stable else False, \
+sort: lax.sort(whole, dimension=dimension, is_stable=None if is_stable else False, \
     num_keys=None if num_keys == 1 else num_keys)
 split: lax.split(*operands, sizes, axis=axis)
 spsolve: jax.experimental.sparse.linalg.spsolve(*operands, tol=tol, reorder=reorder)
 squeeze: lax.squeeze(*operands, dimensions)
-stack: lax.stack([*operands])
-stack: lax.stack([*operands], axis=axis)
+stack: {lax|jnp}.stack([*operands], axis={None|axis})
 stack: lax.stack([*operands], dimension=dimension)
-stack: jnp.stack([*operands])
-stack: jnp.stack([*operands], axis=axis)
-tile: lax.tile(*operands, repeats)
-tile: jnp.tile(*operands, repeats)
-tile: lax.tile(*operands, reps)
-tile: jnp.tile(*operands, reps)
+tile: {lax|jnp}.tile(*operands, {repeats|reps})
 todense: jax.experimental.sparse.todense(*operands)
 transpose: lax.transpose(*operands, permutation)
-unstack: lax.unstack(*operands)
-unstack: lax.unstack(*operands, axis=axis)
+unstack: {lax|jnp}.unstack(*operands, axis={None|axis})
 unstack: lax.unstack(*operands, dimension=dimension)
-unstack: jnp.unstack(*operands)
-unstack: jnp.unstack(*operands, axis=axis)
 """
 
 _PRETTY = """
 clamp: jnp.clip(second, first, third)
-concatenate: None if dimension else jnp.concatenate([*operands])
-concatenate: jnp.concatenate([*operands], axis=dimension)
+concatenate: jnp.concatenate([*operands], axis=dimension or None)
 convert_element_type: first.astype(new_dtype) if literals[0] is None else None
 cumprod cumsum: None if reverse else jnp.{name}(*operands, axis=axis)
 integer_pow: first ** y
@@ -159,8 +127,7 @@ split: jnp.split(*operands, [*accumulate(sizes)][:-1], axis=axis or None)
 square: jnp.square(*operands)
 squeeze: jnp.squeeze(*operands) if all(size == 1 for size in inputs[0].shape) else None
 squeeze: first.squeeze(dimensions[0] if len(dimensions) == 1 else dimensions)
-stack: jnp.stack([*operands], axis=axis) if axis else jnp.stack([*operands])
-stack: jnp.stack([*operands], axis=dimension) if dimension else jnp.stack([*operands])
+stack: jnp.stack([*operands], axis={axis|dimension} or None)
 stop_gradient: lax.stop_gradient(*operands)
 tile: jnp.tile(*operands, tuple(reps))
 top_k: lax.top_k(*operands, k)
@@ -177,9 +144,15 @@ def _register(rules: Rules[Spelling], table: str) -> None:
         names, _, template = row.partition(": ")
         for name in names.split():
             text = template.strip().replace("{name}", name.replace("-", "_"))
-            templates[name].append(ast.parse(text, mode="eval").body)
+            templates[name] += [ast.parse(each, mode="eval").body for each in _alternatives(text)]
     for name, own in templates.items():
         rules(name)(functools.partial(_candidates, own))
+
+
+def _alternatives(text: str) -> Iterator[str]:
+    """Yield a text with each of the alternatives in `{a|b}`."""
+    parts = re.split(r"\{([^{}]*\|[^{}]*)\}", text)
+    return map("".join, itertools.product(*(part.split("|") for part in parts)))
 
 
 def _candidates(templates: list[ast.expr], view: View) -> Iterator[ast.expr]:
@@ -189,6 +162,7 @@ def _candidates(templates: list[ast.expr], view: View) -> Iterator[ast.expr]:
     names = params | {
         "operands": view.operands,
         **dict(zip(("first", "second", "third"), view.operands, strict=False)),
+        "whole": view.operands[0] if len(view.operands) == 1 else tuple_(view.operands),
         "others": view.operands[1:],
         "later": view.operands[2:],
         "inputs": view.inputs,
@@ -247,9 +221,9 @@ def _part(node: ast.expr, names: _Values) -> ast.expr:
     match node:
         case ast.List([ast.Starred(ast.Name("operands"))] as parts):
             return list_(_parts(parts, names))
-        case ast.Tuple([ast.Starred(ast.Name("operands" | "others" | "later"))] as parts):
+        case ast.Tuple([ast.Starred(ast.Name("others" | "later"))] as parts):
             return tuple_(_parts(parts, names))
-        case ast.Name("first" | "second" | "third" as name):
+        case ast.Name("first" | "second" | "third" | "whole" as name):
             return names[name]  # type: ignore[no-any-return]
         case ast.Call(ast.Name("struct"), [aval]):
             return struct(_evaluated(aval, names))

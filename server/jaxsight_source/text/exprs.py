@@ -231,17 +231,12 @@ def indices_of(expr: ast.Subscript) -> list[ast.expr]:
     return inside.elts if isinstance(inside, ast.Tuple) and len(inside.elts) > 1 else [inside]
 
 
-_PARTS = (ast.expr, ast.keyword, ast.comprehension)
+_PARTS = (ast.expr, ast.keyword, ast.comprehension, ast.stmt, ast.withitem)
 
 
 def children(node: ast.AST) -> Iterator[Any]:
-    """Yield the expressions directly in an expression."""
-    for field in node._fields:
-        part = getattr(node, field, None)
-        if isinstance(part, _PARTS):
-            yield part
-        elif type(part) is list:
-            yield from (each for each in part if isinstance(each, _PARTS))
+    """Yield the expressions, and the statements, directly in a node."""
+    return (part for part in ast.iter_child_nodes(node) if isinstance(part, _PARTS))
 
 
 def parts_of(expr: Any) -> Sequence[Any]:
@@ -274,17 +269,17 @@ def changed(node: _Node, **fields: object) -> _Node:
     return copy
 
 
-def mapped(expr: Any, change: Callable[[Any], Any]) -> Any:
-    """Return `expr` with each of its parts changed; `expr` itself if no part changes."""
+def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a node with each of its parts changed; the node itself if no part changes."""
     fields: dict[str, object] = {}
-    for field, part in vars(expr).items():
+    for field, part in vars(node).items():
         if type(part) is list:
             others = [change(each) if isinstance(each, _PARTS) else each for each in part]
             if any(map(operator.is_not, others, part)):
                 fields[field] = others
         elif isinstance(part, _PARTS) and (other := change(part)) is not part:
             fields[field] = other
-    return changed(expr, **fields) if fields else expr
+    return changed(node, **fields) if fields else node
 
 
 def substituted(expr: Any, values: Mapping[str, ast.expr]) -> Any:
@@ -296,7 +291,7 @@ def substituted(expr: Any, values: Mapping[str, ast.expr]) -> Any:
     return mapped(expr, lambda part: substituted(part, values))
 
 
-def fill(expr: ast.expr, operands: Sequence[ast.expr]) -> Any:
+def with_operands(expr: ast.expr, operands: Sequence[ast.expr]) -> Any:
     """Return `expr` with an operand in place of each slot."""
     return substituted(expr, {slot(i).id: operand for i, operand in enumerate(operands)})
 

@@ -108,9 +108,8 @@ def lines(body: Sequence[ast.stmt], indent: str = "", before: ast.stmt | None = 
     """Return the statements as formatted lines, to follow the statement `before`."""
     text_lines: list[Line] = []
     for statement in body:
-        if before is not None and isinstance(before, ast.FunctionDef) | isinstance(
-            statement, ast.FunctionDef
-        ):
+        is_function = isinstance(statement, ast.FunctionDef) and before is not None
+        if is_function or isinstance(before, ast.FunctionDef):
             text_lines += [Line("")] * (1 if indent else 2)
         remarks = getattr(statement, "remarks", "")
         text_lines += [Line(f"{indent}# {_visible(row)}".rstrip()) for row in remarks.splitlines()]
@@ -168,10 +167,11 @@ def _laid_out(statement: ast.stmt, indent: str) -> list[Line]:
                     return [*chosen, Line(f"{indent}else:"), *_block(others, indent)]
         case ast.ClassDef(body=body) | ast.While(body=body, orelse=[]):
             *heads, _ = ast.unparse(changed(statement, body=[ast.Pass()])).splitlines()
-            block = _block(body, indent)
-            if isinstance(statement, ast.ClassDef) and ast.get_docstring(statement) and body[1:]:
-                block.insert(height(body[:1], indent), Line(""))
-            return [*(Line(indent + head) for head in heads), *block]
+            inside = _block(body, indent)
+            is_documented = isinstance(statement, ast.ClassDef) and ast.get_docstring(statement)
+            if is_documented and len(body) > 1 and not isinstance(body[1], ast.FunctionDef):
+                inside.insert(len(lines(body[:1])), Line(""))
+            return [*(Line(indent + head) for head in heads), *inside]
         case _:
             return [Line(indent + row) for row in ast.unparse(statement).splitlines()]
 

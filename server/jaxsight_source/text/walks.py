@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jaxsight_source.text.exprs import changed, children, modules_in, substituted
+from jaxsight_source.text.exprs import changed, children, mapped, modules_in
 from jaxsight_source.text.statements import Raw
 
 UNREAD = "_"
@@ -54,24 +54,18 @@ def value_name(expr: object) -> str:
 def names_read(body: Iterable[ast.stmt]) -> Iterator[str]:
     """Yield every name that is read, once per reading."""
     for statement in own_statements(body, inner=True):
+        names = _words(statement) if isinstance(statement, Raw) else []
         for expr in contents(statement)[0]:
-            yield from names_in(expr)
-        if isinstance(statement, Raw):
-            yield from _words(statement)
+            _gather(expr, names)
+        yield from names
 
 
 def _words(raw: Raw) -> list[str]:
     return re.findall(r"(?<![\w.])[A-Za-z_]\w*", "\n".join(raw.lines))
 
 
-def names_in(expr: ast.expr) -> list[str]:
-    """Return the names that an expression reads, once per reading."""
-    names: list[str] = []
-    _gather(expr, names)
-    return names
-
-
 def _gather(expr: Any, names: list[str]) -> None:
+    """Append the names that an expression reads, once per reading."""
     match expr:
         case ast.Name(name):
             names.append(name)
@@ -129,45 +123,29 @@ def _targets(target: ast.expr) -> Iterator[str]:
 def rewritten(
     body: Iterable[ast.stmt],
     expression: Callable[[Any], Any] = lambda expr: expr,
-    name: Callable[[str], str] = str,
     replaced: Mapping[int, ast.stmt | None] | None = None,
 ) -> list[ast.stmt]:
     """Return statements with other expressions.
 
     Args:
         expression: returns what takes the place of an expression.
-        name: returns what takes the place of a name that is assigned or defined.
         replaced: what takes the place of whole statements, by their ids; None removes one.
     """
     replaced = replaced or {}
+
+    def change(part: Any) -> Any:
+        if isinstance(part, ast.stmt):
+            return part  # rewritten already
+        return expression(part) if isinstance(part, ast.expr) else mapped(part, change)
+
     statements: list[ast.stmt] = []
     for old in body:
         statement = replaced.get(id(old), old)
-        match statement:
-            case None:
-                continue
-            case ast.Assign([target], value):
-                target = ast.Name(name(target.id)) if isinstance(target, ast.Name) else target
-                target = expression(target) if isinstance(target, ast.Subscript) else target
-                statement = changed(statement, targets=[target], value=expression(value))
-            case ast.Expr(value) | ast.Return(value):
-                statement = changed(statement, value=expression(value))
-            case ast.With([item], inside):
-                item = changed(item, context_expr=expression(item.context_expr))
-                inside = rewritten(inside, expression, name, replaced)
-                statement = changed(statement, items=[item], body=inside)
-            case ast.For(_, values, inside):
-                inside = rewritten(inside, expression, name, replaced)
-                statement = changed(statement, iter=expression(values), body=inside)
-            case ast.FunctionDef(own, _, inside, decorators):
-                inside = rewritten(inside, expression, name, replaced)
-                decorators = list(map(expression, decorators))
-                statement = changed(
-                    statement, name=name(own), body=inside, decorator_list=decorators
-                )
-            case _:
-                pass
-        statements.append(statement)
+        if isinstance(statement, ast.With | ast.For | ast.FunctionDef):
+            inside = rewritten(statement.body, expression, replaced)
+            statement = changed(statement, body=inside)
+        if statement is not None:
+            statements.append(mapped(statement, change))
     return statements
 
 
@@ -177,11 +155,12 @@ def renamed(body: Iterable[ast.stmt], old: str, new: str) -> list[ast.stmt]:
     It is also replaced at the start of a name (`old_jvp`).
     """
 
-    def text(defined: str) -> str:
-        return new + defined[len(old) :] if defined.startswith(old) else defined
+    def change(part: Any) -> Any:
+        part = mapped(part, change)
+        for field in ("id", "name"):
+            name = vars(part).get(field)
+            if name is not None and name.startswith(old):
+                return changed(part, **{field: new + name[len(old) :]})
+        return part
 
-    def expression(expr: ast.expr) -> ast.expr:
-        own = {name: ast.Name(text(name)) for name in names_in(expr) if name.startswith(old)}
-        return substituted(expr, own) if own else expr
-
-    return rewritten(body, expression, text)
+    return list(map(change, body))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 import functools
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -102,27 +103,28 @@ class Proofs:
 
     def prove_window(self, windows: Sequence[Window], key: object) -> ast.expr | None:
         """Return a proved expression with slots for several equations together, or None."""
-        if key is not None and key in self._idioms:
-            proved = self._idioms[key]
-        else:
-            proved = self._first_proved_window(windows)
-            if key is not None:
-                self._idioms[key] = proved
+        proved = self._once(key, lambda: self._first_proved_window(windows))
         return proved.expr if proved else None
 
     def prove_whole(
         self, view_of: Callable[[int], View], claim: Claim, key: object
     ) -> Proved | None:
         """Return a proved public call for an equation with inner programs, or None."""
-        if key is not None and key in self._idioms:
-            return self._idioms[key]
-        try:
-            proved = self._first_proved(view_of, claim, self._rules)
-        except Unsourceable:
-            proved = None
-        if key is not None:
-            self._idioms[key] = proved
-        return proved
+
+        def prove() -> Proved | None:
+            try:
+                return self._first_proved(view_of, claim, self._rules)
+            except Unsourceable:
+                return None
+
+        return self._once(key, prove)
+
+    def _once(self, key: object, prove: Callable[[], Proved | None]) -> Proved | None:
+        if key is None:
+            return prove()
+        if key not in self._idioms:
+            self._idioms[key] = prove()
+        return self._idioms[key]
 
     def _first_proved(
         self,
@@ -132,16 +134,11 @@ class Proofs:
     ) -> Proved:
         tried: set[str] = set()
         whys: list[str] = []
-        for source in sources:
-            for variant in range(VARIANTS):
-                for candidate in _candidates(source(view_of(variant)), whys):
-                    text = flat(candidate)
-                    if text in tried:
-                        continue
-                    tried.add(text)
-                    results = self.prover.proves(candidate, claim)
-                    if results is not None:
-                        return Proved(candidate, *results)
+        for source, variant in itertools.product(sources, range(VARIANTS)):
+            for candidate in _untried(_candidates(source(view_of(variant)), whys), tried):
+                results = self.prover.proves(candidate, claim)
+                if results is not None:
+                    return Proved(candidate, *results)
         why = f"none of {len(tried)} candidate expressions is the same program"
         if whys:
             why = f"{why} ({whys[0]})" if tried else whys[0]
@@ -151,15 +148,20 @@ class Proofs:
         tried: set[str] = set()
         for window in windows:
             claim = Claim(window.equations, window.inputs, [window.output])
-            for candidate in candidates(IDIOMS, window, self.style == "pretty"):
-                text = flat(candidate)
-                if text in tried:
-                    continue
-                tried.add(text)
-                results = self.prover.proves(candidate, claim)
-                if results == (0,):
+            own = candidates(IDIOMS, window, self.style == "pretty")
+            for candidate in _untried(own, tried):
+                if self.prover.proves(candidate, claim) == (0,):
                     return Proved(candidate, 0)
         return None
+
+
+def _untried(spelled: Iterable[ast.expr], tried: set[str]) -> Iterator[ast.expr]:
+    """Yield the expressions whose text was not tried yet; add it to `tried`."""
+    for candidate in spelled:
+        text = flat(candidate)
+        if text not in tried:
+            tried.add(text)
+            yield candidate
 
 
 def _candidates(spelled: Iterator[ast.expr], whys: list[str]) -> Iterator[ast.expr]:

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from jaxsight_source.compat import avals, derivative_rules
 from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
@@ -44,7 +44,15 @@ from jaxsight_source.folding.repeats import listed, with_repeats
 from jaxsight_source.folding.steps import Returned
 from jaxsight_source.jaxprs.same.liveness import live, needed_by, read_by_live
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import ELLIPSIS, NONE, call, fill, is_number, lambda_, uses_python
+from jaxsight_source.text.exprs import (
+    ELLIPSIS,
+    NONE,
+    call,
+    is_number,
+    lambda_,
+    uses_python,
+    with_operands,
+)
 from jaxsight_source.text.names import after_expression, suggested
 from jaxsight_source.text.statements import assign, define, effect, return_
 from jaxsight_source.values import scalars
@@ -73,6 +81,13 @@ _TRANSFORMATIONS = re.compile(r"\w+\(|[)/]")
 """The parts of a scope's text other than the user's names."""
 
 
+Parameters: TypeAlias = Callable[[Any, Sequence[Var], list[str]], Sequence[str]]
+"""Names the inputs of a function in its scope, given base names; returns its parameters."""
+
+Results: TypeAlias = Callable[[list[ast.expr]], ast.expr]
+"""Returns the expression that a function returns, for the results of its program."""
+
+
 class Scope(Variables):
     """A function that is being written."""
 
@@ -89,22 +104,29 @@ class Scope(Variables):
         self,
         name: str,
         program: Program,
-        captured: Sequence[JaxprAtom],
-        parameters: Callable[[Scope], tuple[str, ...]],
-        results: Callable[[list[ast.expr]], ast.expr],
+        captured: Sequence[JaxprAtom] = (),
+        parameters: Parameters = Variables.parameters,
+        results: Results = sequence,
+        unnamed: str | Sequence[str] = "x",
     ) -> ast.expr:
         """Write an inner program as a function; return an expression for it.
 
-        `captured` are atoms here, for which the program's first inputs stand; `parameters` names
-        the other inputs in the new scope.
+        Args:
+            name: its base name.
+            program: the inner program.
+            captured: atoms here, for which the program's first inputs stand.
+            parameters: names the other inputs in the new scope, given their base names.
+            results: returns the expression of its result.
+            unnamed: base names of inputs without a name of the user's.
         """
         scope = self.inner()
         scope.capture(program, captured)
-        named = parameters(scope)
+        inputs, bases = program.jaxpr.invars, argument_bases(program, unnamed)
+        named = parameters(scope, inputs[len(captured) :], bases[len(captured) :])
         return self.defined(name, named, scope, results(scope.program(program)))
 
     def defined(
-        self, name: str, named: tuple[str, ...], scope: Scope, result: ast.expr | None
+        self, name: str, named: Sequence[str], scope: Scope, result: ast.expr | None
     ) -> ast.expr:
         """Define the function that the scope `scope` has written; return an expression for it."""
         end = [return_(result)] if result is not None else [] if scope.body else [effect(ELLIPSIS)]
@@ -119,15 +141,23 @@ class Scope(Variables):
             return ast.Name(fresh)
         return lambda_(named, call(fresh, *(ast.Name(text) for text in lifted)))
 
-    def whole_function(
-        self, name: str, program: Program, results: Callable[[list[ast.expr]], ast.expr] = sequence
-    ) -> ast.expr:
-        """Write an inner program as a function with a parameter for each of its inputs."""
+    def as_function(
+        self,
+        name: str,
+        program: Program,
+        captured: Sequence[JaxprAtom] = (),
+        unnamed: str | Sequence[str] = "x",
+        results: Results = sequence,
+    ) -> ast.FunctionDef:
+        """Return a program as the function that this scope is of.
 
-        def parameters(inner: Scope) -> tuple[str, ...]:
-            return tuple(inner.parameters(program.jaxpr.invars, argument_bases(program)))
-
-        return self.function(name, program, [], parameters, results)
+        Its first inputs stand for `captured` atoms; `unnamed` are base names of the others.
+        """
+        self.capture(program, captured)
+        inputs, bases = program.jaxpr.invars, argument_bases(program, unnamed)
+        parameters = self.parameters(inputs[len(captured) :], bases[len(captured) :])
+        result = results(self.program(program))
+        return define(name, parameters, [*self.body, return_(result)])
 
     def program(self, program: Program) -> list[ast.expr]:
         """Write the equations of a program whose inputs are named; return its results.
@@ -358,7 +388,7 @@ class Scope(Variables):
         operands = [self.read(var) for var in variables]
         if operands and all(map(is_number, operands)) and uses_python(expr):
             operands = [call("jnp.asarray", operand) for operand in operands]
-        filled: ast.expr = fill(self.once(expr), operands)
+        filled: ast.expr = with_operands(self.once(expr), operands)
         return filled
 
     def once(self, expr: ast.expr) -> ast.expr:

@@ -166,9 +166,13 @@ class Variables:
         """Return values that are passed repeatedly; many become one starred tuple."""
         if len(values) < MANY:
             return list(values)
-        name = self.names.fresh(base)
-        self.body.append(assign(name, tuple_(values)))
-        return [ast.Starred(ast.Name(name))]
+        return [ast.Starred(self.assigned(base, tuple_(values)))]
+
+    def assigned(self, base: str, expr: ast.expr) -> ast.Name:
+        """Assign an expression to a new name."""
+        name = ast.Name(self.names.fresh(base))
+        self.body.append(assign(name, expr))
+        return name
 
 
 def converted_variables(program: Program) -> set[int]:

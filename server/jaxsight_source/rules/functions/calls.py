@@ -12,7 +12,7 @@ import contextlib
 import enum
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -25,33 +25,19 @@ from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.functions.lineax import linear_solve
-from jaxsight_source.text.exprs import NONE, TRUE, call, dict_, list_, public, tuple_
+from jaxsight_source.text.exprs import NONE, TRUE, call, list_, parse, public, tuple_
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import identifier
-from jaxsight_source.text.statements import assign, define, return_
+from jaxsight_source.text.statements import assign, define
 from jaxsight_source.values import public_names, spelling
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.results import (
-    argument_bases,
     nested_results,
     passed_as,
     sequence,
     with_parts,
 )
 from jaxsight_source.writing.scope import Scope
-
-
-def closed_function(
-    scope: Scope, name: str, program: Program, unnamed: str | Sequence[str] = "x"
-) -> ast.FunctionDef:
-    """Return a program that captures nothing as a function of its inputs.
-
-    It must be placed at the top of the module.
-    """
-    inner = Scope.top(scope.writer)
-    parameters = inner.parameters(program.jaxpr.invars, argument_bases(program, unnamed))
-    results = inner.program(program)
-    return define(name, tuple(parameters), [*inner.body, return_(sequence(results))])
 
 
 def function_name(program: Program, fallback: str) -> str:
@@ -139,7 +125,9 @@ def jit(scope: Scope, calls: Equation | list[Equation]) -> Proved | None:
     options = {name: scope.once(option) for name, option in jit_options(equation.params).items()}
 
     def build(name: str) -> list[ast.stmt]:
-        return decorated(closed_function(scope, name, program), jax.jit, "jax.jit", options)
+        return decorated(
+            Scope.top(scope.writer).as_function(name, program), jax.jit, "jax.jit", options
+        )
 
     key = ("jit", id(equation.params["jaxpr"]), spelled(options))
     function = scope.writer.functions.shared(key, equation.params["jaxpr"], base, build)
@@ -186,13 +174,10 @@ def closed_call(scope: Scope, equation: Equation) -> Proved | None:
         roots = [scope.operand(atom) for atom in equation.invars[-len(equation.outvars) :]]
         return Proved(call(given, sequence(roots)), nested_results(len(roots)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
-    bases = argument_bases(program, passed_as(operands))
 
     def build(name: str) -> list[ast.stmt]:
-        inner = Scope.top(scope.writer)
-        parameters = inner.parameters(program.jaxpr.invars, bases)
-        results = inner.program(program)
-        return [define(name, tuple(parameters), [*inner.body, return_(list_(results))])]
+        unnamed = passed_as(operands)
+        return [Scope.top(scope.writer).as_function(name, program, (), unnamed, list_)]
 
     traced = _bound_by_traced_calls() is equation.primitive
     build_maker = functools.partial(_closed_call, traced=traced)
@@ -216,24 +201,16 @@ def _bound_by_traced_calls() -> object:
 
 def _closed_call(*, traced: bool) -> ast.FunctionDef:
     """Return the module's function that makes closed calls."""
-    function, args = ast.Name("function"), ast.Starred(ast.Name("args"))
-    bind = "primitives.closed_call_p.bind"
-    body: list[ast.stmt] = []
-    bound: ast.expr
+    bind = "return primitives.closed_call_p.bind"
     if traced:
-        bound = call(call(ast.Attribute(call("jax.jit", function), "trace"), args), args)
+        rows = ["return jax.jit(function).trace(*args)(*args)"]
     elif jax.__version_info__ >= _BY_JAXPR:
-        jaxpr = call(call("jax.make_jaxpr", function), args)
-        bound = call(bind, args, call_jaxpr=jaxpr)
+        rows = [f"{bind}(*args, call_jaxpr=jax.make_jaxpr(function)(*args))"]
     else:
-        name = ast.Constant(_CLOSED_CALL)
-        info = call("api_util.debug_info", name, function, ast.Name("args"), dict_([]))
-        body.append(assign("info", info))
-        wrapped = call("linear_util.wrap_init", function, debug_info=ast.Name("info"))
-        body.append(assign("wrapped", wrapped))
-        bound = (
-            call(bind, args, subfuns=tuple_([ast.Name("wrapped")]))
-            if jax.__version_info__ >= _BY_NAME
-            else call(bind, ast.Name("wrapped"), args)
-        )
-    return define(_CLOSED_CALL, ("function", "*args"), [*body, return_(bound)])
+        by_name = jax.__version_info__ >= _BY_NAME
+        rows = [
+            f"info = api_util.debug_info('{_CLOSED_CALL}', function, args, {{}})",
+            "wrapped = linear_util.wrap_init(function, debug_info=info)",
+            f"{bind}({'*args, subfuns=(wrapped,)' if by_name else 'wrapped, *args'})",
+        ]
+    return define(_CLOSED_CALL, ("function", "*args"), parse("\n".join(rows)))

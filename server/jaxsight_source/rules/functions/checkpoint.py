@@ -15,9 +15,8 @@ from jaxsight_source.compat.staging import opened
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.rules.functions.calls import closed_function, decorated, function_name, spelled
+from jaxsight_source.rules.functions.calls import decorated, function_name, spelled
 from jaxsight_source.text.exprs import NONE, TRUE, call, public
-from jaxsight_source.text.statements import assign
 from jaxsight_source.values import public_names
 from jaxsight_source.values.spelling import value
 from jaxsight_source.writing.results import nested_results, passed_as
@@ -40,7 +39,7 @@ def checkpoint(scope: Scope, equation: Equation) -> Proved:
     operands = scope.operands(equation.invars, program.jaxpr.invars)
 
     def build(name: str) -> list[ast.stmt]:
-        function = closed_function(scope, name, program, passed_as(operands))
+        function = Scope.top(scope.writer).as_function(name, program, (), passed_as(operands))
         if differentiated:
             return [function]
         return decorated(function, jax.checkpoint, "jax.checkpoint", options)
@@ -53,12 +52,11 @@ def checkpoint(scope: Scope, equation: Equation) -> Proved:
     scope.writer.bound.append(equation.primitive.name)
     traced = call("jax.make_jaxpr", function)
     arguments = scope.several(operands, "operands")
-    jaxpr = scope.names.fresh("jaxpr")
-    scope.body.append(assign(jaxpr, ast.Attribute(call(traced, *arguments), "jaxpr")))
+    jaxpr = scope.assigned("jaxpr", ast.Attribute(call(traced, *arguments), "jaxpr"))
     bound = call(
         ast.Attribute(public_names.primitive(equation.primitive), "bind"),
         *arguments,
-        jaxpr=ast.Name(jaxpr),
+        jaxpr=jaxpr,
         prevent_cse=value(params["prevent_cse"]),
         differentiated=TRUE,
         policy=policy,

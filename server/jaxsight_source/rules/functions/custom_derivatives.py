@@ -15,7 +15,7 @@ from jaxsight_source.equations.claims import equation_key
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.rules.functions.calls import closed_function, function_name
+from jaxsight_source.rules.functions.calls import function_name
 from jaxsight_source.rules.functions.symbolic_zeros import with_symbolic_zeros
 from jaxsight_source.rules.lax.external import call_exported
 from jaxsight_source.text.exprs import NONE, TRUE, call, public, tuple_
@@ -44,7 +44,7 @@ def custom_jvp(scope: Scope, equation: Equation) -> Proved:
         return _with_rules_passed_in(scope, equation, why)
 
     def build(home: Scope, name: str) -> list[ast.stmt]:
-        function = _function(home, name, program, equation.invars[:captured])
+        function = home.inner().as_function(name, program, equation.invars[:captured])
         function.decorator_list.append(public("jax.custom_jvp"))
         try:
             with scope.writer.functions.rule():
@@ -96,7 +96,7 @@ def _with_rules_passed_in(scope: Scope, equation: Equation, why: str) -> Proved:
     operands = scope.operands(equation.invars, program.jaxpr.invars)
 
     def build(name: str) -> list[ast.stmt]:
-        function = closed_function(scope, name, program, passed_as(operands))
+        function = Scope.top(scope.writer).as_function(name, program, (), passed_as(operands))
         function.decorator_list.append(scope.writer.passed.rules_of(equation, base, why))
         return [function]
 
@@ -120,17 +120,6 @@ def _zero_tangent(aval: Aval) -> ast.expr:
     ):
         return call("np.zeros", value(tangent.shape), public("jax.dtypes.float0"))
     return call("jnp.zeros", value(tangent.shape), scalars.dtype(tangent.dtype))
-
-
-def _function(
-    scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]
-) -> ast.FunctionDef:
-    inner = scope.inner()
-    inner.capture(program, captured)
-    count = len(captured)
-    parameters = inner.parameters(program.jaxpr.invars[count:], argument_bases(program)[count:])
-    results = inner.program(program)
-    return define(name, tuple(parameters), [*inner.body, return_(sequence(results))])
 
 
 def _custom(
@@ -186,7 +175,7 @@ def custom_vjp(scope: Scope, equation: Equation) -> Proved | None:
     base = function_name(program, "function")
 
     def build(home: Scope, name: str) -> list[ast.stmt]:
-        function = _function(home, name, program, equation.invars[:captured])
+        function = home.inner().as_function(name, program, equation.invars[:captured])
         function.decorator_list.append(public("jax.custom_vjp"))
         pair = f"{name}_fwd", f"{name}_bwd"
         try:

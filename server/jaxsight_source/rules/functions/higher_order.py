@@ -10,67 +10,44 @@ from typing import Any
 import jax
 
 from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.jaxpr_types import Equation, Var
 from jaxsight_source.compat.staging import Program, evaluate, is_literal, opened, stage
-from jaxsight_source.equations.fallback import flags
+from jaxsight_source.equations.fallback import flags, given
 from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.rules.functions.calls import closed_function
 from jaxsight_source.text.exprs import NONE, TRUE, call, subscript, tuple_
 from jaxsight_source.values import public_names, spelling
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import argument_bases, nested_results, sequence
+from jaxsight_source.writing.results import nested_results, sequence
 from jaxsight_source.writing.scope import Scope
 
 
 def _reducer(scope: Scope, program: Program, count: int) -> ast.expr:
     """Write a function of two groups of `count` values."""
-    variables = program.jaxpr.invars
 
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        xs = inner.grouped(variables[:count], ["x"] * count, "xs")
-        return xs, inner.grouped(variables[count:], ["y"] * count, "ys")
+    def parameters(inner: Scope, inputs: Sequence[Var], _: object) -> tuple[str, ...]:
+        xs = inner.grouped(inputs[:count], ["x"] * count, "xs")
+        return xs, inner.grouped(inputs[count:], ["y"] * count, "ys")
 
-    return scope.function("reducer", program, [], parameters, sequence)
+    return scope.function("reducer", program, (), parameters)
 
 
-@STRUCTURES("reduce")
+@STRUCTURES("reduce", "reduce_window")
 def reduce(scope: Scope, equation: Equation) -> Proved:
-    params = equation.params
+    params, name = equation.params, equation.primitive.name
     count = len(equation.invars) // 2
     reducer = _reducer(scope, opened(params["jaxpr"]), count)
     operands = [scope.operand(atom) for atom in equation.invars]
-    expr = call(
-        "lax.reduce",
-        sequence(operands[:count]),
-        sequence(operands[count:]),
-        reducer,
-        value(tuple(params["dimensions"])),
-    )
-    return Proved(expr, nested_results(count))
-
-
-@STRUCTURES("reduce_window")
-def reduce_window(scope: Scope, equation: Equation) -> Proved:
-    params = equation.params
-    count = len(equation.invars) // 2
-    reducer = _reducer(scope, opened(params["jaxpr"]), count)
-    operands = [scope.operand(atom) for atom in equation.invars]
-    named: dict[str, ast.expr] = {
-        name: value(params[name]) for name in ("window_dimensions", "window_strides", "padding")
-    }
-    for name in ("base_dilation", "window_dilation"):
-        if any(step != 1 for step in params[name]):
-            named[name] = value(params[name])
-    expr = call(
-        "lax.reduce_window",
-        sequence(operands[:count]),
-        sequence(operands[count:]),
-        reducer,
-        **named,
-    )
-    return Proved(expr, nested_results(count))
+    arguments = [sequence(operands[:count]), sequence(operands[count:]), reducer]
+    if name == "reduce":
+        arguments.append(value(tuple(params["dimensions"])))
+        return Proved(call("lax.reduce", *arguments), nested_results(count))
+    named = given(params, "window_dimensions", "window_strides", "padding")
+    for dilation in ("base_dilation", "window_dilation"):
+        if any(step != 1 for step in params[dilation]):
+            named |= given(params, dilation)
+    return Proved(call("lax.reduce_window", *arguments, **named), nested_results(count))
 
 
 @ABSORBS("broadcast_in_dim")
@@ -102,11 +79,9 @@ def scatter_apply(scope: Scope, group: object) -> Proved | None:
     equation = group[-1]
     params = equation.params
     program = opened(params["update_jaxpr"])
-
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        return tuple(inner.parameters(program.jaxpr.invars, ["x", "_"])[:1])
-
-    applied_function = scope.function("applied", program, [], parameters, sequence)
+    applied_function = scope.function(
+        "applied", program, (), lambda inner, inputs, _: inner.parameters(inputs, ["x", "_"])[:1]
+    )
     operand, indices, update = equation.invars
     named = flags(params, "indices_are_sorted", "unique_indices")
     expr = call(
@@ -223,19 +198,17 @@ def _bound_solve(scope: Scope, equation: Equation) -> Proved:
 
 
 def _alone(scope: Scope, program: Program, name: str) -> list[ast.stmt]:
-    return [closed_function(scope, name, program)]
+    return [Scope.top(scope.writer).as_function(name, program)]
 
 
 def _of_vector(
     scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]
 ) -> ast.expr:
-    variables = program.jaxpr.invars[len(captured) :]
-    outputs = len(variables)
+    outputs = len(program.jaxpr.invars) - len(captured)
 
-    def parameters(inner: Scope) -> tuple[str, ...]:
+    def parameters(inner: Scope, inputs: Sequence[Var], bases: list[str]) -> tuple[str, ...]:
         unused = () if name == "matvec" else (inner.names.fresh("_"),)  # solvers take `matvec`
-        bases = argument_bases(program)[len(captured) :]
-        return *unused, inner.grouped(variables, bases, "xs")
+        return *unused, inner.grouped(inputs, bases, "xs")
 
     def results(values: list[ast.expr]) -> ast.expr:
         if len(values) == outputs:

@@ -25,7 +25,7 @@ from jaxsight_source.proof.prover import Claim, Proved
 from jaxsight_source.text.exprs import FALSE, Item, call, slot, tuple_
 from jaxsight_source.values import public_names, spelling
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import sequence, with_parts
+from jaxsight_source.writing.results import with_parts
 from jaxsight_source.writing.scope import Scope
 
 _NAME = "linear_solve"
@@ -237,8 +237,7 @@ def _written(scope: Scope, solve: _Call, atoms: Sequence[JaxprAtom]) -> ast.expr
         "matvec",
         inside,
         captured,
-        lambda inner: tuple(inner.parameters(jaxpr.invars, ["vector"])),
-        sequence,
+        lambda inner, inputs, _: inner.parameters(inputs, ["vector"]),
     )
 
 

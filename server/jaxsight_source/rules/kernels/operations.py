@@ -186,16 +186,12 @@ def semaphore(scope: Scope, equation: Equation) -> Proved:
     )
 
 
-@STRUCTURES("get_barrier_semaphore")
-def get_barrier_semaphore(scope: Scope, equation: Equation) -> Proved:
-    return Proved(call(at_hand(TPU, "get_barrier_semaphore")), 0)
+_PLAIN = {"delay": PALLAS, "get_barrier_semaphore": TPU, "prng_seed": TPU}
+"""Modules of public functions that take the operands."""
 
 
-@STRUCTURES("prng_seed")
-def prng_seed(scope: Scope, equation: Equation) -> Proved:
-    return Proved(call(at_hand(TPU, "prng_seed"), *spelled(scope, equation.invars)), ())
-
-
-@STRUCTURES("delay")
-def delay(scope: Scope, equation: Equation) -> Proved:
-    return Proved(call(at_hand(PALLAS, "delay"), *spelled(scope, equation.invars)), ())
+@STRUCTURES(*_PLAIN)
+def plain(scope: Scope, equation: Equation) -> Proved:
+    name = equation.primitive.name
+    made = call(at_hand(_PLAIN[name], name), *spelled(scope, equation.invars))
+    return Proved(made, 0 if equation.outvars else ())

@@ -20,7 +20,7 @@ from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.kernels.batching import unbatched
 from jaxsight_source.text.exprs import ELLIPSIS, NONE, call, dict_, lambda_, list_, tuple_
 from jaxsight_source.text.names import identifier
-from jaxsight_source.text.statements import assign, define, effect, return_
+from jaxsight_source.text.statements import define, effect, return_
 from jaxsight_source.values.public_names import at_hand, path_of, public_path
 from jaxsight_source.values.scalars import dtype, text
 from jaxsight_source.values.spelling import value
@@ -94,9 +94,7 @@ def _written(scope: Scope, equation: Equation, kernel: pallas.KernelCall) -> Pro
         all_axes = [*sized, *axes]
         given = {} if all(axis == 0 for axis in all_axes) else {"in_axes": value(tuple(all_axes))}
         made = call("jax.vmap", made, **given)
-    runner = scope.names.fresh("run")
-    scope.body.append(assign(runner, made))
-    return Proved(call(runner, *sizes), nested_results(len(structs)))
+    return Proved(call(scope.assigned("run", made), *sizes), nested_results(len(structs)))
 
 
 def _layout(

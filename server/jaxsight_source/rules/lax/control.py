@@ -13,8 +13,7 @@ import numpy as np
 
 from jaxsight_source.choices import is_plain_choice
 from jaxsight_source.compat import control_flow
-from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.jaxpr_types import Equation, Var
 from jaxsight_source.compat.pallas import references
 from jaxsight_source.compat.staging import Program, is_literal, opened
 from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
@@ -24,7 +23,7 @@ from jaxsight_source.text.exprs import ELLIPSIS, NONE, TRUE, call, list_, tuple_
 from jaxsight_source.text.statements import Raw, define, effect, return_
 from jaxsight_source.values.public_names import at_hand
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import argument_bases, nested_results, sequence, slices_of
+from jaxsight_source.writing.results import nested_results, sequence, slices_of
 from jaxsight_source.writing.scope import WRITTEN, Scope
 
 _SCAN = "scan_as_is"
@@ -86,7 +85,7 @@ def bound_scan(scope: Scope, equation: Equation, loop: control_flow.Scan) -> Pro
     # The body's inputs are slices of the arrays that the loop scans over.
     binders = [*loop.body.jaxpr.invars[:carried], *equation.invars[carried:]]
     operands = scope.operands(equation.invars, binders)
-    body = scope.whole_function("body", loop.body, list_)
+    body = scope.function("body", loop.body, results=list_)
     options = {"length": value(loop.length)} | scan_options(loop)
     parts = (operands[: loop.consts], operands[loop.consts : carried], operands[carried:])
     helper = scope.writer.functions.helper(_SCAN, _scan_as_is)
@@ -103,7 +102,7 @@ def bound_while(scope: Scope, equation: Equation, cond: Program, body: Program) 
     for_cond = scope.operands(equation.invars[:conds], cond.jaxpr.invars[:conds])
     for_body = scope.operands(equation.invars[conds:consts], body.jaxpr.invars[: consts - conds])
     written = [
-        scope.whole_function(name, program, list_)
+        scope.function(name, program, results=list_)
         for name, program in (("cond", cond), ("body", body))
     ]
     carried = scope.several(state, "state")
@@ -169,22 +168,19 @@ def scan(scope: Scope, equation: Equation) -> Proved:
     loop = control_flow.scan(equation.params)
     if scan_hands_on(loop):
         return bound_scan(scope, equation, loop)
-    consts, carried = loop.consts, loop.consts + loop.carry
+    consts = loop.consts
     operands = scope.operands(equation.invars[consts:], loop.body.jaxpr.invars[consts:])
     init, xs = operands[: loop.carry], operands[loop.carry :]
     unnamed = ["x"] * consts + ["carry"] * loop.carry + slices_of(xs)
-    bases = argument_bases(loop.body, unnamed)
 
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        binders = loop.body.jaxpr.invars
-        carry = inner.grouped(binders[consts:carried], bases[consts:carried], "carry")
-        x = inner.grouped(binders[carried:], bases[carried:], "xs")
-        return carry, x
+    def parameters(inner: Scope, inputs: Sequence[Var], bases: list[str]) -> tuple[str, ...]:
+        carry = inner.grouped(inputs[: loop.carry], bases[: loop.carry], "carry")
+        return carry, inner.grouped(inputs[loop.carry :], bases[loop.carry :], "xs")
 
     def results(outputs: list[ast.expr]) -> ast.expr:
         return tuple_([_optional(outputs[: loop.carry]), _optional(outputs[loop.carry :])])
 
-    body = scope.function("body", loop.body, equation.invars[:consts], parameters, results)
+    body = scope.function("body", loop.body, equation.invars[:consts], parameters, results, unnamed)
     options = ({} if xs else {"length": value(loop.length)}) | scan_options(loop)
     arguments = [body, _optional(init)] + ([_optional(xs)] if xs else [])
     count = len(equation.outvars)
@@ -202,22 +198,12 @@ def while_(scope: Scope, equation: Equation) -> Proved:
     if batched or while_hands_on(cond_program, conds, body_program, consts - conds):
         return bound_while(scope, equation, cond_program, body_program)
 
-    def written(
-        name: str, program: Program, captured: Sequence[JaxprAtom], single: bool
-    ) -> ast.expr:
-        bases = argument_bases(program)
-        count = len(captured)
+    def carried(inner: Scope, inputs: Sequence[Var], bases: list[str]) -> tuple[str, ...]:
+        return (inner.grouped(inputs, bases, "carry"),)
 
-        def parameters(inner: Scope) -> tuple[str, ...]:
-            return (inner.grouped(program.jaxpr.invars[count:], bases[count:], "carry"),)
-
-        def results(outputs: list[ast.expr]) -> ast.expr:
-            return outputs[0] if single else sequence(outputs)
-
-        return scope.function(name, program, captured, parameters, results)
-
-    cond = written("cond", cond_program, equation.invars[:conds], True)
-    body = written("body", body_program, equation.invars[conds:consts], False)
+    condition = equation.invars[:conds]
+    cond = scope.function("cond", cond_program, condition, carried, lambda results: results[0])
+    body = scope.function("body", body_program, equation.invars[conds:consts], carried)
     binders = body_program.jaxpr.invars[params["body_nconsts"] :]
     init = scope.operands(equation.invars[consts:], binders)
     count = len(equation.outvars)
@@ -272,7 +258,7 @@ def cond(scope: Scope, group: Equation | list[Equation]) -> Proved | None:
         if switched
         else ["if_false", "if_true"]
     )
-    branches = list(map(scope.whole_function, names, programs))
+    branches = list(map(scope.function, names, programs))
     operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
     results = nested_results(len(equation.outvars))
     chosen = chooser.invars[1 if switched else 0]
@@ -307,15 +293,7 @@ def _with_references(
         return WRITTEN
 
     def branch(name: str, program: Program) -> ast.expr:
-        bases = argument_bases(program)[captured:]
-        rest = program.jaxpr.invars[captured:]
-        return scope.function(
-            name,
-            program,
-            operands[:captured],
-            lambda inner: tuple(inner.parameters(rest, bases)),
-            sequence,
-        )
+        return scope.function(name, program, operands[:captured])
 
     given = scope.operands(operands[captured:], programs[0].jaxpr.invars[captured:])
     if switched:
@@ -350,7 +328,7 @@ def _known(scope: Scope, equation: Equation) -> Proved | None:
     is_plain = is_plain_choice(equation) and not branches_hand_on(programs)
     if not is_literal(index) or len(programs) != 2 or not is_plain:
         return None
-    branches = list(map(scope.whole_function, ["if_false", "if_true"], programs))
+    branches = list(map(scope.function, ["if_false", "if_true"], programs))
     arguments = scope.operands(operands, programs[0].jaxpr.invars)
     expr = call("lax.cond", value(bool(index.val)), branches[1], branches[0], *arguments)
     return Proved(expr, nested_results(len(equation.outvars)))
@@ -362,7 +340,7 @@ def _platforms(scope: Scope, equation: Equation) -> Proved:
     branches: dict[str, ast.expr] = {}
     for platforms, program in zip(equation.params["branches_platforms"], programs, strict=True):
         names = platforms or ("default",)
-        function = scope.whole_function(f"on_{names[0]}" if platforms else "on_others", program)
+        function = scope.function(f"on_{names[0]}" if platforms else "on_others", program)
         branches |= dict.fromkeys(names, function)
     results = nested_results(len(equation.outvars))
     return Proved(call("lax.platform_dependent", *operands, **branches), results)
@@ -374,7 +352,7 @@ def bound(scope: Scope, equation: Equation) -> Proved:
     index = scope.operand(equation.invars[0])
     operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
     written = [
-        scope.whole_function(f"branch_{number}", program) for number, program in enumerate(programs)
+        scope.function(f"branch_{number}", program) for number, program in enumerate(programs)
     ]
     arguments = scope.several(operands, "operands")
     branches = [call(call("jax.make_jaxpr", branch), *arguments) for branch in written]

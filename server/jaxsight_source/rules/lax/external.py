@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.jaxpr_types import Equation, Var
 from jaxsight_source.compat.staging import Program, opened
 from jaxsight_source.equations.fallback import flags, given
 from jaxsight_source.equations.registry import STRUCTURES
@@ -21,7 +21,7 @@ from jaxsight_source.options import DEEPEST_RULES
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import FALSE, call, dict_, parsed, tuple_
 from jaxsight_source.text.names import identifier
-from jaxsight_source.text.statements import assign, define, effect, return_
+from jaxsight_source.text.statements import define, effect, return_
 from jaxsight_source.values import public_names, scalars, spelling
 from jaxsight_source.values.pytrees import Leaf, built
 from jaxsight_source.values.spelling import value
@@ -52,8 +52,7 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
     maker = call(
         "jax.ffi.ffi_call", scalars.text(params["target_name"]), sequence(results), **options
     )
-    foreign = scope.names.fresh("foreign")
-    scope.body.append(assign(foreign, maker))
+    foreign = scope.assigned("foreign", maker)
     attributes = {  # whose types matter
         name: scalars.typed(attribute) if isinstance(attribute, np.generic) else value(attribute)
         for name, attribute in params["attributes"]
@@ -86,18 +85,17 @@ def composite(scope: Scope, equation: Equation) -> Proved:
         name: jax.tree.unflatten(tree, leaves) for name, leaves, tree in params["attributes"]
     }
 
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        names = inner.parameters(program.jaxpr.invars, argument_bases(program))
+    def parameters(inner: Scope, inputs: Sequence[Var], bases: list[str]) -> Sequence[str]:
+        names = inner.parameters(inputs, bases)
         for name in attributes:
             inner.names.keep(name)
-        return (*names, "*", *attributes) if attributes else tuple(names)
+        return [*names, "*", *attributes] if attributes else names
 
     base = identifier(str(params["name"]), "composite")
-    function = scope.function(base, program, [], parameters, sequence)
+    function = scope.function(base, program, (), parameters)
     options = {"version": value(params["version"])} if params.get("version") else {}
-    composed = scope.names.fresh("composed")
-    named = scalars.text(params["name"])
-    scope.body.append(assign(composed, call("lax.composite", function, named, **options)))
+    made = call("lax.composite", function, scalars.text(params["name"]), **options)
+    composed = scope.assigned("composed", made)
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     keywords = {name: value(attribute) for name, attribute in attributes.items()}
     return Proved(call(composed, *operands, **keywords), nested_results(len(equation.outvars)))
@@ -129,18 +127,16 @@ def _of_two(
     scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom], residuals: int
 ) -> ast.expr:
     """Write a function of residuals and of the linear operands, each a tuple."""
-    count = len(captured)
 
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        bases = argument_bases(program)[count:]
-        names = inner.parameters(program.jaxpr.invars[count:], bases)
+    def parameters(inner: Scope, inputs: Sequence[Var], bases: list[str]) -> list[str]:
+        names = inner.parameters(inputs, bases)
         groups = []
         for base, part in (("residuals", names[:residuals]), ("linear", names[residuals:])):
             parameter = inner.names.fresh(base)
             if part:
                 inner.take_apart(part, parameter)
             groups.append(parameter)
-        return tuple(groups)
+        return groups
 
     return scope.function(name, program, captured, parameters, tuple_)
 
@@ -204,13 +200,12 @@ def custom_partitioning(scope: Scope, equation: Equation) -> Proved:
             )
     if not params.get("decode_shardings", True):
         options["decode_shardings"] = FALSE
-    body = scope.whole_function(
-        "whole", program, lambda results: results[0] if single else tuple_(results)
+    body = scope.function(
+        "whole", program, results=lambda results: results[0] if single else tuple_(results)
     )
     path = public_names.imported("jax.experimental.custom_partitioning", "custom_partitioning")
-    name = scope.names.fresh("partitioned")
-    scope.body.append(assign(name, call(path, body)))
-    scope.body.append(effect(call(f"{name}.def_partition", **options)))
+    name = scope.assigned("partitioned", call(path, body))
+    scope.body.append(effect(call(ast.Attribute(name, "def_partition"), **options)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     results = nested_results(1) if single else tuple(range(len(equation.outvars)))
     return Proved(call(name, *operands), results)

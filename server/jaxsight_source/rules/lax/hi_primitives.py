@@ -15,7 +15,7 @@ import jax
 
 from jaxsight_source.compat import hi_primitives
 from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr, Params
+from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr, Params, Var
 from jaxsight_source.compat.staging import Program, is_jaxpr, opened
 from jaxsight_source.equations.registry import LAX, STRUCTURES, View
 from jaxsight_source.jaxprs.same.liveness import all_operands, live
@@ -25,7 +25,7 @@ from jaxsight_source.text.statements import define, return_
 from jaxsight_source.values import spelling
 from jaxsight_source.values.scalars import text
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import argument_bases, nested_results, sequence, with_parts
+from jaxsight_source.writing.results import nested_results, sequence, with_parts
 from jaxsight_source.writing.scope import Scope
 
 
@@ -153,15 +153,13 @@ def _of_roots(
 
     `function_name` is the name of that parameter.
     """
-    variables = program.jaxpr.invars[-count:]
-    bases = argument_bases(program)[-count:]
 
-    def parameters(inner: Scope) -> tuple[str, ...]:
+    def parameters(inner: Scope, inputs: Sequence[Var], bases: list[str]) -> tuple[str, ...]:
         first: tuple[str, ...] = ()
         if root is not None:
             first = (inner.names.fresh(function_name),)
             inner.write(root.function.jaxpr, ast.Name(*first))
-        return *first, inner.grouped(variables, bases, "xs")
+        return *first, inner.grouped(inputs, bases, "xs")
 
     def results(values: list[ast.expr]) -> ast.expr:
         nested = root.results if root is not None and name == "solve" else nested_results(count)

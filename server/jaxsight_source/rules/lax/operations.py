@@ -229,7 +229,7 @@ def metadata_of_a_call(scope: Scope, equation: Equation) -> Proved | None:
     if params.get("ad_metadata", "same") != "same" or not all(map(is_identifier, metadata)):
         return None
     program = opened(params["jaxpr"])
-    function = scope.whole_function("annotated", program)
+    function = scope.function("annotated", program)
     name = public_names.imported("jax.experimental.xla_metadata", "xla_metadata_call")
     named = {key: spelling.value(part) for key, part in metadata.items()}
     operands = scope.operands(equation.invars, program.jaxpr.invars)

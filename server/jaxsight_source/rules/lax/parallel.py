@@ -16,7 +16,6 @@ from jaxsight_source.equations.registry import IDIOMS, LAX, STRUCTURES, View
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import FALSE, call, tuple_
-from jaxsight_source.text.statements import assign
 from jaxsight_source.values.spelling import of_first_devices, value
 from jaxsight_source.writing.results import nested_results, sequence
 from jaxsight_source.writing.scope import Scope
@@ -27,7 +26,7 @@ def shard_map(scope: Scope, equation: Equation) -> Proved:
     mapped_program = shard_maps.shard_map(equation.params)
     program = opened(mapped_program.body)
     with shard_maps.inside(mapped_program):
-        body = scope.whole_function("shard", program)
+        body = scope.function("shard", program)
     options: dict[str, ast.expr] = {}
     if isinstance(mapped_program.mesh, jax.sharding.Mesh):
         options["mesh"] = scope.once(value(mapped_program.mesh))
@@ -38,8 +37,7 @@ def shard_map(scope: Scope, equation: Equation) -> Proved:
     if not mapped_program.check_vma:
         options["check_vma"] = FALSE
     operands = scope.operands(equation.invars, program.jaxpr.invars)
-    mapped = scope.names.fresh("mapped")
-    scope.body.append(assign(mapped, call("jax.shard_map", body, **options)))
+    mapped = scope.assigned("mapped", call("jax.shard_map", body, **options))
     return Proved(call(mapped, *operands), nested_results(len(equation.outvars)))
 
 

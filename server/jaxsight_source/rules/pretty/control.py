@@ -58,13 +58,12 @@ def _map(scope: Scope, equation: Equation, loop: control_flow.Scan) -> Proved | 
     binders = loop.body.jaxpr.invars[loop.consts :]
     operands = scope.operands(xs, binders)
     unnamed = ["x"] * loop.consts + slices_of(operands)
-    bases = argument_bases(loop.body, unnamed)[loop.consts :]
     body = scope.function(
         "body",
         loop.body,
         equation.invars[: loop.consts],
-        lambda inner: (inner.grouped(binders, bases, "xs"),),
-        sequence,
+        lambda inner, inputs, bases: (inner.grouped(inputs, bases, "xs"),),
+        unnamed=unnamed,
     )
     return Proved(call("lax.map", body, sequence(operands)), nested_results(count))
 
@@ -119,17 +118,17 @@ def _fori(
     consts: int,
     bounds: Sequence[ast.expr],
     start: int,
-    bases: Sequence[str] | None = None,
+    bases: str | Sequence[str] = "x",
 ) -> Proved:
     """Write the loop; its values are the equation's inputs from `start` on."""
     binders = body.jaxpr.invars
-    names = list(bases or argument_bases(body))
 
-    def parameters(inner: Scope) -> tuple[str, ...]:
-        (index,) = inner.parameters(binders[consts : consts + 1], ["i"])
-        return index, inner.grouped(binders[consts + 1 :], names[consts + 1 :], "carry")
+    def parameters(inner: Scope, inputs: Sequence[Var], names: list[str]) -> tuple[str, ...]:
+        (index,) = inner.parameters(inputs[:1], ["i"])
+        return index, inner.grouped(inputs[1:], names[1:], "carry")
 
-    written = scope.function("body", body, equation.invars[:consts], parameters, sequence)
+    captured = equation.invars[:consts]
+    written = scope.function("body", body, captured, parameters, unnamed=bases)
     init = scope.operands(equation.invars[start:], binders[consts + 1 :])
     skipped = start - consts
     count = len(equation.outvars)

@@ -103,9 +103,8 @@ def _start(scope: Scope, folded: FoldedLoop, init: object) -> str:
     alone = alone and not any(any(var is init for var in row) for row in folded.varying)
     if alone and isinstance(expr, ast.Name) and scope.names.owns(expr.id):
         return expr.id
-    name = scope.names.fresh(without_number(expr.id) if isinstance(expr, ast.Name) else "carry")
-    scope.body.append(assign(name, expr))
-    return name
+    base = without_number(expr.id) if isinstance(expr, ast.Name) else "carry"
+    return scope.assigned(base, expr).id
 
 
 def _loop_variables(
