@@ -92,6 +92,7 @@ class SourceInfo(Protocol):
 
     @property
     def traceback(self) -> Traceback | None: ...
+
     name_stack: NameStack
 
 
