@@ -33,20 +33,17 @@ Params: TypeAlias = dict[str, Any]
 class Aval(Protocol):
     """An abstract value: a type of arrays (`ShapedArray`), or of references to arrays."""
 
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> DType: ...
-    @property
-    def ndim(self) -> int: ...
+    shape: tuple[int, ...]
+    dtype: DType
+    ndim: int
+
     def to_tangent_aval(self) -> Aval: ...
 
 
 class Atom(Protocol):
     """An operand of an equation, or a result of a jaxpr: a variable or a literal."""
 
-    @property
-    def aval(self) -> Aval: ...
+    aval: Aval
 
 
 class Var(Atom, Protocol):
@@ -56,17 +53,15 @@ class Var(Atom, Protocol):
 class Literal(Atom, Protocol):
     """A constant scalar, written in place of a variable."""
 
-    @property
-    def val(self) -> Any: ...
+    val: Any
 
 
 class Primitive(Protocol):
     """A primitive operation."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def multiple_results(self) -> bool: ...
+    name: str
+    multiple_results: bool
+
     def bind(self, *operands: object, **params: object) -> Any:
         """Return one array, or a list of arrays if there are `multiple_results`."""
 
@@ -77,10 +72,8 @@ class Primitive(Protocol):
 class TracebackFrame(Protocol):
     """A frame of a traceback: a function that was running, and where."""
 
-    @property
-    def file_name(self) -> str: ...
-    @property
-    def function_name(self) -> str: ...
+    file_name: str
+    function_name: str
 
 
 class Traceback(Protocol):
@@ -90,8 +83,8 @@ class Traceback(Protocol):
     """
 
     def __hash__(self) -> int: ...
-    @property
-    def frames(self) -> Sequence[TracebackFrame]: ...
+
+    frames: Sequence[TracebackFrame]
 
 
 class SourceInfo(Protocol):
@@ -99,34 +92,27 @@ class SourceInfo(Protocol):
 
     @property
     def traceback(self) -> Traceback | None: ...
-    @property
-    def name_stack(self) -> NameStack: ...
+
+    name_stack: NameStack
 
 
 class Context(Protocol):
     """The configuration under which an equation was traced (`JaxprEqnContext`)."""
 
-    @property
-    def manager(self) -> AbstractContextManager[object]: ...
+    manager: AbstractContextManager[object]
 
 
 class Equation(Protocol):
     """An equation of a jaxpr: the application of a primitive to operands."""
 
-    @property
-    def primitive(self) -> Primitive: ...
-    @property
-    def invars(self) -> Sequence[Atom]: ...
-    @property
-    def outvars(self) -> Sequence[Var]: ...
-    @property
-    def params(self) -> Params: ...
-    @property
-    def effects(self) -> AbstractSet[object]: ...
-    @property
-    def source_info(self) -> SourceInfo: ...
-    @property
-    def ctx(self) -> Context: ...
+    primitive: Primitive
+    invars: Sequence[Atom]
+    outvars: Sequence[Var]
+    params: Params
+    effects: AbstractSet[object]
+    source_info: SourceInfo
+    ctx: Context
+
     def replace(
         self,
         *,
@@ -142,14 +128,11 @@ class Equation(Protocol):
 class DebugInfo(Protocol):
     """The function that a jaxpr was traced from, and by which transformation."""
 
-    @property
-    def traced_for(self) -> str: ...
-    @property
-    def func_name(self) -> str: ...
-    @property
-    def func_src_info(self) -> str: ...
-    @property
-    def arg_names(self) -> Sequence[str] | None: ...
+    traced_for: str
+    func_name: str
+    func_src_info: str
+    arg_names: Sequence[str] | None
+
     def _replace(self, **parts: object) -> DebugInfo:
         """Return the information with other parts, as a named tuple does."""
 
@@ -157,18 +140,13 @@ class DebugInfo(Protocol):
 class Jaxpr(Protocol):
     """A jaxpr without the values of its constants; `staging.Program` has both."""
 
-    @property
-    def constvars(self) -> Sequence[Var]: ...
-    @property
-    def invars(self) -> Sequence[Var]: ...
-    @property
-    def outvars(self) -> Sequence[Atom]: ...
-    @property
-    def eqns(self) -> Sequence[Equation]: ...
-    @property
-    def effects(self) -> AbstractSet[object]: ...
-    @property
-    def debug_info(self) -> DebugInfo | None: ...
+    constvars: Sequence[Var]
+    invars: Sequence[Var]
+    outvars: Sequence[Atom]
+    eqns: Sequence[Equation]
+    effects: AbstractSet[object]
+    debug_info: DebugInfo | None
+
     def replace(
         self,
         *,

@@ -8,10 +8,10 @@ its operand. Functions that regions call are inlined there: JAX has no functions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxsight_source.compat.lowered.mlir import ir
+from jaxsight_source.compat.lowered.mlir import attributes_of, ir
 
 _RENAMED = {
     "mhlo.erf": "chlo.erf",
@@ -121,12 +121,12 @@ class _Flattening:
                 continue
             if list(each.regions):
                 raise Unflattened(f"a function that a scalar function calls has `{each.name}`")
-            copy = _made(each.name, _types(each), before, _attributes(each), known)
+            copy = _made(each.name, _types(each), before, attributes_of(each), known)
             values.update(zip(each.results, copy.results, strict=True))
         return [values[result] for result in last.operands]
 
     def _renamed(self, operation: Any) -> None:
-        attributes = _attributes(operation)
+        attributes = attributes_of(operation)
         if str(attributes.pop("largest", "true")) != "true":
             raise Unflattened("`topk` of the smallest values has no StableHLO")
         made = _made(_RENAMED[operation.name], _types(operation), operation, attributes)
@@ -137,7 +137,7 @@ class _Flattening:
 
     def _bitcast(self, operation: Any) -> None:
         (value,), (result,) = operation.operands, operation.results
-        attributes = dict(_attributes(operation))
+        attributes = attributes_of(operation)
         source, target = ir.RankedTensorType(value.type), ir.RankedTensorType(result.type)
         # Memory holds the dimensions from the most major to the most minor one.
         order = _major_to_minor(attributes.get("source_layout"), source.rank)
@@ -172,9 +172,8 @@ class _Flattening:
         types = [kind.get_type(index) for index in range(kind.num_types)]
         if any(str(each).startswith("tuple<") for each in types):
             raise Unflattened("a call that returns tuples in a tuple has no StableHLO")
-        attributes = {
-            name: value for name, value in _attributes(operation).items() if name != "xla_shape"
-        }
+        attributes = attributes_of(operation)
+        attributes.pop("xla_shape", None)
         # Layouts of the elements are inside of a tuple.
         if layouts := attributes.get("result_layouts"):
             parts = list(ir.ArrayAttr(layouts))
@@ -280,15 +279,6 @@ def _major_to_minor(layout: Any, rank: int) -> list[int]:
     if layout is None:
         return list(range(rank))
     return [int(each) for each in ir.DenseIntElementsAttr(layout)][::-1]
-
-
-def _attributes(operation: Any) -> dict[str, Any]:
-    return {each.name: each.attr for each in _named(operation)}
-
-
-def _named(operation: Any) -> Iterator[Any]:
-    for position in range(len(operation.attributes)):
-        yield operation.attributes[position]
 
 
 def _types(operation: Any) -> list[Any]:

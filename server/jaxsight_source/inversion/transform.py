@@ -31,7 +31,6 @@ from jaxsight_source.inversion.rules import (
     linear,
     loops,
     structure,
-    systems,
 )
 from jaxsight_source.jaxprs.depth import room_for_nesting
 
@@ -240,7 +239,7 @@ def _solved(name: str, traced: _Traced) -> Network:
     Raise `NotInvertible` if these do not include all arguments.
     """
     outputs = range(len(traced.program.jaxpr.outvars))
-    network = Network(traced.program, (), outputs, Solver(rule_of, systems.solve), {})
+    network = Network(traced.program, (), outputs, Solver(rule_of), {})
     for node, called in zip(network.inputs, traced.names, strict=True):
         if not network.knows(node):
             for placed, why in network.blocked():

@@ -27,7 +27,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight_source.compat.lowered.mlir import functions, ir, is_token, parse
+from jaxsight_source.compat.lowered.mlir import attributes_of, functions, ir, is_token, parse
 from jaxsight_source.stablehlo.attributes import constant_text, symbol
 from jaxsight_source.stablehlo.operations.regions import constant_of, is_constant, owner_of
 
@@ -220,10 +220,9 @@ class _Block:
 
     def attributes(self, operation: ir.Operation) -> Iterator[tuple[str, str]]:
         """Yield what attributes say; functions as their hashes."""
-        found = {}
-        for each in operation.attributes:
-            name = each if isinstance(each, str) else each.name  # names since jaxlib 0.9
-            found[name.removeprefix("mhlo.")] = operation.attributes[name]
+        found = {
+            name.removeprefix("mhlo."): value for name, value in attributes_of(operation).items()
+        }
         for name in sorted(found):
             text = str(found[name])
             if name in ("callee", "decomposition"):

@@ -8,10 +8,8 @@ a loop that only looks like one remains a `while_loop`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import jax
-import numpy as np
 from jax import lax
 
 from jaxsight_source.compat.lowered.mlir import ir
@@ -23,47 +21,78 @@ from jaxsight_source.stablehlo.operations.control import constants_of_loop
 from jaxsight_source.stablehlo.operations.regions import constant_of, is_constant, owner_of
 
 
-@dataclass(frozen=True, slots=True)
-class ScanLoop:
-    """The parts of a loop that looks like a scan."""
+class _ScanLoop:
+    """The parts of a loop with a counter; what the loop carries is told by its position.
 
-    anchor: ir.Operation
-    length: int
-    counter: int
-    """The position of the counter among what the loop carries; other positions likewise."""
-    constants: tuple[int, ...]
-    slices: dict[int, ir.Value]
-    """The arrays to scan: for each its element in the body."""
-    carried: tuple[int, ...]
-    stacked: dict[int, ir.Value]
-    """The stacked results: for each its element in the body."""
-    skipped: frozenset[ir.Value]
-    """What the body only computes for the counter, and the arrays that it updates."""
-    around: tuple[ir.Value, ...]
-    """Values that the body reads from around the loop."""
+    `slices` and `stacked` have the elements in the body of the arrays to scan and of the results.
+    """
+
+    def __init__(self, anchor: ir.Operation, counter: int, length: int) -> None:
+        condition, body = (region.blocks[0] for region in anchor.regions)
+        self.body, self.length = body, length
+        self.end = [*body.operations][-1].operation.operands
+        arguments = [*body.arguments]
+        constants = constants_of_loop(condition, body)
+        self.positions = _computed_from(arguments[counter], body)
+        self.slices: dict[int, ir.Value] = {}
+        self.stacked: dict[int, ir.Value] = {}
+        self.skipped = {*self.positions}
+        """What the body only computes for the counter, and the arrays that it updates."""
+        for place, argument in enumerate(arguments):
+            users = [use.owner.operation for use in argument.uses]
+            if place in constants and len(users) == 2:
+                element = next((user for user in users if user.name == "func.call"), None)
+                if element is not None and _takes(element, argument, self.positions, 2):
+                    self.slices[place] = element.results[0]
+            elif place != counter and len(users) == 1:
+                update = owner_of(self.end[place])
+                if update is not None and _takes(update, argument, self.positions, 3):
+                    self.stacked[place] = update.operands[1]
+                    self.skipped.add(update.results[0])
+        self.skipped.remove(arguments[counter])
+        self.constants = [place for place in sorted(constants) if place not in self.slices]
+        others = {*constants, counter, *self.stacked}
+        self.carried = [place for place in range(len(arguments)) if place not in others]
+        outside = dict.fromkeys(captured(anchor))
+        self.around = [value for value in outside if not is_constant(value)]
+        """Values that the body reads from around the loop."""
+        self.numbers = {
+            value: found[()] for value in outside if (found := constant_of(value)) is not None
+        }
+        self.inputs = (*self.constants, *self.slices, *self.carried)
 
     @property
-    def body(self) -> ir.Block:
-        return self.anchor.regions[1].blocks[0]
-
-    @property
-    def inputs(self) -> tuple[int, ...]:
-        return (*self.constants, *self.slices, *self.carried)
+    def only_indexes(self) -> bool:
+        """Whether the counter only says which elements are read and written."""
+        indexed = {*self.slices.values(), *(self.end[place] for place in self.stacked)}
+        results = ({*use.owner.operation.results} for value in self.positions for use in value.uses)
+        return all(not each or each & (indexed | self.positions) for each in results)
 
 
 def scans(anchor: ir.Operation, evaluation: Evaluation) -> Iterator[LoweredCandidate]:
     """Yield the scans that a loop may be."""
-    found = _parts(anchor)
-    if found is None:
+    condition, body = (region.blocks[0] for region in anchor.regions)
+    counted = _counter(condition)
+    if counted is None:
         return
-    operands = [anchor.operands[place] for place in found.inputs]
-    structs = tuple(attributes.struct(value.type) for value in (*operands, *found.around))
+    counter, length = counted
+    start = constant_of(anchor.operands[counter])
+    following = [*body.operations][-1].operation.operands[counter]
+    if start is None or start.shape or int(start):
+        return
+    if not _is_next(following, body.arguments[counter]):
+        return
+    loop = _ScanLoop(anchor, counter, length)
+    if not loop.only_indexes:
+        return
+    values = [*(anchor.operands[place] for place in loop.inputs), *loop.around]
+    structs = tuple(attributes.struct(value.type) for value in values)
     for reverse in (False, True):
-        yield LoweredCandidate(_scan(found, evaluation, reverse), structs)
+        yield LoweredCandidate(_scan(loop, evaluation, reverse), structs)
 
 
 def _scan(
-    loop: ScanLoop, evaluation: Evaluation, reverse: bool
+    loop: _ScanLoop, evaluation: Evaluation, reverse: bool
 ) -> Callable[..., Sequence[jax.Array]]:
     """Return the function of a scan: of constants, arrays to scan, carry, and values around."""
     body = loop.body
@@ -74,13 +103,12 @@ def _scan(
     }
     # JAX before 0.11 lowers the body of a scan to a function of that name.
     bodies = {name for name in called if name.startswith("closed_call")}
-    constants = {value: found[()] for value in captured(loop.anchor) for found in _constant(value)}
 
     def function(*inputs: Array) -> Sequence[jax.Array]:
         given = dict(zip((*loop.inputs, *loop.around), inputs, strict=True))
 
         def step(carry: list[Array], elements: list[Array]) -> tuple[list[Array], object]:
-            values = {value: given[value] for value in loop.around} | constants
+            values = loop.numbers | {value: given[value] for value in loop.around}
             values |= dict.fromkeys(loop.skipped)
             values |= dict(zip(loop.slices.values(), elements, strict=True))
             arguments: list[Array] = [None] * len(body.arguments)
@@ -90,8 +118,7 @@ def _scan(
                 arguments[place] = value
             with evaluation.inlining(bodies):
                 results = evaluation.values(body, arguments, values)
-            end = [*body.operations][-1].operation.operands
-            following = [results[end[place]] for place in loop.carried]
+            following = [results[loop.end[place]] for place in loop.carried]
             return following, [results[value] for value in loop.stacked.values()]
 
         def step_of_one(carry: Array, element: Array) -> tuple[Array, object]:
@@ -109,64 +136,6 @@ def _scan(
         return jax.tree.leaves(found)
 
     return function
-
-
-def _constant(value: ir.Value) -> list[np.ndarray]:
-    found = constant_of(value)
-    return [] if found is None else [found]
-
-
-def _parts(anchor: ir.Operation) -> ScanLoop | None:
-    """Return the parts of a loop with a counter from zero to a constant."""
-    condition, body = (region.blocks[0] for region in anchor.regions)
-    end = [*body.operations][-1].operation.operands
-    arguments = [*body.arguments]
-    counted = _counter(condition)
-    if counted is None:
-        return None
-    counter, length = counted
-    start = constant_of(anchor.operands[counter])
-    if start is None or start.shape or int(start) or not _is_next(end[counter], arguments[counter]):
-        return None
-    positions = _computed_from(arguments[counter], body)
-    constants = constants_of_loop(condition, body)
-    slices: dict[int, ir.Value] = {}
-    stacked: dict[int, ir.Value] = {}
-    skipped = {*positions}
-    for place, argument in enumerate(arguments):
-        users = [use.owner.operation for use in argument.uses]
-        if place in constants and len(users) == 2:
-            element = next((user for user in users if user.name == "func.call"), None)
-            if element is not None and _takes(element, argument, positions, 2):
-                slices[place] = element.results[0]
-        elif place != counter and len(users) == 1:
-            update = owner_of(end[place])
-            if update is not None and _takes(update, argument, positions, 3):
-                stacked[place] = update.operands[1]
-                skipped.add(update.results[0])
-    indexed = {*slices.values(), *(end[place] for place in stacked)}
-    for value in positions:
-        for use in value.uses:
-            results = {*use.owner.operation.results}
-            if results and not results & (indexed | positions):
-                return None
-    carried = [
-        place
-        for place in range(len(arguments))
-        if place not in constants and place != counter and place not in stacked
-    ]
-    around = dict.fromkeys(value for value in captured(anchor) if not is_constant(value))
-    return ScanLoop(
-        anchor,
-        length,
-        counter,
-        tuple(place for place in sorted(constants) if place not in slices),
-        slices,
-        tuple(carried),
-        stacked,
-        frozenset(skipped - {arguments[counter]}),
-        tuple(around),
-    )
 
 
 def _counter(condition: ir.Block) -> tuple[int, int] | None:

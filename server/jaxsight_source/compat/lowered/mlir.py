@@ -20,6 +20,7 @@ from jaxlib.mlir.dialects import stablehlo as dialect
 from jaxsight_source.compat.lowered.written_out import require_few
 
 __all__ = [
+    "attributes_of",
     "dialect",
     "functions",
     "ir",
@@ -66,6 +67,12 @@ def functions(module: ir.Module) -> dict[str, ir.Operation]:
         for operation in operations
         if operation.name == "func.func"
     }
+
+
+def attributes_of(operation: ir.Operation) -> dict[str, ir.Attribute]:
+    """Return the attributes of an operation by name."""
+    named = (operation.attributes[place] for place in range(len(operation.attributes)))
+    return {each.name: each.attr for each in named}
 
 
 def print_without_locations(module: ir.Module) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias
 
 import jax
 from jax import lax
@@ -12,7 +12,6 @@ from jax import lax
 from jaxsight_source.compat import control_flow
 from jaxsight_source.inversion.inner_programs import (
     Values,
-    by_node,
     culprit,
     index_values,
     known_positions,
@@ -27,72 +26,104 @@ from jaxsight_source.inversion.network import (
     inverses,
 )
 
-Slices = TypeVar("Slices")
-"""The slices of arrays that a step of a loop takes."""
+_Step: TypeAlias = Callable[[Values, Values], tuple[Values, Values]]
+"""Computes the next carries, and other values, from carries and slices of arrays."""
 
 
-@dataclass(frozen=True, slots=True)
 class _Loop:
-    """A scan with the nodes around it, in groups.
+    """A scan with the nodes around it, in groups, and the positions in each that are known there.
 
     `consts` are shared by all steps, `init` and `final` are carries, and `xs` and `ys` are sliced
     into steps.
     """
 
-    scan: control_flow.Scan
-    consts: Sequence[Node]
-    init: Sequence[Node]
-    xs: Sequence[Node]
-    final: Sequence[Node]
-    ys: Sequence[Node]
-
-    @classmethod
-    def of(cls, placed: Placed) -> _Loop:
-        scan = control_flow.scan(dict(placed.params))
+    def __init__(self, placed: Placed, network: Network) -> None:
+        self.network = network
+        self.scan = scan = control_flow.scan(placed.params)
         first = scan.consts + scan.carry
-        return cls(
-            scan,
-            placed.inputs[: scan.consts],
-            placed.inputs[scan.consts : first],
-            placed.inputs[first:],
-            placed.outputs[: scan.carry],
-            placed.outputs[scan.carry :],
+        self.consts, self.init = placed.inputs[: scan.consts], placed.inputs[scan.consts : first]
+        self.xs = placed.inputs[first:]
+        self.final, self.ys = placed.outputs[: scan.carry], placed.outputs[scan.carry :]
+        self.known_consts = known_positions(network, self.consts)
+        self.known_init = known_positions(network, self.init)
+        self.known_xs = known_positions(network, self.xs)
+        self.known_final = known_positions(network, self.final)
+        self.known_ys = known_positions(network, self.ys)
+
+    def carries_in(self, body: Network, indices: Sequence[int]) -> list[Node]:
+        return [body.inputs[self.scan.consts + index] for index in indices]
+
+    def carries_out(self, body: Network, indices: Sequence[int]) -> list[Node]:
+        return [body.outputs[index] for index in indices]
+
+    def xs_in(self, body: Network, indices: Sequence[int]) -> list[Node]:
+        return [body.inputs[self.scan.consts + self.scan.carry + index] for index in indices]
+
+    def ys_out(self, body: Network, indices: Sequence[int]) -> list[Node]:
+        return [body.outputs[self.scan.carry + index] for index in indices]
+
+    def reads(self, carried: Sequence[int]) -> tuple[Node, ...]:
+        """Return the nodes whose values both directions read."""
+        return (
+            *(self.consts[index] for index in self.known_consts),
+            *(self.init[index] for index in carried),
+            *(self.xs[index] for index in self.known_xs),
+            *(self.ys[index] for index in self.known_ys),
         )
 
-    def carry_in(self, body: Network, index: int) -> Node:
-        return body.inputs[self.scan.consts + index]
+    def groups(self, values: Values, *sizes: int) -> list[Values]:
+        """Return the values of `reads`, and others, in groups: constants, carries, slices."""
+        rest, (carried, *others) = iter(values), sizes
+        slices = len(self.known_xs) + len(self.known_ys)
+        counts = len(self.known_consts), carried, slices, *others
+        return [[*itertools.islice(rest, count)] for count in counts]
 
-    def carries_in(
-        self, body: Network, indices: Sequence[int], values: Values
-    ) -> dict[Node, jax.Array]:
-        return {
-            self.carry_in(body, index): value for index, value in zip(indices, values, strict=True)
-        }
+    def solved(self, begun: list[int], ended: list[int]) -> Network:
+        """Return the body, with carries `begun` known before each step, and `ended` after it."""
+        scan = self.scan
+        inputs = [
+            *self.known_consts,
+            *(scan.consts + index for index in begun),
+            *(scan.consts + scan.carry + index for index in self.known_xs),
+        ]
+        outputs = [*ended, *(scan.carry + index for index in self.known_ys)]
+        constants = index_values(self.network, self.consts)
+        return self.network.solver.solved(scan.body, inputs, outputs, constants)
 
-    def carry_out(self, body: Network, index: int) -> Node:
-        return body.outputs[index]
+    def step(
+        self,
+        body: Network,
+        plan: Plan,
+        consts: Values,
+        carried: Sequence[Node],
+        before: Sequence[Node] = (),
+    ) -> _Step:
+        """Return a step that computes carries, and then other values, by a plan for the body.
 
-    def x(self, body: Network, index: int) -> Node:
-        return body.inputs[self.scan.consts + self.scan.carry + index]
+        Args:
+            body: the network of the loop's body.
+            plan: for it.
+            consts: the known constants.
+            carried: the nodes of the carries that the step takes.
+            before: nodes of values that another pass computed.
+        """
+        constants = [body.inputs[index] for index in self.known_consts]
+        slices = [*self.xs_in(body, self.known_xs), *self.ys_out(body, self.known_ys)]
+        nodes = [*constants, *carried, *slices, *before]
 
-    def y(self, body: Network, index: int) -> Node:
-        return body.outputs[self.scan.carry + index]
+        def step(carry: Values, slices: Values) -> tuple[Values, Values]:
+            results = plan(dict(zip(nodes, [*consts, *carry, *slices], strict=True)))
+            return results[: len(carried)], results[len(carried) :]
 
+        return step
 
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """The positions in each group whose values are known outside the loop."""
-
-    consts: list[int]
-    init: list[int]
-    xs: list[int]
-    final: list[int]
-    ys: list[int]
-
-    @classmethod
-    def of(cls, loop: _Loop, network: Network) -> _Around:
-        groups = (loop.consts, loop.init, loop.xs, loop.final, loop.ys)
-        return cls(*(known_positions(network, group) for group in groups))
+    def run(
+        self, step: _Step, init: Values, slices: Values, *, backwards: bool = False
+    ) -> tuple[Values, Values]:
+        """Return the last carries and the stacked results of the loop with another step."""
+        reverse = self.scan.reverse != backwards
+        length, unroll = self.scan.length, self.scan.unroll
+        return lax.scan(step, init, slices, length=length, reverse=reverse, unroll=unroll)
 
 
 @inverses("scan")
@@ -102,68 +133,32 @@ def _scan(placed: Placed, network: Network) -> Solution | Blocked:
     Carries with known initial values are followed forwards, which may determine `xs` from `ys`; the
     other carries are inverted from their final values.
     """
-    return _solution(_Loop.of(placed), network)
+    loop = _Loop(placed, network)
+    body, followed = _follow(loop)
+    unknown_xs = [index for index in range(len(loop.xs)) if index not in loop.known_xs]
+    determined = [index for index in unknown_xs if body.knows(*loop.xs_in(body, [index]))]
+    if not determined:
+        return _backwards(loop, body, followed, unknown_xs)
+    carried, plan = _needed(loop, body, followed, loop.xs_in(body, determined))
+
+    def compute(*values: jax.Array) -> list[jax.Array]:
+        consts, init, slices = loop.groups(values, len(carried))
+        step = loop.step(body, plan, consts, loop.carries_in(body, carried))
+        return [*loop.run(step, init, slices)[1]]
+
+    writes = tuple(loop.xs[index] for index in determined)
+    return Solution(loop.reads(carried), writes, compute)
 
 
-def _solution(loop: _Loop, network: Network) -> Solution | Blocked:
-    around = _Around.of(loop, network)
-    forwards, followed = _follow(loop, around, network)
-    unknown_xs = [index for index in range(len(loop.xs)) if index not in around.xs]
-    determined = [index for index in unknown_xs if forwards.knows(loop.x(forwards, index))]
-    if determined:
-        wanted_xs = [loop.x(forwards, index) for index in determined]
-        carried, plan = _needed(loop, forwards, followed, wanted_xs)
-        ahead = _Pass(loop, around, forwards, carried, plan)
-
-        def compute(*values: jax.Array) -> list[jax.Array]:
-            consts, init, xs, ys = _groups(values, around.consts, carried, around.xs, around.ys)
-
-            def step(carry: Values, slices: tuple[Values, Values]) -> tuple[Values, Values]:
-                values = ahead.known(consts, slices) | loop.carries_in(forwards, carried, carry)
-                return ahead.computed(values)
-
-            _, stacked = _run(loop, step, init, (xs, ys), reverse=loop.scan.reverse)
-            return list(stacked)
-
-        reads = _reads(loop, around, carried)
-        return Solution(reads, tuple(loop.xs[index] for index in determined), compute)
-    return _backwards(loop, around, network, forwards, followed, unknown_xs)
-
-
-def _solved(
-    loop: _Loop, around: _Around, network: Network, begun: list[int], ended: list[int]
-) -> Network:
-    """Return the body, with the carries `begun` known before each step and `ended` after it."""
-    scan = loop.scan
-    inputs = [
-        *around.consts,
-        *(scan.consts + index for index in begun),
-        *(scan.consts + scan.carry + index for index in around.xs),
-    ]
-    outputs = [*ended, *(scan.carry + index for index in around.ys)]
-    constants = index_values(network, loop.consts)
-    return network.solver.solved(scan.body, inputs, outputs, constants)
-
-
-def _follow(loop: _Loop, around: _Around, network: Network) -> tuple[Network, list[int]]:
+def _follow(loop: _Loop) -> tuple[Network, list[int]]:
     """Return the body with all values known at the start of each step, and the known carries."""
-    followed = around.init
+    followed = loop.known_init
     while True:
-        body = _solved(loop, around, network, followed, [])
-        staying = [index for index in followed if body.knows(loop.carry_out(body, index))]
+        body = loop.solved(followed, [])
+        staying = [index for index in followed if body.knows(body.outputs[index])]
         if staying == followed:
             return body, followed
         followed = staying
-
-
-def _reads(loop: _Loop, around: _Around, carried: Sequence[int]) -> tuple[Node, ...]:
-    """Return the nodes whose values both directions read."""
-    return (
-        *(loop.consts[i] for i in around.consts),
-        *(loop.init[i] for i in carried),
-        *(loop.xs[i] for i in around.xs),
-        *(loop.ys[i] for i in around.ys),
-    )
 
 
 def _needed(
@@ -175,146 +170,60 @@ def _needed(
     """
     carried: list[int] = []
     while True:
-        plan = body.plan([*(loop.carry_out(body, index) for index in carried), *wanted])
-        needed = [index for index in followed if loop.carry_in(body, index) in plan.reads]
-        if set(needed) <= set(carried):
+        plan = body.plan([*loop.carries_out(body, carried), *wanted])
+        begun = zip(followed, loop.carries_in(body, followed), strict=True)
+        needed = {index for index, node in begun if node in plan.reads}
+        if needed <= {*carried}:
             return carried, plan
         carried = sorted({*carried, *needed})
 
 
 def _backwards(
-    loop: _Loop,
-    around: _Around,
-    network: Network,
-    forwards: Network,
-    followed: list[int],
-    unknown_xs: list[int],
+    loop: _Loop, forwards: Network, followed: list[int], unknown_xs: list[int]
 ) -> Solution | Blocked:
-    hopeful, body, undone = _undo(loop, around, network, followed)
-    determined = [index for index in undone if index not in around.init]
-    determined_xs = [index for index in unknown_xs if body.knows(loop.x(body, index))]
+    """Solve a scan by a pass from the last step to the first.
+
+    A pass ahead of it computes the carries that it reads, and that are known from the first step.
+    """
+    hopeful, body, undone = _undo(loop, followed)
+    determined = [index for index in undone if index not in loop.known_init]
+    determined_xs = [index for index in unknown_xs if body.knows(*loop.xs_in(body, [index]))]
     if not determined and not determined_xs:
         return culprit([hopeful], "has results that do not determine its unknown operands")
-    plan = body.plan([
-        *(loop.carry_in(body, index) for index in undone),
-        *(loop.x(body, index) for index in determined_xs),
-    ])  # fmt: skip
-    history = [index for index in followed if loop.carry_in(body, index) in plan.reads]
-    past = [loop.carry_in(forwards, index) for index in history]
-    carried, follow = _needed(loop, forwards, followed, past)
-    ahead = _Pass(loop, around, forwards, carried, follow)
-    compute = _Backwards(ahead, _Pass(loop, around, body, undone, plan), history, determined)
-    reads = (*_reads(loop, around, carried), *(loop.final[i] for i in undone))
+    plan = body.plan([*loop.carries_in(body, undone), *loop.xs_in(body, determined_xs)])
+    begun = zip(followed, loop.carries_in(body, followed), strict=True)
+    history = [index for index, node in begun if node in plan.reads]
+    carried, follow = _needed(loop, forwards, followed, loop.carries_in(forwards, history))
+
+    def compute(*values: jax.Array) -> list[jax.Array]:
+        consts, init, slices, final = loop.groups(values, len(carried), len(undone))
+        before: Values = []
+        if history:
+            ahead = loop.step(forwards, follow, consts, loop.carries_in(forwards, carried))
+            _, before = loop.run(ahead, init, slices)
+        past = loop.carries_in(body, history)
+        back = loop.step(body, plan, consts, loop.carries_out(body, undone), past)
+        starts, stacked = loop.run(back, final, [*slices, *before], backwards=True)
+        wanted = [at for at, index in enumerate(undone) if index in determined]
+        return [*(starts[at] for at in wanted), *stacked]
+
+    reads = (*loop.reads(carried), *(loop.final[index] for index in undone))
     writes = (*(loop.init[i] for i in determined), *(loop.xs[i] for i in determined_xs))
     return Solution(reads, writes, compute)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pass:
-    """A walk through the steps of a loop that computes the `carries` by a plan for the body."""
-
-    loop: _Loop
-    around: _Around
-    body: Network
-    carries: list[int]
-    plan: Plan
-
-    def known(self, consts: Values, slices: tuple[Values, Values]) -> dict[Node, jax.Array]:
-        """Return the values that a step reads, except carries."""
-        known = by_node(self.body.inputs, self.around.consts, consts)
-        for place, indices, values in zip(
-            (self.loop.x, self.loop.y), (self.around.xs, self.around.ys), slices, strict=True
-        ):
-            known |= {place(self.body, i): v for i, v in zip(indices, values, strict=True)}
-        return known
-
-    def computed(self, values: dict[Node, jax.Array]) -> tuple[Values, Values]:
-        """Return the carries after a step, and the other values that the plan computes."""
-        results = self.plan(values)
-        return results[: len(self.carries)], results[len(self.carries) :]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Backwards:
-    """Computes operands of a loop from its results, in a pass from the last step to the first.
-
-    A pass `ahead` provides the carries in `history`, which are known from the first step on. The
-    pass `back` computes the initial values of carries, of which those `determined` are returned.
-    """
-
-    ahead: _Pass
-    back: _Pass
-    history: list[int]
-    determined: list[int]
-
-    def __call__(self, *values: jax.Array) -> list[jax.Array]:
-        loop, around = self.back.loop, self.back.around
-        undone = self.back.carries
-        consts, init, xs, ys, final = _groups(
-            values, around.consts, self.ahead.carries, around.xs, around.ys, undone
-        )
-
-        def ahead(carry: Values, slices: tuple[Values, Values]) -> tuple[Values, Values]:
-            values = self.ahead.known(consts, slices)
-            values |= loop.carries_in(self.ahead.body, self.ahead.carries, carry)
-            return self.ahead.computed(values)
-
-        def back(carry: Values, slices: tuple[Values, Values, Values]) -> tuple[Values, Values]:
-            *own, before = slices
-            values = self.back.known(consts, (own[0], own[1]))
-            values |= loop.carries_in(self.back.body, self.history, before)
-            values |= by_node(self.back.body.outputs, undone, carry)
-            return self.back.computed(values)
-
-        before: Values = []
-        if self.history:
-            _, before = _run(loop, ahead, init, (xs, ys), reverse=loop.scan.reverse)
-        begun, stacked = _run(loop, back, final, (xs, ys, before), reverse=not loop.scan.reverse)
-        starts = [
-            value for index, value in zip(undone, begun, strict=True) if index in self.determined
-        ]
-        return [*starts, *stacked]
-
-
-def _undo(
-    loop: _Loop, around: _Around, network: Network, followed: list[int]
-) -> tuple[Network, Network, list[int]]:
+def _undo(loop: _Loop, followed: list[int]) -> tuple[Network, Network, list[int]]:
     """Return two networks of the body, and the carries that each step determines from its end.
 
     The first network assumes that all carries known at the end of the loop are known at the end of
     each step; it only serves to explain a failure. The second knows only the carries returned.
     """
     hopeful: Network | None = None
-    undone = [index for index in around.final if index not in followed]
+    undone = [index for index in loop.known_final if index not in followed]
     while True:
-        body = _solved(loop, around, network, followed, undone)
+        body = loop.solved(followed, undone)
         hopeful = hopeful or body
-        staying = [index for index in undone if body.knows(loop.carry_in(body, index))]
+        staying = [index for index in undone if body.knows(*loop.carries_in(body, [index]))]
         if staying == undone:
             return hopeful, body, undone
         undone = staying
-
-
-def _groups(values: Values, *groups: Sequence[int]) -> list[Values]:
-    """Split a list into consecutive parts, as long as each group."""
-    parts: list[Values] = []
-    start = 0
-    for group in groups:
-        parts.append(list(values[start : start + len(group)]))
-        start += len(group)
-    return parts
-
-
-def _run(
-    loop: _Loop,
-    step: Callable[[Values, Slices], tuple[Values, Values]],
-    init: Values,
-    slices: Slices,
-    *,
-    reverse: bool,
-) -> tuple[Values, Values]:
-    """Return the last carries and the stacked results of a loop over slices."""
-    scan = loop.scan
-    return lax.scan(
-        step, list(init), slices, length=scan.length, reverse=reverse, unroll=scan.unroll
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from jax.extend.random import threefry2x32_p, threefry_prng_impl
 
 from jaxsight_source.compat.lowered.mlir import ir
 from jaxsight_source.stablehlo.attributes import integers, struct, symbol
-from jaxsight_source.stablehlo.lifting.matching import LoweredCandidate
+from jaxsight_source.stablehlo.lifting.matching import LoweredCandidate, with_options
 from jaxsight_source.stablehlo.program import UnreadableProgram
 
 _LAPACK = re.compile(r"lapack_[sdcz](\w+?)_ffi$")
@@ -51,14 +50,6 @@ def _called(
         finder = _FINDERS.get(each.operation.name)
         if finder is not None and finder is not _random:
             yield from (one for one in finder(each.operation) if one.inputs == operands)
-
-
-@functools.cache
-def _partial(
-    function: Callable[..., object], *args: object, **options: object
-) -> Callable[..., object]:
-    """Return a function with options, the same for the same options, so that patterns are kept."""
-    return functools.partial(function, *args, **options)
 
 
 _Options = Mapping[str, Sequence[object]]
@@ -99,7 +90,7 @@ def _decompositions(name: str) -> Iterator[Callable[..., object]]:
     if name in _ROUTINES:
         function, options = _ROUTINES[name]
         for values in itertools.product(*options.values()):
-            yield _partial(function, **dict(zip(options, values, strict=True)))
+            yield with_options(function, **dict(zip(options, values, strict=True)))
 
 
 def _foreign(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
@@ -126,7 +117,7 @@ def _approximate(operand: jax.ShapeDtypeStruct, text: str) -> Iterator[LoweredCa
     for function in (lax.approx_max_k, lax.approx_min_k):
         for recall in (options["recall_target"], round(options["recall_target"], 6)):
             yield LoweredCandidate(
-                _partial(function, **(options | {"recall_target": recall})), (operand,)
+                with_options(function, **(options | {"recall_target": recall})), (operand,)
             )
 
 
@@ -138,7 +129,7 @@ def _arguments_of_extremes(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
     if len(axes) == 1:
         for function in (lax.argmax, lax.argmin):
             yield LoweredCandidate(
-                _partial(function, axis=axes[0], index_dtype=indices.dtype.type), (values,)
+                with_options(function, axis=axes[0], index_dtype=indices.dtype.type), (values,)
             )
 
 
@@ -151,12 +142,12 @@ def _random(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
     shape = results[0].shape
     match [one.shape for one in operands]:
         case [(2,)] if len(shape) > 1:
-            yield LoweredCandidate(_partial(_split, shape[:-1]), operands)
+            yield LoweredCandidate(with_options(_split, shape[:-1]), operands)
         case [(2,), ()]:
             yield LoweredCandidate(jax.random.fold_in, operands)
         case [(), (), *_] if len(operands) == 4 and len(results) == 2:
             for width in (32, 64, 16, 8):
-                yield LoweredCandidate(_partial(_bits, width, shape), (_KEY,))
+                yield LoweredCandidate(with_options(_bits, width, shape), (_KEY,))
             yield LoweredCandidate(threefry2x32_p.bind, operands)
 
 
@@ -172,10 +163,10 @@ def _generated_bits(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
     bits = struct(anchor.results[1].type)
     for algorithm in lax.RandomAlgorithm:
         key = jax.ShapeDtypeStruct((4,), np.uint32)
-        yield LoweredCandidate(_partial(_generated, bits.shape, bits.dtype, algorithm), (key,))
+        yield LoweredCandidate(with_options(_generated, bits.shape, bits.dtype, algorithm), (key,))
         for narrow in (jnp.uint8, jnp.uint16):
             yield LoweredCandidate(
-                _partial(_generated, bits.shape, np.dtype(narrow), algorithm), (key,)
+                with_options(_generated, bits.shape, np.dtype(narrow), algorithm), (key,)
             )
 
 
@@ -191,7 +182,7 @@ def _cumulative(anchor: ir.Operation) -> Iterator[LoweredCandidate]:
     axes = [axis for axis, size in enumerate(sizes) if size > 1 and size == values.shape[axis]]
     for function in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin, lax.cumlogsumexp):
         for axis, reverse in itertools.product(axes[:1], _BOTH):
-            yield LoweredCandidate(_partial(function, axis=axis, reverse=reverse), (values,))
+            yield LoweredCandidate(with_options(function, axis=axis, reverse=reverse), (values,))
 
 
 _FINDERS: dict[str, Callable[[ir.Operation], Iterator[LoweredCandidate]]] = {

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from jaxsight_source.compat.lowered.mlir import ir
 from jaxsight_source.stablehlo import attributes
-from jaxsight_source.stablehlo.lifting.matching import LoweredCandidate
+from jaxsight_source.stablehlo.lifting.matching import LoweredCandidate, with_options
 from jaxsight_source.stablehlo.operations.regions import constant_of, owner_of
 from jaxsight_source.stablehlo.program import UnreadableProgram
 
@@ -131,13 +131,7 @@ def _variants(
 def _candidate(
     function: Callable[..., object], inputs: tuple[jax.ShapeDtypeStruct, ...], **options: object
 ) -> LoweredCandidate:
-    return LoweredCandidate(_with_options(function, **options), inputs, calls=True)
-
-
-@functools.lru_cache(maxsize=512, typed=True)
-def _with_options(function: Callable[..., object], **options: object) -> Callable[..., object]:
-    """Return a function with options, the same for the same options, so that patterns are kept."""
-    return functools.partial(function, **options)
+    return LoweredCandidate(with_options(function, **options), inputs, calls=True)
 
 
 @functools.lru_cache(maxsize=512, typed=True)

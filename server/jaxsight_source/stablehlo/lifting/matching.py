@@ -24,6 +24,14 @@ _CALLS = {"jit", "pjit", "closed_call"}
 """Primitives that call their jaxpr: a candidate is lowered without them."""
 
 
+@functools.lru_cache(maxsize=512, typed=True)
+def with_options(
+    function: Callable[..., object], *args: object, **options: object
+) -> Callable[..., object]:
+    """Return a function with options, the same for the same options, so that patterns are kept."""
+    return functools.partial(function, *args, **options)
+
+
 @dataclass(frozen=True, slots=True)
 class LoweredCandidate:
     """A function that may have been lowered to some operations."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jax import lax
 
-from jaxsight_source.compat.lowered.mlir import ir, is_token
-from jaxsight_source.stablehlo.attributes import symbol, word
-from jaxsight_source.stablehlo.canonical import PrintedFunctions, known_branch
+from jaxsight_source.compat.lowered.mlir import ir
+from jaxsight_source.stablehlo.attributes import symbol
+from jaxsight_source.stablehlo.canonical import known_branch
 from jaxsight_source.stablehlo.evaluation import ABSORBED, Array, OperationStep, Results, reads
 from jaxsight_source.stablehlo.operations.regions import constant_of, owner_of
 from jaxsight_source.stablehlo.program import UnreadableProgram
@@ -97,48 +97,8 @@ def while_(step: OperationStep) -> Results:
         results = run_body(*whole(carry))
         return [results[place] for place in changing]
 
-    if _is_left_out(step.operation, step.evaluation.printed) and not _ends(step.operation):
-        raise UnreadableProgram("it may not end, and JAX leaves out a loop that changes no result")
     initial = [step.operands[place] for place in changing]
     return whole(lax.while_loop(lambda carry: run_condition(*whole(carry))[0], run, initial))
-
-
-def _is_left_out(loop: ir.Operation, functions: PrintedFunctions) -> bool:
-    """Return whether all results of a loop that are used are what it begins with."""
-    body = loop.regions[1].blocks[0]
-    end = [*body.operations][-1].operation.operands
-    return all(
-        functions.forwarded(new) == old
-        for old, new, result in zip(body.arguments, end, loop.results, strict=True)
-        if is_token(result) or [*result.uses]
-    )
-
-
-def _ends(loop: ir.Operation) -> bool:
-    """Return whether a loop has a counter that is compared with a constant."""
-    condition, body = (region.blocks[0] for region in loop.regions)
-    end = [*body.operations][-1].operation.operands
-    compared = owner_of([*condition.operations][-1].operation.operands[0])
-    if compared is None or compared.name != "stablehlo.compare":
-        return False
-    arguments, (value, bound) = [*condition.arguments], compared.operands
-    sign = {"LT": 1, "LE": 1, "GT": -1, "GE": -1}.get(word(compared.attributes[_DIRECTION]), 0)
-    if value not in arguments:
-        value, bound, sign = bound, value, -sign
-    if (
-        value not in arguments
-        or (limit := constant_of(bound)) is None
-        or limit.dtype.kind not in "iu"
-    ):
-        return False
-    place = arguments.index(value)
-    step = owner_of(end[place])
-    if step is None or step.name not in ("stablehlo.add", "stablehlo.subtract"):
-        return False
-    by = constant_of(step.operands[1])
-    if by is None or step.operands[0] != body.arguments[place]:
-        return False
-    return sign * int(by) * (1 if step.name.endswith("add") else -1) > 0
 
 
 def constants_of_loop(condition: ir.Block, body: ir.Block) -> set[int]:

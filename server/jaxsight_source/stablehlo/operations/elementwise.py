@@ -137,21 +137,6 @@ def select(step: OperationStep) -> Array:
     return lax.select_n(predicate, on_false, on_true)
 
 
-@reads("chlo.constant_like")
-def constant_like(step: OperationStep) -> Array:
-    value = str(step.attribute("value")).partition(" ")[0]
-    return lax.full_like(step.operand, float(value))
-
-
-@reads("chlo.is_inf", "chlo.is_pos_inf", "chlo.is_neg_inf")
-def is_infinite(step: OperationStep) -> Array:
-    x = step.operand
-    infinity = lax.full_like(x, float("inf"))
-    if step.operation.name == "chlo.is_inf":
-        return lax.eq(lax.abs(x), infinity)
-    return lax.eq(x, infinity if step.operation.name == "chlo.is_pos_inf" else lax.neg(infinity))
-
-
 @reads("stablehlo.optimization_barrier")
 def optimization_barrier(step: OperationStep) -> Results:
     return lax.optimization_barrier(step.operands)

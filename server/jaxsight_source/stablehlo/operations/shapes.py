@@ -17,11 +17,6 @@ def broadcast_in_dim(step: OperationStep) -> Array:
     return lax.broadcast_in_dim(step.operand, step.shape, step.integers("broadcast_dimensions"))
 
 
-@reads("stablehlo.broadcast")
-def broadcast(step: OperationStep) -> Array:
-    return lax.broadcast(step.operand, step.integers("broadcast_sizes"))
-
-
 @reads("stablehlo.reshape")
 def reshape(step: OperationStep) -> Array:
     shape = step.shape
