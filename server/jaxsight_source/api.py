@@ -62,7 +62,7 @@ def sourcerize(
     user's own code needs, and uses no private API.
 
     >>> source = sourcerize(lambda x: jnp.exp(x) * 2, style="pretty", name="f")(1.0)
-    >>> print(source[source.index("def") :])
+    >>> print(source[source.index("def f") :])
     def f(x):
         return jnp.exp(x) * 2.0
     <BLANKLINE>
