@@ -40,6 +40,7 @@ import jax
 from jaxsight_source.api import write
 from jaxsight_source.compat.staging import opened
 from jaxsight_source.equations import fallback
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.written import Written
 from tests.corpora.jaxsight_source.programs import third_party
 
@@ -215,7 +216,7 @@ def observed() -> Spellings:
     held: Spellings = collections.defaultdict(collections.Counter)
     for name, function, args, kwargs in programs():
         try:
-            written = write(function, args, kwargs, name="written")
+            written = write(function, args, kwargs, SourceOptions(name="written", run=False))
         except Exception as error:  # noqa: BLE001 - the tests tell of those
             print(f"not written: {name}: {error!s:.200}", file=sys.stderr)
             continue

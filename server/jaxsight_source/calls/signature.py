@@ -157,12 +157,12 @@ def bind(
             ]
         )
     bound = signature.bind(*args, **kwargs)
-    static = functions.told(function)
+    static = functions.told(function).static
     arguments: list[TracedArgument] = []
     fixed: list[Fixed] = []
     parameters = list(signature.parameters.values())
     parts: dict[str, _Part] = {}
-    for position, parameter in enumerate(parameters):
+    for parameter in parameters:
         name = parameter.name
         if name not in bound.arguments:
             if parameter.default is not inspect.Parameter.empty:
@@ -170,7 +170,7 @@ def bind(
                 fixed.append(Fixed(ast.Name(name), parameter.default, name, unheld))
             continue
         value = bound.arguments[name]
-        if position in static.positions or name in static.names:
+        if name in static:
             fixed.append(Fixed(ast.Name(name), value, name))
             continue
         paths, tree = _leaves(value, parameter, traced)

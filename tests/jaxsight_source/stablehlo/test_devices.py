@@ -19,6 +19,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxsight_source.api import write
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.hlo import read as read_hlo
 from jaxsight_source.hlo.reading import flattened
 from jaxsight_source.stablehlo import UnreadableProgram, prove, read
@@ -45,7 +46,7 @@ def f(x):
 x = jax.ShapeDtypeStruct((8,), "float32")
 for artifact in (f.lower(x).as_text(), export.export(f)(x).mlir_module_serialized):
     program = read(artifact)
-    written = write(jaxpr_as_fun(program.jaxpr), (x,), {}, name=program.name)
+    written = write(jaxpr_as_fun(program.jaxpr), (x,), {}, SourceOptions(name=program.name, run=False))
     proof = prove(artifact, program, load(written))
     assert proof.difference == "", proof
     assert "psum_scatter" in written.text
