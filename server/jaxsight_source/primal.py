@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxsight_source.compat.inner import inner_jaxprs, replaced
+from jaxsight_source.compat.inner import replaced
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import (
     is_dropped,
@@ -25,18 +25,6 @@ def primal(jaxpr: object) -> object:
     constants of their own are kept.
     """
     return _primal(jaxpr, {})
-
-
-def equations_of(jaxpr: object) -> int:
-    """Count the equations of a jaxpr and of its inner jaxprs, once per call.
-
-    The equations of derivative rules do not count.
-    """
-    count = 0
-    for equation in opened(jaxpr).jaxpr.eqns:
-        count += 1
-        count += sum(equations_of(part.value) for part in inner_jaxprs(equation))
-    return count
 
 
 def _primal(jaxpr: object, cache: dict[int, tuple[object, object]]) -> object:
