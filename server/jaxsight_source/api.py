@@ -11,7 +11,7 @@ from typing import Any, Unpack, cast, overload
 import jax
 
 from jaxsight_source import rules
-from jaxsight_source.attempts import write_and_prove
+from jaxsight_source.attempts import write_and_prove, write_unproved
 from jaxsight_source.calls import signature
 from jaxsight_source.calls.signature import BoundCall, TracedCall
 from jaxsight_source.errors import NotAProgram, TooLarge, Unsourceable
@@ -62,7 +62,7 @@ def sourcerize(
     user's own code needs, and uses no private API.
 
     >>> source = sourcerize(lambda x: jnp.exp(x) * 2, style="pretty", name="f")(1.0)
-    >>> print(source[source.index("def") :])
+    >>> print(source[source.index("def f") :])
     def f(x):
         return jnp.exp(x) * 2.0
     <BLANKLINE>
@@ -179,13 +179,17 @@ def write_traced(
     options: SourceOptions = _UNRUN,
     name_of: NameOf | None = None,
     fits: Fits | None = None,
+    *,
+    prove: bool = True,
 ) -> Written:
     """Write a call that was traced; return the text with its metadata.
 
     Args:
         name_of: returns the user's name of a variable of the program, if tracing recorded names.
         fits: returns whether an expression of the user's had values of a type.
+        prove: whether to compare the text with the program.
     """
+    write_call = write_and_prove if prove else write_unproved
     rules.register()
     name = _valid_name(options.name or signature.name_of(call.function))
     options = replace(options, name=name, derivatives=options.derivatives or "exact")
@@ -193,13 +197,13 @@ def write_traced(
         traced_call = replace(traced_call, jaxpr=primal(traced_call.jaxpr))
     with room_for_nesting():
         if options.constants is not None:
-            return write_and_prove(call, traced_call, options, name_of, fits)
+            return write_call(call, traced_call, options, name_of, fits)
         try:
             inline = replace(options, constants="inline")
-            return write_and_prove(call, traced_call, inline, name_of, fits)
+            return write_call(call, traced_call, inline, name_of, fits)
         except TooLarge:
             argument = replace(options, constants="argument")
-            return write_and_prove(call, traced_call, argument, name_of, fits)
+            return write_call(call, traced_call, argument, name_of, fits)
 
 
 def write_program(given: GivenProgram, options: SourceOptions = _UNRUN) -> Written:

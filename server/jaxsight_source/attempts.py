@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from jaxsight_source.calls.signature import BoundCall, TracedCall
+from jaxsight_source.compat.inner import equation_count
 from jaxsight_source.compat.staging import stage
 from jaxsight_source.errors import NotTheSame, TooLong, Unsourceable, Unwritable
 from jaxsight_source.folding.repeats import repeats_of
 from jaxsight_source.main_function import write_once
 from jaxsight_source.options import SourceOptions
-from jaxsight_source.primal import equations_of
 from jaxsight_source.proof.running import Differs, Ran, run_beside
 from jaxsight_source.readable import readable
 from jaxsight_source.writing.user_names import Fits
@@ -71,9 +71,7 @@ def write_and_prove(
         Unsourceable: if no text is the same program.
         TooLong: if the text is too long for its program.
     """
-    equations = equations_of(traced_call.jaxpr)
-    most = max(equations * LONGEST_RULES, LEAST_REFUSED)
-    original = Original(equations, most, name_of, fits)
+    original = _original(traced_call, name_of, fits)
     name, shares = options.name, True
     pretty_call = replace(traced_call, jaxpr=readable(traced_call.jaxpr))
     why = ""
@@ -106,10 +104,27 @@ def write_and_prove(
             continue
         finally:
             linecache.cache.pop(file_of(name), None)
-        if len(written.lines) > max(MOST_LINES * equations, LEAST_REFUSED):
-            raise TooLong(f"{len(written.lines):,} lines", equations, options.derivatives)
+        if len(written.lines) > max(MOST_LINES * original.size, LEAST_REFUSED):
+            raise TooLong(f"{len(written.lines):,} lines", original.size, options.derivatives)
         return written
     raise NotTheSame(name, f"the generated text is not the same program: {why}")
+
+
+def write_unproved(
+    call: BoundCall,
+    traced_call: TracedCall,
+    options: SourceOptions,
+    name_of: NameOf | None,
+    fits: Fits | None,
+) -> Written:
+    """Write the program of a call without comparing the text with it."""
+    original = _original(traced_call, name_of, fits)
+    return write_once(call, traced_call, lambda: Writer(options, original), options.name)[0]
+
+
+def _original(traced_call: TracedCall, name_of: NameOf | None, fits: Fits | None) -> Original:
+    equations = equation_count(traced_call.jaxpr)
+    return Original(equations, max(equations * LONGEST_RULES, LEAST_REFUSED), name_of, fits)
 
 
 def _attempts(options: SourceOptions) -> Iterator[SourceOptions]:

@@ -8,8 +8,8 @@ from typing import Any
 from jaxsight_source.api import write_program
 from jaxsight_source.compat.inner import equation_count
 from jaxsight_source.options import SourceOptions
+from jaxsight_source.program_text import ProgramText
 from jaxsight_source.programs.contents import content_of, of_content
-from jaxsight_source.programs.program_text import ProgramText
 from jaxsight_source.stablehlo.places import read_from
 
 

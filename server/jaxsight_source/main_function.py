@@ -68,7 +68,7 @@ def write_once(
     if decorated is not None and (writer.passed.placeholders or stored):
         return write_once(called, traced_call, new_writer, name, apart=True)
     scope.body.append(return_(value))
-    main = _main(writer, name, called, inner, scope.body, stored)
+    main = _main(writer, name, called, inner, scope.body, stored, scope.names.fresh)
     if new_names:
         body_name = writer.names.fresh(f"{name}_body")
         body = parameters.apart(main, body_name, new_names)
@@ -123,10 +123,11 @@ def _main(
     inner: BoundCall,
     body: list[ast.stmt],
     stored: Sequence[str],
+    fresh: Callable[[str], str],
 ) -> ast.FunctionDef:
     """Return the function that callers use, with parameters for passed and `stored` values."""
     passed = writer.passed.placeholders
-    guards = static_guards.checks(inner.fixed)
+    guards = static_guards.checks(inner.fixed, fresh)
     names = [placeholder.name for placeholder in passed]
     nested: list[ast.stmt] = []
     if names or stored:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jaxsight_source.compat.inner import inner_jaxprs, replaced
+from jaxsight_source.compat.inner import replaced
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import (
     Program,
@@ -42,18 +42,6 @@ def _without_rules(equation: Equation) -> Program | None:
 def inlined(jaxpr: object, program_of: Inlined) -> object:
     """Return a jaxpr with the programs of equations in place of these, at every level."""
     return _Inlining(program_of).jaxpr(jaxpr)
-
-
-def equations_of(jaxpr: object) -> int:
-    """Count the equations of a jaxpr and of its inner jaxprs, once per call.
-
-    The equations of derivative rules do not count.
-    """
-    count = 0
-    for equation in opened(jaxpr).jaxpr.eqns:
-        count += 1
-        count += sum(equations_of(part.value) for part in inner_jaxprs(equation))
-    return count
 
 
 class _Inlining:

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsight_source.primal import equations_of
+from jaxsight_source.compat.inner import equation_count
 from tests.corpora.jaxsight_source.programs.registry import floats, integers
 from tests.truth import libraries, oracle
 
@@ -106,7 +106,7 @@ def _without_errors(calls: Iterable[Call]) -> Iterator[Call]:
 
 def _equations(function: Function, args: tuple[Any, ...]) -> int:
     try:
-        return equations_of(jax.make_jaxpr(_arrays_of(function))(*args))
+        return equation_count(jax.make_jaxpr(_arrays_of(function))(*args))
     except Exception:  # noqa: BLE001 - whatever a library raises for these arguments
         return 0
 

@@ -68,8 +68,10 @@ def _is_apart(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(ast.Constant(str())):
             return True
-        case ast.If(body=[ast.Raise(exc=ast.Call(args=[ast.Constant(str(why))]))]):
-            return why.startswith("written for")
+        case ast.If(body=[ast.Raise(exc=ast.Call(args=[why]))]):
+            return "written for" in ast.unparse(why)
+        case ast.For(body=body):
+            return all(map(_is_apart, body))
     return False
 
 

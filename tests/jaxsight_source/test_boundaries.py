@@ -109,23 +109,23 @@ def chosen(
 @pytest.mark.parametrize(
     ("name", "value", "other", "test"),
     [
-        ("mode", "it's", "other", 'if mode != "it\'s":'),
-        ("flag", False, True, "if flag is not False:"),
-        ("none", None, 1, "if none is not None:"),
-        ("size", 2.5, 3.0, "if size != 2.5:"),
-        ("mode", float("nan"), 1.0, "if not np.isnan(mode):"),
-        ("mode", (1, "a"), (1, "b"), 'if mode != (1, "a"):'),
-        ("mode", frozenset({"b", "a"}), frozenset(), 'if mode != frozenset(["a", "b"]):'),
-        ("by", jnp.sin, jnp.cos, "if by is not jnp.sin:"),
-        ("mode", np.dtype("float32"), np.dtype("int8"), "if mode != jnp.float32:"),
-        ("mode", Config(3), Config(4), 'if repr(mode) != "Config(width=3)":'),
-        ("mode", Silent(), 3, 'if type(mode).__name__ != "Silent":'),
+        ("mode", "it's", "other", 'mode != "it\'s"'),
+        ("flag", False, True, "flag is not False"),
+        ("none", None, 1, "none is not None"),
+        ("size", 2.5, 3.0, "size != 2.5"),
+        ("mode", float("nan"), 1.0, "not np.isnan(mode)"),
+        ("mode", (1, "a"), (1, "b"), 'mode != (1, "a")'),
+        ("mode", frozenset({"b", "a"}), frozenset(), 'mode != frozenset(["a", "b"])'),
+        ("by", jnp.sin, jnp.cos, "by is not jnp.sin"),
+        ("mode", np.dtype("float32"), np.dtype("int8"), "mode != jnp.float32"),
+        ("mode", Config(3), Config(4), 'repr(mode) != "Config(width=3)"'),
+        ("mode", Silent(), 3, 'type(mode).__name__ != "Silent"'),
     ],
     ids=lambda part: None if callable(part) else type(part).__name__,
 )
 def test_values_that_are_built_in_are_checked(name: str, value: Any, other: Any, test: str) -> None:
     written = write(chosen, (X,), {name: value})
-    assert f"    {test}\n" in written.text
+    assert test in written.text
     check_format(written.text)
     made = load(written)
     made(X, **{name: value})

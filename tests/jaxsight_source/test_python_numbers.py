@@ -93,6 +93,55 @@ def test_a_list_of_sizes_is_checked_at_once() -> None:
         loaded(source, "layers")([3, 4, 3], jnp.ones(()))
 
 
+def body(source: str) -> str:
+    return source[source.index("def ") :]
+
+
+def test_several_values_are_checked_by_one_statement() -> None:
+    def summed(x, n=3, mode="sum", *, causal=True):
+        return x
+
+    source = jaxsight.sourcerize(summed)(jnp.ones(()))
+    assert body(source) == (
+        'def summed(x, n=3, mode="sum", *, causal=True):\n'
+        '    if n != 3 or mode != "sum" or causal is not True:\n'
+        "        raise ValueError('written for n = 3, mode = \"sum\", causal = True')\n"
+        "    return x\n"
+    )
+    for other in ({"n": 4}, {"mode": "mean"}, {"causal": 1}):
+        with pytest.raises(ValueError, match="written for n = 3, mode ="):
+            loaded(source, "summed")(jnp.ones(()), **other)
+
+
+def test_a_container_of_other_values_is_checked_at_once() -> None:
+    config = {"act": "relu", "layers": {"names": ["a", "b"], "bias": ("no", None)}}
+    source = jaxsight.sourcerize(lambda x, config: x * 2, name="f")(
+        1.0, {"w": 2.0, "static": config}
+    )
+    assert source.count("raise ValueError") == 1
+    function = loaded(source, "f")
+    function(1.0, {"w": 2.0, "static": config})
+    with pytest.raises(ValueError, match="written for config"):
+        function(1.0, {"w": 2.0, "static": config | {"act": "gelu"}})
+
+
+def test_what_all_elements_of_a_list_have_is_checked_in_a_loop() -> None:
+    blocks = [{"w": jnp.ones(()), "act": jax.nn.relu, "kind": "mlp"} for _ in range(30)]
+    source = jaxsight.sourcerize(lambda blocks: blocks[0]["w"], name="f")(blocks)
+    assert (
+        "    for i in range(30):\n"
+        '        if blocks[i]["act"] is not jax.nn.relu:\n'
+        "            raise ValueError(f'written for blocks[{i}][\"act\"] = jax.nn.relu')\n"
+        '        if blocks[i]["kind"] != "mlp":\n'
+        '            raise ValueError(f\'written for blocks[{i}]["kind"] = "mlp"\')\n'
+    ) in source
+    function = loaded(source, "f")
+    function(blocks)
+    blocks[7] = blocks[7] | {"kind": "moe"}
+    with pytest.raises(ValueError, match=r'written for blocks\[7\]\["kind"\] = "mlp"'):
+        function(blocks)
+
+
 def test_an_error_that_no_number_mends_is_the_first_one() -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
         jaxsight.sourcerize(lambda n, x: x + "a")(3, jnp.ones(3))

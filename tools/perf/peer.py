@@ -21,14 +21,14 @@ from typing import Any
 import jax
 
 from jaxsight_source.api import write
-from jaxsight_source.options import Options
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.written import load
 from tests.jaxsight_source import harnesses
 
 WAYS = {
-    "plain": Options("lax", run=False),
-    "pretty": Options("pretty", run=False),
-    "pretty, and run": Options("pretty", run=True),
+    "plain": SourceOptions("lax", run=False),
+    "pretty": SourceOptions("pretty", run=False),
+    "pretty, and run": SourceOptions("pretty", run=True),
 }
 
 
@@ -73,7 +73,7 @@ def compared(harness: Any, runs: int) -> dict[str, float] | None:
     found = {"theirs": _timed(theirs, harness.dyn_fun, runs)}
     for way, options in WAYS.items():
 
-        def ours(function: Callable[..., Any], options: Options = options) -> Any:
+        def ours(function: Callable[..., Any], options: SourceOptions = options) -> Any:
             return write(function, tuple(args), {}, options)
 
         found[way] = _timed(ours, harness.dyn_fun, runs)

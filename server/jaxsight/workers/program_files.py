@@ -10,7 +10,7 @@ from dataclasses import fields
 from jaxsight.workers.confinement import start as confinement
 from jaxsight.workers.environment import UNLESS_SET
 from jaxsight.workers.own_python import booted, with_packages
-from jaxsight_source.programs.program_text import ProgramText
+from jaxsight_source.program_text import ProgramText
 
 
 class NotRead(Exception):

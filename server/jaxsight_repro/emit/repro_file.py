@@ -24,17 +24,10 @@ from jaxsight_repro.emit.data import Data, inputs_function
 from jaxsight_repro.environment import ProgramEnvironment
 from jaxsight_repro.failures import HANG, LONGEST_MESSAGE, NoRepro, RunFailure
 from jaxsight_repro.values import ConcreteValue, array_of
-from jaxsight_source import rules
+from jaxsight_source.api import traced, write_traced
 from jaxsight_source.api import write as write_source
-from jaxsight_source.attempts import LEAST_REFUSED, LONGEST_RULES
-from jaxsight_source.calls import signature
-from jaxsight_source.calls.signature import trace
 from jaxsight_source.errors import Unsourceable, Unwritable
-from jaxsight_source.jaxprs.depth import room_for_nesting
-from jaxsight_source.main_function import write_once
 from jaxsight_source.options import Derivatives, SourceOptions
-from jaxsight_source.primal import equations_of, primal
-from jaxsight_source.writing.writer import Original, Writer
 from jaxsight_source.written import Source
 
 _WIDTH = 100  # columns of its docstring, as formatters allow
@@ -136,16 +129,8 @@ def _unproved(main: Callable[..., object], arguments: tuple[object, ...]) -> Sou
 
     Rules of derivatives are left out.
     """
-    rules.register()
     options = replace(_options_of("primal"), fold=False)
-    with room_for_nesting():
-        call = signature.bind(main, arguments, {})
-        traced_call = trace(call)
-        traced_call = replace(traced_call, jaxpr=primal(traced_call.jaxpr))
-        equations = equations_of(traced_call.jaxpr)
-        original = Original(equations, max(equations * LONGEST_RULES, LEAST_REFUSED))
-        written, _ = write_once(call, traced_call, lambda: Writer(options, original), "main")
-        return written.source
+    return write_traced(*traced(main, arguments, {}), options, prove=False).source
 
 
 def assemble(

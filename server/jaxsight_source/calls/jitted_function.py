@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -52,24 +53,11 @@ def jitted(call: BoundCall, program: Program) -> Jitted | None:
         options["compiler_options"] = value(compiling)
     declared = functions.told(call.function)
     parameters = list(inspect.signature(call.function).parameters.values())
-    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters) and (
-        declared.positions or declared.donated
-    ):
+    is_variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    if is_variadic and declared.by_position:
         return None
-    fixed = {argument.parameter for argument in call.fixed}
-    static = [
-        parameter
-        for position, parameter in enumerate(parameters)
-        if position in declared.positions
-        or parameter.name in declared.names
-        or parameter.name in fixed
-    ]
-    donated = [
-        parameter
-        for position, parameter in enumerate(parameters)
-        if position in declared.donated or parameter.name in declared.donated_names
-    ]
-    chosen = _chosen("static", static, parameters) | _chosen("donate", donated, parameters)
+    static = declared.static.union(argument.parameter for argument in call.fixed)
+    chosen = _chosen("static", static, parameters) | _chosen("donate", declared.donated, parameters)
     return Jitted(opened(equation.params["jaxpr"]), chosen | options)
 
 
@@ -86,20 +74,20 @@ def only_call(program: Program) -> Equation | None:
 
 
 def _chosen(
-    prefix: str, chosen: Sequence[inspect.Parameter], parameters: Sequence[inspect.Parameter]
+    prefix: str, chosen: Container[str], parameters: Sequence[inspect.Parameter]
 ) -> dict[str, ast.expr]:
     """Return the names of parameters, or the positions of those without a keyword name."""
     unnamed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
-    positions = [parameters.index(parameter) for parameter in chosen if parameter.kind in unnamed]
-    names = [parameter.name for parameter in chosen if parameter.kind not in unnamed]
-    options: dict[str, ast.expr] = {}
-    if positions:
-        options[f"{prefix}_argnums"] = value(
-            positions[0] if len(positions) == 1 else tuple(positions)
-        )
-    if names:
-        options[f"{prefix}_argnames"] = value(names[0] if len(names) == 1 else tuple(names))
-    return options
+    options: dict[str, list[object]] = defaultdict(list)
+    for position, parameter in enumerate(parameters):
+        if parameter.name in chosen and parameter.kind in unnamed:
+            options[f"{prefix}_argnums"].append(position)
+        elif parameter.name in chosen:
+            options[f"{prefix}_argnames"].append(parameter.name)
+    return {
+        option: value(given[0] if len(given) == 1 else tuple(given))
+        for option, given in options.items()
+    }
 
 
 def _same(first: Sequence[object], second: Sequence[object]) -> bool:

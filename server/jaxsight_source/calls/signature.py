@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -157,12 +157,12 @@ def bind(
             ]
         )
     bound = signature.bind(*args, **kwargs)
-    static = functions.told(function)
+    static = functions.told(function).static
     arguments: list[TracedArgument] = []
     fixed: list[Fixed] = []
     parameters = list(signature.parameters.values())
     parts: dict[str, _Part] = {}
-    for position, parameter in enumerate(parameters):
+    for parameter in parameters:
         name = parameter.name
         if name not in bound.arguments:
             if parameter.default is not inspect.Parameter.empty:
@@ -170,16 +170,10 @@ def bind(
                 fixed.append(Fixed(ast.Name(name), parameter.default, name, unheld))
             continue
         value = bound.arguments[name]
-        if position in static.positions or name in static.names:
+        if name in static:
             fixed.append(Fixed(ast.Name(name), value, name))
             continue
-        paths, tree = jax.tree_util.tree_flatten_with_path(value)
-        if type(value) in (list, tuple) and not any(traced(leaf) for _, leaf in paths):
-            numbers = [type(part) in (bool, int, float, complex) for part in value]
-            if numbers and all(numbers) and parameter.kind is not parameter.VAR_POSITIONAL:
-                fixed.append(Fixed(ast.Name(name), value, name))  # one check of them all
-                parts[name] = _Part([leaf for _, leaf in paths], tree, [-1] * len(paths))
-                continue
+        paths, tree = _leaves(value, parameter, traced)
         places = []
         for path, leaf in paths:
             expr, called = _reader(name, value, path)
@@ -191,6 +185,36 @@ def bind(
                 fixed.append(Fixed(expr, leaf, name))
         parts[name] = _Part([leaf for _, leaf in paths], tree, places)
     return BoundCall(function, _shown(parameters), tuple(arguments), tuple(fixed), bound, parts)
+
+
+_PLAIN = (bool, int, float, complex, str, type(None))
+
+
+def _leaves(
+    value: object, parameter: inspect.Parameter, traced: Callable[[object], bool]
+) -> tuple[list[tuple[tuple[object, ...], Any]], jax.tree_util.PyTreeDef]:
+    """Return the leaves of a parameter's value with their paths, and its structure.
+
+    A container of plain values that are not traced is one leaf, which is checked at once.
+    """
+
+    def is_whole(part: object) -> bool:
+        is_variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        return is_plain(part) and not (is_variadic and part is value)
+
+    def is_plain(part: object) -> bool:
+        if type(part) not in (list, tuple, dict) or not part:
+            return False
+        parts = part.values() if isinstance(part, dict) else part
+        return all(
+            is_plain(each) or (type(each) in _PLAIN and not traced(each) and each == each)  # noqa: PLR0124 - NaN
+            for each in cast(Iterable[object], parts)
+        )
+
+    paths, tree = jax.tree_util.tree_flatten_with_path(value, is_leaf=is_whole)
+    if all(_read("", path) for path, leaf in paths if is_whole(leaf)):
+        return paths, tree
+    return jax.tree_util.tree_flatten_with_path(value)
 
 
 def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
@@ -231,6 +255,17 @@ def _default(default: object) -> str:
 
 def _reader(parameter: str, value: object, path: tuple[object, ...]) -> tuple[ast.expr, str]:
     """Return the expression that reads a leaf from its parameter, and a name for it."""
+    if (read := _read(parameter, path)) is not None:
+        expr, name = read
+        return expr, of_path(name, parameter)
+    leaves = jax.tree_util.tree_flatten_with_path(value)[0]
+    position = [leaf_path for leaf_path, _ in leaves].index(path)
+    flat = call("jax.tree.leaves", ast.Name(parameter))
+    return subscript(flat, ast.Constant(position)), f"{parameter}_{position}"
+
+
+def _read(parameter: str, path: tuple[object, ...]) -> tuple[ast.expr, str] | None:
+    """Return the expression of a path, and a name; None if a key has no expression."""
     expr: ast.expr = ast.Name(parameter)
     name = parameter
     for key in path:
@@ -245,11 +280,8 @@ def _reader(parameter: str, value: object, path: tuple[object, ...]) -> tuple[as
                 expr = ast.Attribute(expr, attribute)
                 name = attribute if name == "self" else f"{name}_{attribute}"
             case _:
-                leaves = jax.tree_util.tree_flatten_with_path(value)[0]
-                position = [leaf_path for leaf_path, _ in leaves].index(path)
-                flat = call("jax.tree.leaves", ast.Name(parameter))
-                return subscript(flat, ast.Constant(position)), f"{parameter}_{position}"
-    return expr, of_path(name, parameter)
+                return None
+    return expr, name
 
 
 def _said(key: object) -> ast.expr | None:

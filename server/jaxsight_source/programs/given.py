@@ -21,8 +21,8 @@ from jaxsight_source.calls.signature import BoundCall, TracedCall, bind
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.staging import Program, evaluate, opened
 from jaxsight_source.jaxprs.graph import dot
+from jaxsight_source.program_text import ProgramLanguage
 from jaxsight_source.programs.lines import printed
-from jaxsight_source.programs.program_text import ProgramLanguage
 from jaxsight_source.stablehlo import StablehloProgram
 from jaxsight_source.text.exprs import is_identifier
 from jaxsight_source.text.names import identifier, of_path

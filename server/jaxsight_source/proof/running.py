@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxsight_source.compat import avals, dtypes
 from jaxsight_source.compat.inner import inner_jaxprs
-from jaxsight_source.compat.jaxpr_types import Aval, Equation
+from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.pallas import kernel_call
 from jaxsight_source.compat.staging import Program, evaluate, is_literal, opened
 from jaxsight_source.jaxprs.arguments import drawn_array
@@ -126,7 +126,7 @@ def too_much(program: Program, *, is_drawn: bool, most_equations: int = MOST_EQU
     """Return the reason why a program is not run; empty if it is."""
     if getattr(program.jaxpr, "effects", None):
         return "it has effects"
-    if sum(_bytes(var.aval) for var in program.jaxpr.invars) > LARGEST:
+    if sum(avals.size(var.aval) for var in program.jaxpr.invars) > LARGEST:
         return f"its arguments have more than {LARGEST >> 20} MiB"
     numbers = 0.0
     for count, (equation, times) in enumerate(_equations(program, 1.0)):
@@ -138,7 +138,7 @@ def too_much(program: Program, *, is_drawn: bool, most_equations: int = MOST_EQU
             return f"it has a {name}"
         if times is math.inf and is_drawn:
             return "it has a loop that may not terminate on random values"
-        if sum(_bytes(var.aval) for var in equation.outvars) > LARGEST:
+        if sum(avals.size(var.aval) for var in equation.outvars) > LARGEST:
             return f"it creates an array of more than {LARGEST >> 20} MiB"
         if count >= most_equations:
             return f"it has more than {most_equations} equations"
@@ -171,11 +171,6 @@ def _equations(program: Program, times: float) -> Iterator[tuple[Equation, float
             inside = math.inf if programs is None else times * programs
         for part in inner_jaxprs(equation):
             yield from _equations(part.program, inside)
-
-
-def _bytes(aval: Aval) -> int:
-    size = math.prod(getattr(aval, "shape", ()))
-    return size * int(getattr(getattr(aval, "dtype", None), "itemsize", 8))
 
 
 def _concrete(value: object, generator: np.random.Generator) -> object:

@@ -19,7 +19,7 @@ from jaxsight.text.inert import block, one_line
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import GRAPH, STABLEHLO, UNOPTIMIZED, TransformedSource
 from jaxsight.workers.program_files import NotRead, NotTimely, program_text
-from jaxsight_source.programs.program_text import ProgramLanguage, ProgramText
+from jaxsight_source.program_text import ProgramLanguage, ProgramText
 from jaxsight_source.units import count
 
 

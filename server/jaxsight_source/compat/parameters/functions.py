@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,44 +19,34 @@ from jaxsight_source.compat.equations import is_unspecified
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The static and the donated arguments of a jitted function."""
+    """The names of the static and the donated parameters of a jitted function."""
 
-    positions: frozenset[int]
-    names: frozenset[str]
-    donated: frozenset[int]
-    donated_names: frozenset[str]
-
-
-_NOTHING = Told(frozenset(), frozenset(), frozenset(), frozenset())
+    static: frozenset[str] = frozenset()
+    donated: frozenset[str] = frozenset()
+    by_position: bool = False
+    """Whether some are known by their positions."""
 
 
 def told(function: Callable[..., object]) -> Told:
-    """Return the static and donated arguments, by the parameters of `inspect.signature`.
+    """Return the static and donated parameters, as `inspect.signature` names them.
 
     There are none for a function that is not jitted.
     """
     info = getattr(function, "_jit_info", None)
     if info is None:
-        return _NOTHING
+        return Told()
     # Bound methods forward attributes of their function, but hide its first parameter.
-    hidden = int(isinstance(function, types.MethodType))
-    count = len(inspect.signature(function).parameters) + hidden
+    hidden = ("self",) * isinstance(function, types.MethodType)
+    parameters = (*hidden, *inspect.signature(function).parameters)
 
-    def positions(declared: Iterable[int] | None) -> frozenset[int]:
-        nonnegative = (
-            position + count if position < 0 else position for position in declared or ()
-        )
-        return frozenset(position - hidden for position in nonnegative if position >= hidden)
+    def declared(kind: str) -> tuple[frozenset[str], bool]:
+        positions = tuple(getattr(info, f"{kind}_argnums", None) or ())
+        named = getattr(info, f"{kind}_argnames", None) or ()
+        places = [at for at in positions if -len(parameters) <= at < len(parameters)]
+        return frozenset([*named, *(parameters[at] for at in places)]), bool(positions)
 
-    def names(declared: Iterable[str] | None) -> frozenset[str]:
-        return frozenset(declared or ())
-
-    return Told(
-        positions(getattr(info, "static_argnums", ())),
-        names(getattr(info, "static_argnames", ())),
-        positions(getattr(info, "donate_argnums", ())),
-        names(getattr(info, "donate_argnames", ())),
-    )
+    (static, first), (donated, second) = declared("static"), declared("donate")
+    return Told(static, donated, first or second)
 
 
 def is_jitted(function: Callable[..., object]) -> bool:

@@ -41,6 +41,9 @@ def same_jaxpr(
 
     The jaxprs are results of `jax.make_jaxpr`.
 
+    >>> print(same_jaxpr(jax.make_jaxpr(jnp.sin)(1.0), jax.make_jaxpr(jnp.cos)(1.0)))
+    equation 0: primitive: sin against cos
+
     Args:
         through_jits: compare jitted functions as if they were inlined.
         orders: compare the rules of custom derivatives up to this order only. By default, rules of
