@@ -54,13 +54,6 @@ def installed() -> dict[str, Extension]:
     }
 
 
-def missing(name: str) -> str:
-    """Return what to do where an extension is not installed; empty if it is, or if it is none."""
-    if name not in NAMES or name in installed():
-        return ""
-    return f"`jaxsight {name}` is not part of this installation; run `pip install jaxsight`"
-
-
 def part(name: str, module: str) -> ModuleType:
     """Return a module of an extension that is installed, such as `cli.command`."""
     return importlib.import_module(f"jaxsight_{name}.{module}")

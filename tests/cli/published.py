@@ -101,6 +101,8 @@ def _name(arguments: Sequence[str]) -> str:
         )
     if "--json" not in rest:
         return "record" if "--progress json" in " ".join(rest) else ""
+    if command == "repro" and rest[0] == "reduce":
+        return "reduce"
     if command != "dataset":
         return command
     made = dict.fromkeys(("generate", "mine", "rewrites"), "dataset_made")

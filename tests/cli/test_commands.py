@@ -819,25 +819,19 @@ def test_a_function_of_the_text_on_stdin_is_that_of_the_named_file(
     assert "`-` and --stdin-filename FILE:FUNCTION require each other" in refused.stderr
 
 
-def test_a_command_whose_package_is_not_installed_says_so() -> None:
+def test_a_command_whose_package_is_missing_is_not_listed() -> None:
     code = (
         "import sys; sys.modules['jaxsight_dataset'] = None\n"
         "sys.argv = ['jaxsight', *sys.argv[1:]]\n"
         "from jaxsight.__main__ import main\n"
         "main()"
     )
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
-
-    absent = run("dataset", "stats", "pairs")
-    assert absent.returncode == 1
-    assert "`jaxsight dataset` is not part of this installation" in absent.stderr
-    assert " repro " in (help := run("--help").stdout)
+    help = subprocess.run(
+        [sys.executable, "-c", code, "--help"],
+        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    ).stdout
+    assert " repro " in help
     assert " dataset " not in help

@@ -63,7 +63,7 @@ IN_THE_PACKAGE = [
     ("processes", "cli/git.py", "", 1, "starts nothing"),
     ("processes", "a.py", "x = [python,\n     '-m']", 2, "runs code by name (`python -m`)"),
     ("printing", "cli/a.py", "\nprint('a')", 2, "calls `print`"),
-    ("printing", "lsp/a.py", "typer.echo('a')", 1, "calls `echo`"),
+    ("printing", "lsp/a.py", "click.echo('a')", 1, "calls `echo`"),
     ("printing", "lsp/a.py", "from rich.text import Text", 1, "imports `rich.text.Text`"),
     ("printing", "lsp/a.py", "x.InlayHint()", 1, "makes a `InlayHint`"),
     # Sizes and names
@@ -79,6 +79,7 @@ IN_THE_PACKAGE = [
     ("words", "rules/jx1_a/rule.py", "x = 'made anew'", 1, "`made anew`: write"),
     ("words", "rules/jx1_a/rule.py", "x = 'left out'", 1, "`left out`: write"),
     ("words", "rules/jx1_a/page.md", "```\nanew\n```\n\nanew", 5, "`anew`: write"),
+    ("terminal", "a.py", "\nx = f'run `jaxsight trust {y}`'", 2, "names a command"),
     ("messages", "rules/jx1_a/cases.md", f"\n# ^^ JX207 {'a' * 101}", 2, "message of 101"),
     ("messages", "rules/jx1_a/cases.md", "^^ JX207 (hint) a loop.", 1, "message ends with"),
     ("rule_pages", f"{FOLDER}/page.md", "# short-loop", 1, "the title is not `# short-loop (JX207)`"),
@@ -136,6 +137,11 @@ ELSEWHERE = [
         "security_page",
         {"SECURITY.md": "", f"{PACKAGE}/a.py": 'cache_folder("b")'},
         f"{PACKAGE}/a.py:1: `b/` in the cache folder is not in",
+    ),
+    (
+        "terminal",
+        {"vscode-extension/package.json": "\n`jaxsight check`"},
+        "vscode-extension/package.json:2: a setting names a command",
     ),
     ("settings_page", {"docs/settings.md": page() + "a"}, "docs/settings.md:"),
     (

@@ -20,6 +20,7 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("tests/durations.json", ""),
     ("tests/unprepared.json", ""),
     ("LICENSE", ""),
+    (".gitattributes", ""),
     (".gitignore", ""),
     ("requirements/README.md", ""),
     # The environments of tools, and of parts that the gate holds a smoke run of.
@@ -46,6 +47,7 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("server/jaxsight/__main__.py", "__main__ cli"),
     ("server/jaxsight/boot.py", "boot tracer workers"),
     ("server/jaxsight/events.py", "events lsp workers"),
+    ("server/jaxsight/extensions.py", "cli lsp jaxsight_repro"),
     ("server/jaxsight/figures/", "e2e features figures notebooks page"),
     ("server/jaxsight/lru.py", "features lru"),
     ("server/jaxsight/projects/", "features projects"),

@@ -19,7 +19,9 @@ BUNDLED = EXTENSION / "bundled"
 LIBRARIES = BUNDLED / "libs"
 LOCK = ROOT / "requirements" / "vsix.txt"
 PACKAGES = ("jaxsight", "jaxsight_source", "jaxsight_repro")
-"""What an editor needs: no datasets."""
+"""What an editor needs: no datasets,"""
+LEFT_OUT = ("__pycache__", "cli", "cases.md", "page.md")
+"""no terminal, and no pages of rules, which are on the web."""
 COMPILED = ("*.so", "*.pyd", "*.dylib", "*.dll")
 
 
@@ -32,17 +34,19 @@ def main() -> None:
     universal = ["--python-version", "3.11", "--implementation", "py", "--abi", "none"]
     pinned = ["--platform", "any", "--require-hashes", "--requirement", LOCK]
     subprocess.run([*pip, "--target", LIBRARIES, *alone, *universal, *pinned], check=True)
-    for package in PACKAGES:
-        shutil.copytree(
-            ROOT / "server" / package,
-            LIBRARIES / package,
-            ignore=shutil.ignore_patterns("__pycache__", "cases.md"),
-        )
+    copy_server(LIBRARIES)
     shutil.copy(EXTENSION / "scripts" / "start.py", BUNDLED)
     shutil.copy(ROOT / "LICENSE", EXTENSION)
     found = [str(path) for pattern in COMPILED for path in BUNDLED.rglob(pattern)]
     if found:
         sys.exit(f"These are not pure Python: {', '.join(found)}")
+
+
+def copy_server(folder: Path) -> None:
+    """Copy the packages of the server into a folder."""
+    for package in PACKAGES:
+        ignored = shutil.ignore_patterns(*LEFT_OUT)
+        shutil.copytree(ROOT / "server" / package, folder / package, ignore=ignored)
 
 
 if __name__ == "__main__":

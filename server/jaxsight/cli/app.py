@@ -88,8 +88,6 @@ class _Commands(Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that is to be run, and its arguments."""
-        if why := extensions.missing(args[0]):
-            raise click.ClickException(why)
         name, _, rest = super().resolve_command(ctx, args)
         return name, _imported(name) if name is not None else None, rest
 

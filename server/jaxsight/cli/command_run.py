@@ -24,6 +24,7 @@ from jaxsight.cli.trusted_paths import AGENT, TrustedPaths, trust_paths
 from jaxsight.events import Consent, Event, Message, Output, Progress, Status
 from jaxsight.projects.projects import IDLE, Projects
 from jaxsight.text.inert import one_line, printed
+from jaxsight.trust.decisions import SSH
 from jaxsight.trust.words import shown_path
 
 if TYPE_CHECKING:
@@ -235,6 +236,7 @@ async def start_run(
     inputs: InputsChoice = InputsChoice.ALL,
     rules: Mapping[str, Sequence[str]] | None = None,
     *,
+    targets: Iterable[str | None] = (),
     ahead: Sequence[str] = (),
     noted: str = "",
 ) -> AsyncIterator[CommandRun]:
@@ -246,12 +248,14 @@ async def start_run(
         allow: hosts and interpreters that projects may use.
         inputs: the example inputs that functions are traced with.
         rules: the settings `select` and `ignore`, if the command line has them.
+        targets: the targets on the command line, whose hosts may be used.
         ahead: modules that are imported while JAX starts for the files, of a command that always
             traces.
         noted: an interpreter that another run of the command has noted.
     """
     paths = list(paths)
-    trusted = await asyncio.to_thread(trust_paths, paths, allow or ())
+    hosts = (target for target in targets if target is not None and target.startswith(SSH))
+    trusted = await asyncio.to_thread(trust_paths, paths, [*(allow or ()), *hosts])
     errors = Printer(stderr=True)
     status: AbstractContextManager[Spinner | None] = nullcontext()
     if errors.is_terminal:

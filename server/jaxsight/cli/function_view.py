@@ -111,7 +111,7 @@ def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:
     outputs = view.size_names.outputs or traced.outputs
     printer.print(styled((f"-> {one_line(outputs)}", "cyan")))
     if words := updates(traced):
-        printer.print(styled((one_line(words), "cyan")))
+        printer.print_line(words, "cyan")
 
 
 def _grouped(shapes: Sequence[tuple[str, str]]) -> str:

@@ -48,15 +48,23 @@ Python = Annotated[
     ),
 ]
 
-Target = Annotated[
-    str | None,
-    Option(
+
+def _target(default: str, more: str = "") -> Option:
+    return Option(
         "--target",
         "-t",
         metavar="TARGET",
-        help="Target device, as listed by [cyan]jaxsight targets[/cyan].",
-        show_default="the project's",
-    ),
+        help=f"Target device, as listed by [cyan]jaxsight targets[/cyan].{more}",
+        show_default=default,
+    )
+
+
+Target = Annotated[str | None, _target("the project's")]
+
+Targets = Annotated[list[str] | None, _target("the project's", " Repeatable.")]
+
+LockTargets = Annotated[
+    list[str] | None, _target("those of jaxsight.lock, else the project's", " Repeatable.")
 ]
 
 Allow = Annotated[

@@ -20,7 +20,7 @@ from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.projects.python_discovery import environments_above
 from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.trust import Policy, Trust, TrustStore, chosen_policy, store_file
-from jaxsight.trust.decisions import SSH, stored_form
+from jaxsight.trust.decisions import stored_form
 from jaxsight.trust.words import shown_path
 
 AGENT = "JAXSIGHT_AGENT"
@@ -37,11 +37,6 @@ class TrustedPaths:
     notes: list[str]
     key: object
     """Equal for paths with which the same is trusted."""
-
-
-def hosts(targets: Iterable[str]) -> list[str]:
-    """Return the targets on the command line whose hosts may be used, as they are named there."""
-    return [target for target in targets if target.startswith(SSH)]
 
 
 def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPaths:

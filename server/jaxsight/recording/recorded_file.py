@@ -25,7 +25,7 @@ SETS = 3
 """Different calls that are kept of a function, each of which is traced and shown as an example."""
 _LONGEST = 200
 """Maximum length of a name or a path; longer ones are not of this file's making."""
-_IGNORE = "# Made by `jaxsight record`.\n*\n"
+_IGNORE = "# Made by jaxsight.\n*\n"
 
 
 @dataclass(frozen=True, slots=True)

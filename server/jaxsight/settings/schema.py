@@ -180,9 +180,9 @@ class Cached:
     size: int = _setting(
         MEMORY,
         "512 MiB",
-        "Maximum size of the cache of compiled programs, and of that of `jaxsight check`, in the "
-        "user's cache folder. The least recently used entries are deleted first. With 0, nothing "
-        "is stored.",
+        "Maximum size of the cache of compiled programs, and of that of checks in a terminal, in "
+        "the user's cache folder. The least recently used entries are deleted first. With 0, "
+        "nothing is stored.",
         scope="window",
     )
 
@@ -236,8 +236,8 @@ class Settings:
     target: str = _setting(
         TARGET,
         "",
-        "Device to compile functions for; it need not be present. One of the targets that "
-        "`jaxsight targets` lists, such as `cpu`, `cuda:h100`, `tpu:v5e` or `ssh://HOST/cuda`; "
+        "Device to compile functions for; it need not be present. *Choose Target* lists "
+        "them, such as `cpu`, `cuda:h100`, `tpu:v5e` or `ssh://HOST/cuda`; "
         "with a number of devices, `cpu:8`, `cuda:h100x8` or `tpu:v5e:4x4`. "
         "When empty, this machine's GPU or TPU if JAX has its plugin, else `cuda:h100` if its "
         "compiler is installed, else `cpu`.",

@@ -17,6 +17,7 @@ from pathlib import PurePath
 from jaxsight.events import Consent
 from jaxsight.files.ownership import is_own_folder
 from jaxsight.targets.target import UnknownTarget, parse
+from jaxsight.text.terminal import instruction
 from jaxsight.trust.policy import Policy, chosen_policy
 from jaxsight.trust.store import Decisions, TrustStore, store_file
 from jaxsight.trust.words import shown_folder, shown_path
@@ -65,10 +66,10 @@ def parse_host(target: str) -> str:
     return target.removeprefix(SSH).partition(" ")[0] if target.startswith(SSH) else ""
 
 
-def in_terminal(folder: str, target: str = "") -> str:
+def command(folder: str, target: str = "") -> str:
     """Return the command that lets a folder's code run, or lets it reach something."""
     option = f" --allow {shlex.quote(target)}" if target else ""
-    return f"jaxsight trust {shlex.quote(folder)}{option}"
+    return f"trust {shlex.quote(folder)}{option}"
 
 
 class Trust:
@@ -214,9 +215,10 @@ class Trust:
 
     def remedy(self, folder: str, target: str = "") -> str:
         """Return an instruction that lets a folder's code run, or lets it reach something."""
+        action = f"run the command `{COMMAND}`"
         if not self._terminal:
-            return f"run the command `{COMMAND}` to decide"
-        return f"run `{in_terminal(folder, target)}` to allow it"
+            return f"{action} to decide"
+        return f"{instruction(command(folder, target), action)} to allow it"
 
     def first_time(self, consent: Consent) -> bool:
         """Return whether this is asked for the first time, and record it."""

@@ -27,7 +27,6 @@ from jaxsight.cli.sources.arguments import (
     read_committed,
     read_source,
 )
-from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.asking.answer import LEAST_BUDGET
 from jaxsight.features.asking.known import AgentQuestion, ComparedProgram, Topic, first_column
 from jaxsight.source.module import Module
@@ -83,11 +82,10 @@ async def ask(
     function = "" if is_line else address.function
     path, source = str(address.path), address.read()
     asked = AgentQuestion(path, function, line, question, target, stdin_filename or where)
-    allowed = [*(allow or ()), *hosts([target] if target else ())]
     module = Module.parse(source)
     baseline = parse_against(against)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
-    async with start_run(paths, python, allowed, which) as run:
+    async with start_run(paths, python, allow, which, targets=[target]) as run:
         if target:
             with failing_on(LookupError):
                 run.session.choose_target(target)

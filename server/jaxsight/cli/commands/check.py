@@ -38,7 +38,6 @@ from jaxsight.cli.output.reports.reported import (
 )
 from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.texts import SourceFile, texts
-from jaxsight.cli.trusted_paths import hosts
 from jaxsight.locks.notation import Tolerance
 from jaxsight.settings.kinds import CODE_LIST
 from jaxsight_source.units import count
@@ -295,10 +294,10 @@ async def _check(
     paths = [file.path for file in files]
     # What the user named is trusted, not what links in a folder lead to.
     is_stdin = any(file.text is not None for file in files)
-    remote = hosts([start.target] if start.target else ())
     roots = [*(paths if is_stdin else start.paths), *([Path()] if start.calls else [])]
-    allow = [*start.allow, *remote]
-    async with start_run(roots, start.python, allow, start.inputs, chosen) as run:
+    async with start_run(
+        roots, start.python, start.allow, start.inputs, chosen, targets=[start.target]
+    ) as run:
         if start.target:
             with failing_on(LookupError):
                 run.session.choose_target(start.target)

@@ -97,7 +97,7 @@ def install(platform: Platform, python: Python = None) -> int:
         def progress(step: str, megabytes: int) -> None:
             nonlocal last
             if step != last:
-                errors.print(styled((one_line(step), "dim")))
+                errors.print_line(step, "dim")
                 last = step
             if megabytes:
                 status.update(Text(f"{megabytes} MB on disk"))

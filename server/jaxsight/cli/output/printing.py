@@ -76,6 +76,10 @@ class Printer(Console):
         """The width to wrap text to; `None` in a pipe, where lines are not wrapped."""
         return self.width if self.is_terminal else None
 
+    def print_line(self, text: str, style: str = "") -> None:
+        """Print a text on one line."""
+        self.print(styled((one_line(text), style)))
+
     def labelled(self, label: str, style: str, text: str) -> None:
         """Print `error: …` or similar; further lines begin with a bar."""
         self.print(styled((f"{label}: ", style), block(text)))

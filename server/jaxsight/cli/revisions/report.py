@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows, styled
+from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows
 from jaxsight.cli.revisions.changes import ChangeOutcome, ProgramChange, lines_of
 from jaxsight.features.locked.functions import LockableFunction
 from jaxsight.locks.facts import ProgramFacts
@@ -108,9 +108,9 @@ class RevisionReport:
         for each in shown[:MOST_ROWS]:
             for words in lines_of(each):
                 printer.print(one_line(f"{_place(each)}: {words}"))
-        printer.print(styled((one_line(self.summary), "bold")))
+        printer.print_line(self.summary, "bold")
         if self.compiled_for:
-            printer.print(styled((one_line(self.compiled_for), "dim")))
+            printer.print_line(self.compiled_for, "dim")
 
     def as_markdown(self) -> str:
         """Return a heading and a table, for a comment on a pull request."""

@@ -16,7 +16,8 @@ from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut
-from jaxsight.trust.decisions import in_terminal
+from jaxsight.text.terminal import instruction
+from jaxsight.trust.decisions import COMMAND, command
 from jaxsight.wire.messages.replies import Traced
 
 CODE = "figures"
@@ -38,7 +39,7 @@ def findings(engine: Engine, document: Document, views: Sequence[View]) -> Itera
         if "jax" in document.text:
             start = Range(Position(0, 0), Position(0, 0))
             message = "this file's code does not run, because its folder is not trusted"
-            remedy = f"run `{in_terminal(project.folder)}`"
+            remedy = instruction(command(project.folder), f"run the command `{COMMAND}`")
             yield Finding(UNTRUSTED, Severity.WARNING, start, message, help=remedy)
         return
     settings = project.settings.inlay_hints

@@ -11,6 +11,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import clause, visible
+from jaxsight.text.terminal import instruction
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.environments import MEGABYTES
@@ -35,11 +36,12 @@ def explanation(trouble: Trouble, target: Target) -> str:
     """Return why nothing is compiled for a target, for an editor, and what to do."""
     if trouble.kind != "missing":
         return trouble.message
+    action = "use the command `jaxsight.installTarget` (*Install Compiler* in VS Code)"
+    command = instruction(f"targets install {target.platform}", "")
     return (
         f"The compiler for {target.name} is not installed (about "
-        f"{MEGABYTES[target.platform]} MB to download). To install it, use the command "
-        f"`jaxsight.installTarget` (*Install Compiler* in VS Code), or run "
-        f"`jaxsight targets install {target.platform}` in a terminal."
+        f"{MEGABYTES[target.platform]} MB to download). To install it, {action}"
+        + (f", or {command} in a terminal." if command else ".")
     )
 
 

@@ -17,6 +17,7 @@ from pygls.exceptions import JsonRpcException
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.notifications.progress import cancellable
+from jaxsight.text.terminal import unasked
 
 if TYPE_CHECKING:
     from jaxsight.features.setup.targets import Offer
@@ -106,10 +107,7 @@ class Targets:
         try:
             answer = await context.ask(plan.question, [_CANCEL, _INSTALL])
         except JsonRpcException as error:
-            raise LookupError(
-                f"run `jaxsight targets install {platform}` in a terminal; "
-                "this editor cannot ask questions"
-            ) from error
+            raise LookupError(unasked(f"targets install {platform}")) from error
         if answer != _INSTALL:
             return
         async with cancellable(context, f"Installing {plan.title}") as bar:

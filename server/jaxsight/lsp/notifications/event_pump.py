@@ -26,7 +26,8 @@ from jaxsight.lsp.notifications.progress import ProgressBars
 from jaxsight.lsp.notifications.refresh import Refresher
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.text.inert import one_line, printed
-from jaxsight.trust.decisions import in_terminal
+from jaxsight.text.terminal import unasked
+from jaxsight.trust.decisions import command
 
 log = logging.getLogger(__name__)
 
@@ -105,10 +106,7 @@ class EventPump:
         except JsonRpcException as error:
             log.warning("client rejected a question to the user: %s", error)
             # Helix, for example, shows no questions: tell its users the command for the terminal.
-            command = in_terminal(consent.folder, consent.what)
-            message = (
-                f"This editor cannot ask questions; to allow it, run `{command}` in a terminal."
-            )
-            context.show_message(types.MessageType.Warning, f"{consent.text} {message}")
+            why = unasked(command(consent.folder, consent.what)).replace("this", "This", 1)
+            context.show_message(types.MessageType.Warning, f"{consent.text} {why}.")
             return
         await context.session.decide(consent, answer.title if answer is not None else None)

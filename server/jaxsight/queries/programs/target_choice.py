@@ -43,7 +43,7 @@ def environment_of(target: Target, python: str, jax: str) -> CompilerEnvironment
         return Trouble(
             "missing",
             f"compiler for {target.name} is not installed; "
-            f"run `jaxsight targets install {target.platform}` (about {size} MB)",
+            f"{environments.installing(target.platform)} (about {size} MB)",
             last=False,
         )
     return environment

@@ -24,6 +24,7 @@ from jaxsight.compiler import stand_ins
 from jaxsight.files import private
 from jaxsight.targets.own.devices import own_device
 from jaxsight.targets.target import CPU, Target, names
+from jaxsight.text.terminal import instruction
 from jaxsight.workers.own_python import OwnPython, booted, with_packages
 from jaxsight_source.files import reading
 
@@ -63,6 +64,11 @@ class CompilerEnvironment:
 
 _WITH_HOOK = (0, 10, 2)
 """The first JAX with `jax.extend.xla.register_hlo_module_transformation`."""
+
+
+def installing(platform: str) -> str:
+    """Return how the compiler of a platform is installed."""
+    return instruction(f"targets install {platform}", "use *Install Compiler*")
 
 
 def ends_early(target: Target, environment: CompilerEnvironment) -> bool:

@@ -77,6 +77,6 @@ def _distant_chip(target: Target, jax: str) -> TargetState:
     size = environments.MEGABYTES[target.platform]
     return TargetState(
         "needs",
-        f"`jaxsight targets install {target.platform}`, about {size} MB",
+        f"{environments.installing(target.platform)}, about {size} MB",
         target.platform,
     )

@@ -9,7 +9,7 @@ from typing import Annotated
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, Python
+from jaxsight.cli.options import Allow, AsJson, LockTargets, Python
 from jaxsight.cli.output.printing import (
     Printer,
     print_document,
@@ -21,7 +21,6 @@ from jaxsight.cli.revisions.changes import changes
 from jaxsight.cli.revisions.report import RevisionReport
 from jaxsight.cli.revisions.sides import ProgramSide, compiled_side, python_texts
 from jaxsight.cli.revisions.tree import revision_tree
-from jaxsight.cli.trusted_paths import hosts
 from jaxsight.cli.user_python import process_variable
 from jaxsight_source.files import reading
 
@@ -39,17 +38,6 @@ Paths = Annotated[
     Positional(metavar="PATH", help="Files or folders to compare.", show_default="."),
 ]
 
-Targets = Annotated[
-    list[str] | None,
-    Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="Target device, as listed by [cyan]jaxsight targets[/cyan]. Repeatable.",
-        show_default="those of jaxsight.lock, else the project's",
-    ),
-]
-
 AsMarkdown = Annotated[
     bool, Option("--markdown", help="Print a table for a comment on a pull request.")
 ]
@@ -63,7 +51,7 @@ Verbose = Annotated[
 async def diff(
     base: Base,
     paths: Paths = None,
-    targets: Targets = None,
+    targets: LockTargets = None,
     python: Python = None,
     allow: Allow = None,
     as_json: AsJson = False,
@@ -93,9 +81,8 @@ async def diff(
     here = Path.cwd()
     is_below = all(path.absolute().is_relative_to(here) for path in paths)
     roots = [tree.then(here)] if is_below and here.is_relative_to(tree.top) else then
-    allowed = [*(allow or ()), *hosts(targets or ())]
 
-    async with start_run(paths, python, allowed) as run:
+    async with start_run(paths, python, allow, targets=targets or ()) as run:
         files = python_texts(paths)
         after = await compiled_side(run, files, targets or (), tree.top)
     before = ProgramSide(tree.folder)
@@ -103,8 +90,9 @@ async def diff(
         known = python or after.python or None
         search_path = tree.search_path(os.environ.get("PYTHONPATH", ""), after.python)
         with process_variable("PYTHONPATH", search_path):
-            async with start_run(roots, known, allowed, noted=after.python) as run:
-                files, chosen = python_texts(then), targets or after.targets
+            chosen, noted = targets or after.targets, after.python
+            async with start_run(roots, known, allow, targets=targets or (), noted=noted) as run:
+                files = python_texts(then)
                 before = await compiled_side(run, files, chosen, tree.folder)
     report = RevisionReport(base, tree.commit, changes(before, after))
     if as_json:

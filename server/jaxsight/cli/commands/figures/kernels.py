@@ -17,6 +17,7 @@ from jaxsight.cli.options import (
     Python,
     SetName,
     StdinFunction,
+    Targets,
     WhichInputs,
 )
 from jaxsight.cli.output.notes import print_inputs, print_notes
@@ -36,7 +37,6 @@ from jaxsight.cli.sources.arguments import (
     read_committed,
 )
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.cli.trusted_paths import hosts
 from jaxsight.drawing.dot import dot
 from jaxsight.drawing.kernel_picture import svg
 from jaxsight.features.distributed.collectives import kernel_title
@@ -60,17 +60,6 @@ _LINES, _NAMED = 8, 5
 """Lines of a kernel in a table, and kernels without an estimate below it: more would wrap."""
 _MOST_MODULES = 40
 """Functions and modules in a table, a choice: a screen. Those inside the last are added up."""
-
-Targets = Annotated[
-    list[str] | None,
-    Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="Target device, as listed by [cyan]jaxsight targets[/cyan]. Repeatable.",
-        show_default="the project's",
-    ),
-]
 
 ByModule = Annotated[
     bool,
@@ -124,8 +113,7 @@ async def kernels(
     address, baseline = parse_address(function, stdin_filename), parse_against(against)
     printer = Printer(wrap=form == table)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
-    allowed = [*(allow or ()), *hosts(targets or ())]
-    async with start_run(paths, python, allowed, which) as run:
+    async with start_run(paths, python, allow, which, targets=targets or ()) as run:
         uncompiled: list[dict[str, object]] | None = [] if form == "json" else None
         after = await _results(
             run,
@@ -230,9 +218,9 @@ async def _results(
 def _print_pallas(printer: Printer, called: CalledKernels) -> None:
     """Print the grid, blocks and memory of each Pallas kernel."""
     for kernel, line in zip(called.kernels, called.lines, strict=True):
-        printer.print(styled((one_line(pallas.title(kernel, called.target)), "bold")))
+        printer.print_line(pallas.title(kernel, called.target), "bold")
         if line:
-            printer.print(styled((one_line(line), "dim")))
+            printer.print_line(line, "dim")
         rows = list(pallas.rows(kernel, called.target))
         print_rows(printer, pallas.COLUMNS, rows[:MOST_ROWS], "lllrlr", len(rows))
         printer.print()
@@ -297,11 +285,11 @@ def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None
     compiled, target = kernels.compiled, kernels.target
     figures_of = f"{headline(compiled, target)}{assumptions.figures(kernels.view)}"
     title = f"{SIGN} {address.function}: {figures_of}"
-    printer.print(styled((one_line(title), "bold")))
+    printer.print_line(title, "bold")
     made_by = f"{origin(compiled, target)}, jaxlib {compiled.jaxlib}"
     known = (*target.facts, *memory_lines(kernels), *compile_time.lines(kernels))
     for note in (made_by, *known, *compiled.notes, *kernels.graph.notes):
-        printer.print(styled((one_line(note), "dim")))
+        printer.print_line(note, "dim")
     printer.print()
 
 
@@ -353,7 +341,7 @@ def _print_transfers(printer: Printer, kernels: Kernels) -> None:
 def _print_totals(printer: Printer, kernels: Kernels) -> None:
     """Print what follows the table: iterations of loops, and estimated times."""
     for line in (*launches.iterations(kernels), *launches.undecided(kernels)):
-        printer.print(styled((one_line(line), "dim")))
+        printer.print_line(line, "dim")
     if time := _total(kernels):
         printer.print(styled((time, "dim")))
     if any(bounds(kernel, kernels.target) is not None for kernel in kernels.graph.kernels):

@@ -10,11 +10,10 @@ from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import NOTHING_EXAMINED, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, Python
+from jaxsight.cli.options import Allow, LockTargets, Python
 from jaxsight.cli.output.printing import Printer, print_note
-from jaxsight.cli.parameters import Option, Positional
+from jaxsight.cli.parameters import Positional
 from jaxsight.cli.sources.texts import texts
-from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.locked.functions import LockedFile, lockable
 from jaxsight.text.inert import one_line
 from jaxsight.trust.words import shown_path
@@ -25,22 +24,11 @@ Paths = Annotated[
     Positional(metavar="PATH", help="Files or folders to lock.", show_default="."),
 ]
 
-Targets = Annotated[
-    list[str] | None,
-    Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="Target device, as listed by [cyan]jaxsight targets[/cyan]. Repeatable.",
-        show_default="those of the lock, else the project's",
-    ),
-]
-
 
 @command
 async def lock(
     paths: Paths = None,
-    targets: Targets = None,
+    targets: LockTargets = None,
     python: Python = None,
     allow: Allow = None,
 ) -> int:
@@ -60,9 +48,8 @@ async def lock(
     """
     paths = paths or [Path()]
     files = list(texts(paths, None))
-    allowed = [*(allow or ()), *hosts(targets or ())]
     errors = Printer(stderr=True)
-    async with start_run(paths, python, allowed) as run:
+    async with start_run(paths, python, allow, targets=targets or ()) as run:
         locks = LockFiles(run.session.engine.projects)
         found: list[LockedFile] = []
         budget = Budget(INPUTS_TIME, len(files))

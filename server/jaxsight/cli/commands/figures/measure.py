@@ -18,7 +18,7 @@ from jaxsight.cli.options import (
     WhichInputs,
 )
 from jaxsight.cli.output.notes import print_inputs, print_notes
-from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_json, print_rows, styled
+from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_json, print_rows
 from jaxsight.cli.parameters import Option
 from jaxsight.cli.sources.arguments import (
     Address,
@@ -28,7 +28,6 @@ from jaxsight.cli.sources.arguments import (
     read_source,
 )
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.distributed.collectives import kernel_title
 from jaxsight.features.findings import inputs
 from jaxsight.features.measuring import words
@@ -37,7 +36,6 @@ from jaxsight.features.measuring.record import ratio_record, record, times_recor
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.achieved import MeasuredKernel
-from jaxsight.text.inert import one_line
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage, Traced
 from jaxsight_source import units
@@ -94,8 +92,7 @@ async def measure(
     address, baseline = parse_address(function), parse_against(against)
     printer = Printer(wrap=not as_json)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
-    allowed = [*(allow or ()), *hosts([target] if target else ())]
-    async with start_run(paths, python, allowed, which) as run:
+    async with start_run(paths, python, allow, which, targets=[target]) as run:
         found = await _found(run, address, baseline, target, set_name, repeat, printer)
         traced_by = run.python(address.path)
     if found is None:
@@ -187,11 +184,11 @@ def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> 
     headline = words.headline(measurement.times)
     estimated = found.estimate_seconds
     beside = f", estimated {units.about(estimated)}" if estimated is not None else ""
-    printer.print(styled((one_line(f"{units.MEASURED} {function}: {headline}{beside}"), "bold")))
+    printer.print_line(f"{units.MEASURED} {function}: {headline}{beside}", "bold")
     on = f"{target} ({device})" if device.lower() != target else target
     made_by = f"measured on {on}, JAX {measurement.conditions.jax}"
     for note in (made_by, *words.facts(measurement)):
-        printer.print(styled((one_line(note), "dim")))
+        printer.print_line(note, "dim")
     printer.print()
     if found.rows:
         columns = ("", "kernel", "calls", "time", "share", "≈ time", "ratio", "GB/s", "GFLOP/s")
@@ -200,8 +197,8 @@ def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> 
         printer.print()
     measured = measurement.measured
     if measured.other is not None and measured.ratio is not None:
-        printer.print(styled((one_line(f"{other}: {words.headline(measured.other)}"), "bold")))
-        printer.print(styled((one_line(words.compared(measured.ratio, function, other)), "bold")))
+        printer.print_line(f"{other}: {words.headline(measured.other)}", "bold")
+        printer.print_line(words.compared(measured.ratio, function, other), "bold")
 
 
 def _row(found: MatchedTimes, row: MeasuredKernel[int]) -> tuple[str, ...]:

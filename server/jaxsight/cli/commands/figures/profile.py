@@ -108,7 +108,7 @@ def profile(
             found = read(files, progress)
     for other in files.others[:1]:
         more = f" and {len(files.others) - 1} more" if len(files.others) > 1 else ""
-        errors.print(styled((one_line(f"older runs: {other}{more}"), "dim")))
+        errors.print_line(f"older runs: {other}{more}", "dim")
     sources = ProfiledSources(root.absolute(), found.taken)
     made = report(found, sources)
     if as_json:
@@ -125,8 +125,8 @@ def profile(
 
 def print_report(printer: Printer, made: ProfileReport) -> None:
     """Print the tables of a report."""
-    printer.print(styled((one_line(made.title), "bold")))
-    printer.print(styled((one_line(made.recorded), "dim")))
+    printer.print_line(made.title, "bold")
+    printer.print_line(made.recorded, "dim")
     for section in made.sections:
         printer.print()
         print_rows(printer, section.columns, section.rows, section.sides, is_cut=True)
@@ -135,4 +135,4 @@ def print_report(printer: Printer, made: ProfileReport) -> None:
             printer.print(styled((f"and {more} (use --json to list all)", "dim")))
     printer.print()
     for note in made.notes:
-        printer.print(styled((one_line(note), "dim")))
+        printer.print_line(note, "dim")

@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import Annotated
 
 from jaxsight.cli.command_run import start_run
-from jaxsight.cli.commands.figures.kernels import Targets
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, InputsChoice, Python, SetName, WhichInputs
+from jaxsight.cli.options import Allow, InputsChoice, Python, SetName, Targets, WhichInputs
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.reporting.anonymous import anonymous, own_names
 from jaxsight.cli.reporting.collecting import Report, ReportOptions, shown_file
 from jaxsight.cli.reporting.sides import sides
-from jaxsight.cli.trusted_paths import hosts
 from jaxsight.page import embedded
 from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse
 from jaxsight.text.inert import one_line
@@ -102,10 +100,10 @@ async def report(
     errors = Printer(stderr=True)
     found = Report(ReportOptions(targets or (), _swept(sweep or ()), measured, set_name))
     wanted = sides(functions, against or ())
-    allowed = [*(allow or ()), *hosts(targets or ())]
     for number, side in enumerate(wanted):
         paths = {address.path for address in side.addresses}
-        async with start_run(paths, side.python or python, allowed, which) as run:
+        interpreter = side.python or python
+        async with start_run(paths, interpreter, allow, which, targets=targets or ()) as run:
             if not await found.collect(run, side, number, errors):
                 return FOUND
     names = ", ".join(dict.fromkeys(each.function for each in wanted[0].addresses))

@@ -25,7 +25,6 @@ from jaxsight.cli.output.printing import Printer, print_document, print_json, pr
 from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import svg
@@ -130,8 +129,8 @@ async def sweep(
     printer = Printer(wrap=not (as_json or as_csv))
     notes = Printer(stderr=True) if as_json or as_csv else printer
     sweeps: list[Sweep] = []
-    paths, allowed = {address.path for address in addresses}, hosts(filter(None, [target]))
-    async with start_run(paths, python, [*(allow or ()), *allowed], which) as run:
+    paths = {address.path for address in addresses}
+    async with start_run(paths, python, allow, which, targets=[target]) as run:
         for address in addresses:
             view = await trace_view(run, address, read_source(address.path), set_name, printer)
             if not isinstance(view.answer.reply, Traced):
@@ -202,8 +201,8 @@ def _print(printer: Printer, found: Sweep) -> None:
     target = parse_target(found.target)
     swept = " ".join(size.name for size in found.swept)
     title = f"{SIGN} {found.function} over {swept} · {target.short}"
-    printer.print(styled((one_line(title), "bold")))
-    printer.print(styled((one_line(target.title), "dim")))
+    printer.print_line(title, "bold")
+    printer.print_line(target.title, "dim")
     printer.print()
     figures = table.columns(found) if any(point.is_compiled for point in found.points) else []
     if figures:

@@ -9,6 +9,7 @@ from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.notifications.progress import cancellable
+from jaxsight.text.terminal import unasked
 
 if TYPE_CHECKING:
     from jaxsight.features.measuring.asked import MeasurePlan
@@ -68,10 +69,7 @@ class MeasureCommand:
             try:
                 answer = await self._context.ask(plan.question, [_CANCEL, _MEASURE])
             except JsonRpcException as error:
-                raise LookupError(
-                    f"run `jaxsight measure FILE:{plan.function}` in a terminal; "
-                    "this editor cannot ask questions"
-                ) from error
+                raise LookupError(unasked(f"measure FILE:{plan.function}")) from error
             if answer != _MEASURE:
                 return False
             self._agreed.add(plan.root)

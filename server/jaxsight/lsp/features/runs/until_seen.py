@@ -11,6 +11,7 @@ from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.notifications.progress import cancellable
+from jaxsight.text.terminal import unasked
 from jaxsight_source import units
 
 if TYPE_CHECKING:
@@ -70,10 +71,8 @@ class UntilSeenCommand:
             try:
                 answer = await self._context.ask(plan.question, [_RUN])
             except JsonRpcException as error:
-                raise LookupError(
-                    f"record the run in a terminal: `jaxsight record --until-seen -- "
-                    f"{plan.program.title}`"
-                ) from error
+                command = f"record --until-seen -- {plan.program.title}"
+                raise LookupError(unasked(command)) from error
             if answer != _RUN:
                 return False
             self._agreed.add(key)
