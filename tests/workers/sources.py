@@ -40,7 +40,7 @@ def trace(tracers: Tracers, file: str, source: str) -> Trace:
         chunks.append(Chunk(hashlib.sha256(text.encode()).hexdigest()[:16], key, text, binds))
     x = Argument("x", ArraySpec("float32", (3,)))
     path = Path("/project", file)
-    return Trace(NEW, str(path), path.stem, "/project", tuple(chunks), "f", (x,))
+    return Trace(NEW, str(path), path.stem, "/project", tuple(chunks), function="f", arguments=(x,))
 
 
 async def ask(tracers: Tracers, file: str, source: str) -> Outcome:

@@ -34,7 +34,7 @@ def request(
     """An import of a file below `root`, and its `f(x: f32[3])`."""
     path = str(root / file)
     x = Argument("x", ArraySpec("float32", (3,)))
-    function = Trace(0, path, module, str(root), (), "f", (x,))
+    function = Trace(0, path, module, str(root), (), function="f", arguments=(x,))
     return Import(1, path, module, str(root), (function,), lines, deadline)
 
 

@@ -61,7 +61,7 @@ async def make(tmp_path: Path) -> AsyncIterator[Make]:
 
 
 def trace(tracers: Tracers, function: str, file: str = "a.py") -> Trace:
-    return Trace(NEW, file, "a", "", (), function, ())
+    return Trace(NEW, file, "a", "", (), function=function)
 
 
 async def ask(tracers: Tracers, function: str, file: str = "a.py", **options: Any) -> Outcome:

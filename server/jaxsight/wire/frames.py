@@ -337,6 +337,7 @@ def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
         return attrgetter(*names), unpack_flat
 
     values_of = attrgetter(*names)
+    has_keywords = len(kind.__match_args__) < len(names)
     members: tuple[list[tuple[int, Pack]], tuple[Unpack, ...]] | None = None
 
     def codecs() -> tuple[list[tuple[int, Pack]], tuple[Unpack, ...]]:
@@ -356,7 +357,7 @@ def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
             raise ValueError(f"not the fields of {kind.__name__}")
         for at, unpack_one in enumerate((members or codecs())[1]):
             value[at] = unpack_one(value[at])
-        return kind(*value)
+        return kind(**dict(zip(names, value, strict=True))) if has_keywords else kind(*value)
 
     return pack, unpack
 

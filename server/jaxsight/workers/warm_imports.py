@@ -61,7 +61,7 @@ class WarmImports:
             return None
         file = str(Path(self._root, "<imports>"))
         chunks = tuple(self._chunks.values())
-        return Trace(id, file, MODULE, self._root, chunks, "", ())
+        return Trace(id, file, MODULE, self._root, chunks, function="")
 
 
 def _imports_packages(chunk: Chunk, roots: tuple[str, ...]) -> bool:

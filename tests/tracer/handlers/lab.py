@@ -80,8 +80,8 @@ class Lab:
             "file",
             "/project",
             tuple(self.chunks),
-            function,
-            tuple(Argument(name, spec(text)) for name, text in arguments.items()),
+            function=function,
+            arguments=tuple(Argument(name, spec(text)) for name, text in arguments.items()),
             sizes=tuple(sizes.items()),
         )
 

@@ -27,13 +27,13 @@ def given_calls(
     """
     found = (
         GivenCall(
-            subject.name,
-            chosen.arguments,
-            chosen.sizes,
-            chosen.mesh,
-            chosen.mesh_is_default,
-            chosen.mesh_source,
-            mesh_names(module) if chosen.needs_mesh else (),
+            function=subject.name,
+            arguments=chosen.arguments,
+            sizes=chosen.sizes,
+            mesh=chosen.mesh,
+            mesh_is_default=chosen.mesh_is_default,
+            mesh_source=chosen.mesh_source,
+            mesh_names=mesh_names(module) if chosen.needs_mesh else (),
         )
         for subject, chosen in subjects
         if chosen is not None

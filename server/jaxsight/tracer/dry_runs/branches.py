@@ -448,7 +448,7 @@ class Branches:
         return Rest(result) if how == "Mod" else Unknown()
 
     def repeated(self, left: Value, right: Value) -> object:
-        """Return the items of a sequence so many times; something unknown if that is an unknown size."""
+        """Return a sequence repeated, something unknown if that is an unknown number of times."""
         if not self.is_active or not (is_size(left) or is_size(right)):
             return left * right
         number = len(right) * left if is_size(left) else len(left) * right

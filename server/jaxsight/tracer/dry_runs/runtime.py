@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -240,7 +240,7 @@ class DryRuntime(Branches):
             if (frame.f_code.co_name, frame.f_code.co_filename) != ("<module>", self._file):
                 call_traced(args, kwargs)
         elif any(function is each for each in _COUNTING) and any(map(is_countless, args)):
-            return self._counted(function, *args, **kwargs)
+            return self._counted(function, args, kwargs)
         elif any(map(has_unknown, (*args, *kwargs.values()))):
             args, kwargs = sizes.given(function, args, kwargs)
             if self._note_partial(function, args, kwargs, sys._getframe(1)):
@@ -286,17 +286,16 @@ class DryRuntime(Branches):
             return value
         return (value if isinstance(value, Unknown) else Unknown()).unpacked(count)
 
-    def _counted(
-        self, function: Callable[..., object], /, *args: object, **kwargs: object
-    ) -> object:
+    def _counted(self, function: Any, args: _Args, kwargs: dict[str, object]) -> object:
         """Return what a builtin makes of unknown many things: a size, or unknown many items."""
-        if function is len and is_unknown(args[0]):
+        counts, loops = function is len, function is enumerate or function is zip
+        if counts and is_unknown(args[0]):
             self.is_complete = False
             data = args[0]
             return data.axis_size(0) if isinstance(data, Unknown) else sizes.of(data)
-        if function is enumerate or function is zip:
-            return SomeItems(function(*map(some_items, args), **kwargs))  # type: ignore[call-overload]
-        return function(*args, **kwargs) if function is len else Unknown()
+        if loops:
+            return SomeItems(function(*map(some_items, args), **kwargs))
+        return function(*args, **kwargs) if counts else Unknown()
 
     def each(self, comprehension: int, items: object) -> object:
         """Return the items of a comprehension; note if it is unknown how many there are.
@@ -430,7 +429,8 @@ class DryRuntime(Branches):
         self._turned[place] = [_signatures(frame.f_locals, names)]
         self._cut.pop(place, None)
         begin = time.monotonic()
-        every: Iterable[object] = some_items(self._tried(items, [Unknown()]))
+        every: Iterable[object] = self._tried(items, [Unknown()])
+        every = some_items(every)
         iterator: Iterator[object] = self._tried(lambda: iter(every), iter([Unknown()]))
         if type(every) is SomeItems:
             self._cut[place] = frozenset()

@@ -75,17 +75,22 @@ class Argument:
     spec: InputSpec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GivenCall:
-    """A call of a function with its example inputs; the fields are those of `Trace`."""
+    """A call of a function with its example inputs."""
 
     function: str
+    """Its qualified name; `Class.method` for methods."""
     arguments: tuple[Argument, ...] = ()
     sizes: tuple[tuple[str, int], ...] = ()
     mesh: Mesh | None = None
+    """The mesh that the example inputs declare; the function is traced under it."""
     mesh_is_default: bool = False
+    """The mesh is the settings': one that the module sets takes precedence."""
     mesh_source: str = ""
+    """An expression of the module that evaluates to the mesh, if the example inputs have one."""
     mesh_names: tuple[str, ...] = ()
+    """Names of the module that may be its mesh, if example inputs name axes but declare none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Generic, Literal, Self, TypeVar, get_args
 
 from jaxsight.wire.chunks import Chunk
-from jaxsight.wire.meshes import Mesh
-from jaxsight.wire.messages.inputs import Argument, DryCall, EntryPoint
+from jaxsight.wire.messages.inputs import DryCall, EntryPoint, GivenCall
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import (
     Compared,
@@ -112,8 +111,8 @@ MAPPED_SIZE = 8  # any above 1, along which operations might broadcast instead
 
 
 @dataclass(frozen=True, slots=True)
-class Trace(Request[Traced]):
-    """Execute the slice and trace `function` (a qualified name; `Class.method` for methods)."""
+class Trace(Request[Traced], GivenCall):
+    """Execute the slice and trace `function`."""
 
     id: int
     file: str
@@ -123,9 +122,6 @@ class Trace(Request[Traced]):
     """The project root; it, `root/src` and the file's folder are added to `sys.path`."""
     chunks: tuple[Chunk, ...]
     """The slice, in the file's order."""
-    function: str
-    arguments: tuple[Argument, ...]
-    sizes: tuple[tuple[str, int], ...] = ()
     future_flags: int = 0
     """Flags of the module's `from __future__` imports, for `compile`."""
     dry_call: DryCall | None = None
@@ -141,14 +137,6 @@ class Trace(Request[Traced]):
     """The ids of chunks that are known to take longer."""
     whole: bool = False
     """The chunks include all names of the module that other modules might import."""
-    mesh: Mesh | None = None
-    """The mesh that the example inputs declare; the function is traced under it."""
-    mesh_is_default: bool = False
-    """The mesh is the settings': one that the module sets takes precedence."""
-    mesh_source: str = ""
-    """An expression of the module that evaluates to the mesh, if the example inputs have one."""
-    mesh_names: tuple[str, ...] = ()
-    """Names of the module that may be its mesh, if example inputs name axes but declare none."""
     devices: int = 0
     """The number of devices of the target; 0: as many as the program asks for."""
     device: SeenDevice | None = None

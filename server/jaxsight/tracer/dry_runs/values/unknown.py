@@ -316,8 +316,8 @@ class UnknownSizes:
 
     def of_length(self, number: int) -> Unknown:
         """Return something unknown that has so many items."""
-        made = Unknown()
-        length = Unknown.__getitem__(made.shape, 0)  # type: ignore[arg-type]
+        made, length = Unknown(), Unknown()
+        made.shape._parts[0,] = length  # type: ignore[attr-defined]
         self._of[id(length)] = length, number
         return made
 
@@ -470,10 +470,10 @@ def is_countless(value: object) -> bool:
 
 def refuse_to_iterate() -> None:
     """Let no array of unknown length be iterated over: JAX would make millions of arrays."""
-    iterate = jax.core.Tracer.__iter__
+    iterate: Callable[..., Iterator[object]] = jax.core.Tracer.__iter__
 
     @functools.wraps(iterate)
-    def refusing(self: jax.core.Tracer) -> Iterator[object]:
+    def refusing(self: object) -> Iterator[object]:
         if is_sized(self):
             raise UnknownValueError("its length is unknown")
         return iterate(self)
