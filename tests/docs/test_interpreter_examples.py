@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 REPOSITORY = Path(__file__).parents[2]
-PAGE = (REPOSITORY / "docs" / "interpreters.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "source" / "interpreters.md").read_text(encoding="utf-8")
 
 
 def example(name: str) -> ModuleType:

@@ -16,7 +16,7 @@ from jaxsight_source.inversion import (
 )
 from jaxsight_source.inversion.rules import elementwise
 
-PAGE = Path(__file__).parents[2] / "docs" / "interpreters.md"
+PAGE = Path(__file__).parents[2] / "docs" / "source" / "interpreters.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ CONSOLE = re.compile(
 )
 PICTURES = [
     pytest.param(page, picture["command"], id=f"{page.name}: {picture['command']}")
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     for picture in CONSOLE.finditer(page.read_text(encoding="utf-8"))
 ]
 

@@ -12,7 +12,7 @@ import jax
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "sourcerize.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "source" / "sourcerize.md").read_text(encoding="utf-8")
 SHOWN = {
     found["command"]: textwrap.dedent(found["text"])
     for found in re.finditer(

@@ -8,7 +8,7 @@ from pathlib import Path
 from jaxsight_dataset import schema
 from jaxsight_dataset.schema import REWRITES, ROWS, Column, List, Struct
 
-PAGE = Path(__file__).parents[2] / "docs" / "dataset.md"
+PAGE = Path(__file__).parents[2] / "docs" / "dataset" / "dataset.md"
 TABLE = re.compile(r"^\| column \| type \| content \|\n(?:\|.*\n)+", re.MULTILINE)
 SEED = {
     *("source_code", "jaxpr", "hlo", "category"),

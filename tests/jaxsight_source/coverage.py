@@ -1,4 +1,4 @@
-"""How each primitive of JAX's is written: `docs/sourcerize-coverage.md` has the table, and that of
+"""How each primitive of JAX's is written: `docs/source/sourcerize-coverage.md` has the table, and that of
 JAX's harnesses.
 
     python -m tests.jaxsight_source.coverage --write            # this JAX's column, from programs that
@@ -45,7 +45,7 @@ from jaxsight_source.written import Written
 from tests.corpora.jaxsight_source.programs import third_party
 
 RECORDED = Path(__file__).with_name("coverage.json")
-PAGE = Path(__file__).parents[2] / "docs" / "sourcerize-coverage.md"
+PAGE = Path(__file__).parents[2] / "docs" / "source" / "sourcerize-coverage.md"
 BIND = "bind"
 PASSED = "an argument"
 """Of what no text can hold: who calls the written function passes it in."""

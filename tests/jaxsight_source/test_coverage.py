@@ -28,7 +28,7 @@ needs_record = pytest.mark.skipif(HERE is None, reason="another version of JAX i
 def test_the_page_shows_what_is_recorded() -> None:
     page = coverage.PAGE.read_text(encoding="utf-8")
     assert coverage.rendered(page, RECORDED) == page
-    assert "sourcerize-coverage.md" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "source/sourcerize-coverage.md" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
 
 @needs_record

@@ -146,17 +146,17 @@ ELSEWHERE = [
     ("settings_page", {"docs/settings.md": page() + "a"}, "docs/settings.md:"),
     (
         "interpreter_examples",
-        {"examples/interpreters/a.py": "import b\n" + 41 * "c = 1\n\n", "docs/interpreters.md": ""},
+        {"examples/interpreters/a.py": "import b\n" + 41 * "c = 1\n\n", "docs/source/interpreters.md": ""},
         "examples/interpreters/a.py:2: 41 lines in an example",
     ),
     (
         "interpreter_examples",
-        {"examples/interpreters/a.py": "b = 1", "docs/interpreters.md": ""},
-        "examples/interpreters/a.py:1: not named in docs/interpreters.md",
+        {"examples/interpreters/a.py": "b = 1", "docs/source/interpreters.md": ""},
+        "examples/interpreters/a.py:1: not named in docs/source/interpreters.md",
     ),
-    ("sourcerize_page", {"docs/sourcerize.md": GRADIENT}, "our gradient is no shorter"),
-    ("sourcerize_page", {"docs/sourcerize.md": GRADIENT}, "the page does not say `Ours has 1 lines"),
-    ("sourcerize_page", {"docs/sourcerize.md": ""}, "md:1: the gradient of `sliding_window.py`"),
+    ("sourcerize_page", {"docs/source/sourcerize.md": GRADIENT}, "our gradient is no shorter"),
+    ("sourcerize_page", {"docs/source/sourcerize.md": GRADIENT}, "the page does not say `Ours has 1 lines"),
+    ("sourcerize_page", {"docs/source/sourcerize.md": ""}, "md:1: the gradient of `sliding_window.py`"),
 ]  # fmt: skip
 """A check, files, and a part of what is printed."""
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from tools.lint.checkout import Checkout, Offender
 
-PAGE = "docs/interpreters.md"
+PAGE = "docs/source/interpreters.md"
 FOLDER = "examples/interpreters"
 LINES = 40
 """Besides imports and blanks: the page says how little an interpreter needs."""

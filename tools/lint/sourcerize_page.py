@@ -1,4 +1,4 @@
-"""The gradient that `docs/sourcerize.md` shows is shorter than the other tool's, as it says."""
+"""The gradient that `docs/source/sourcerize.md` shows is shorter than the other tool's, as it says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tools.lint.checkout import Checkout, Offender, line_at
 
-PAGE = "docs/sourcerize.md"
+PAGE = "docs/source/sourcerize.md"
 _OURS = re.compile(
     r"^ *```console\n *\$ jaxsight sourcerize examples/sliding_window\.py:grad_fn --style pretty\n"
     r"(.*?)^ *```$",

@@ -12,7 +12,7 @@ import pytest
 from jaxsight_dataset.spec import Spec
 from tests.jaxsight_dataset.tables.conftest import SPEC
 
-PAGE = Path(__file__).parents[3] / "docs" / "dataset.md"
+PAGE = Path(__file__).parents[3] / "docs" / "dataset" / "dataset.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 

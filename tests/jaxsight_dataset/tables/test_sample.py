@@ -43,4 +43,4 @@ def test_the_sample_is_sound() -> None:
 
 
 def test_the_page_has_the_figures_of_the_sample() -> None:
-    assert table() in (ROOT / "docs" / "dataset.md").read_text(encoding="utf-8")
+    assert table() in (ROOT / "docs" / "dataset" / "dataset.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from jaxsight_dataset import QuestionSet, evaluate, questions
 from tests.jaxsight_dataset.tables.conftest import SERVER, jaxsight
 
 ROOT = Path(__file__).parents[3]
-TEXT = (ROOT / "docs" / "dataset-tasks.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "dataset" / "dataset-tasks.md").read_text(encoding="utf-8")
 SAMPLE = ROOT / "examples" / "dataset"
 
 

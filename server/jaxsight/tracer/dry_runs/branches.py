@@ -448,7 +448,7 @@ class Branches:
         return Rest(result) if how == "Mod" else Unknown()
 
     def repeated(self, left: Value, right: Value) -> object:
-        """Return a sequence repeated, something unknown if that is an unknown number of times."""
+        """Return a sequence repeated; something unknown where it is unknown how often."""
         if not self.is_active or not (is_size(left) or is_size(right)):
             return left * right
         number = len(right) * left if is_size(left) else len(left) * right
