@@ -39,9 +39,9 @@ def told(function: Callable[..., object]) -> Told:
     hidden = ("self",) * isinstance(function, types.MethodType)
     parameters = (*hidden, *inspect.signature(function).parameters)
 
-    def declared(kind: str) -> tuple[frozenset[str], bool]:
-        positions = tuple(getattr(info, f"{kind}_argnums", None) or ())
-        named = getattr(info, f"{kind}_argnames", None) or ()
+    def declared(prefix: str) -> tuple[frozenset[str], bool]:
+        positions = tuple(getattr(info, f"{prefix}_argnums", None) or ())
+        named = getattr(info, f"{prefix}_argnames", None) or ()
         places = [at for at in positions if -len(parameters) <= at < len(parameters)]
         return frozenset([*named, *(parameters[at] for at in places)]), bool(positions)
 
