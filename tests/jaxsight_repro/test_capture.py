@@ -558,3 +558,13 @@ def test_a_crash_while_tracing_has_no_repro_but_a_line(tmp_path: Path) -> None:
     died = "the process died while JAX traced, at program.py:12 in f"
     assert done.stderr.endswith(f"error: {died}\n")
     assert not done.repro
+
+
+@pytest.mark.slow
+def test_a_script_that_crashes_while_jax_traces_is_reduced(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(CRASH_TRACING)
+    python = ["--python", sys.executable]
+    done = jaxsight(tmp_path, "repro", "reduce", *python, "-o", "least.py", "program.py")
+    assert done.code == 0, done.stderr
+    assert done.stdout.startswith("least.py: killed by SIGSEGV\n")
+    assert "jnp.ones" not in (tmp_path / "least.py").read_text()

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from jaxsight_repro.compat import host_callbacks
 from jaxsight_repro.compat.pickling import module_of
+from jaxsight_source.compat.inner import walk
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.staging import Program, stage
 from jaxsight_source.primal import inlined
@@ -64,6 +65,8 @@ def _implementation(equation: Equation) -> Program | None:
         program = stage(implemented, [atom.aval for atom in equation.invars]).program
     except Exception:  # noqa: BLE001 - code of another package
         return None
+    if any(inner.primitive is equation.primitive for _, inner in walk(program.jaxpr)):
+        return None  # it compiles the primitive itself
     types = [
         [(a.aval.shape, a.aval.dtype) for a in atoms]
         for atoms in (program.jaxpr.outvars, equation.outvars)
