@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.cli.output.reports import github, machine, sarif
 from jaxsight.cli.output.reports.reported import (
+    CheckResult,
     ExaminedFile,
     IncompleteFunction,
     RefusedFunction,
@@ -29,12 +31,23 @@ FINDING = Finding(
 )
 
 
+def checked(
+    reported: Sequence[Reported] = (),
+    incomplete: Sequence[IncompleteFunction] = (),
+    refused: Sequence[RefusedFunction] = (),
+    examined: Sequence[ExaminedFile] = (),
+    files: int = 0,
+) -> CheckResult:
+    parts = tuple(reported), tuple(incomplete), tuple(refused), tuple(examined)
+    return CheckResult(*parts, files=files)
+
+
 def reported(path: str = "/project/a, b.py") -> list[Reported]:
     return [Reported(path, SOURCE, FINDING)]
 
 
 def test_json_has_the_keys_of_ruff_and_counts_from_one() -> None:
-    assert machine.as_json(reported()) == [
+    assert machine.as_json(checked(reported())) == [
         {
             "code": "JX401",
             "message": "not known,\n100 % traced",
@@ -65,7 +78,7 @@ EXPLAINED = replace(FINDING, help="unroll it", notes=("in 2 ms",), data=Loop(4, 
 
 
 def test_help_notes_and_figures_are_keys_of_their_own() -> None:
-    [one] = machine.as_json([Reported("/project/a.py", SOURCE, EXPLAINED)])
+    [one] = machine.as_json(checked([Reported("/project/a.py", SOURCE, EXPLAINED)]))
     assert one["message"] == FINDING.message
     assert (one["help"], one["notes"]) == ("unroll it", ["in 2 ms"])
     assert one["data"] == {"trips": 4, "lengths": (1, 2)}
@@ -73,8 +86,8 @@ def test_help_notes_and_figures_are_keys_of_their_own() -> None:
 
 def test_github_and_sarif_say_help_and_notes_below_the_message() -> None:
     explained = [Reported("/project/a.py", SOURCE, EXPLAINED)]
-    assert github.as_github(explained).endswith("%0Ahelp: unroll it%0Anote: in 2 ms")
-    [result] = sarif.as_sarif(explained)["runs"][0]["results"]
+    assert github.as_github(checked(explained)).endswith("%0Ahelp: unroll it%0Anote: in 2 ms")
+    [result] = sarif.as_sarif(checked(explained))["runs"][0]["results"]
     assert result["message"]["text"].endswith("\nhelp: unroll it\nnote: in 2 ms")
 
 
@@ -92,13 +105,13 @@ def incomplete() -> list[IncompleteFunction]:
 
 
 def test_json_of_a_finding_says_what_its_answer_leaves_out() -> None:
-    [one] = machine.as_json([replace(reported()[0], caveats=(CAVEAT,))])
+    [one] = machine.as_json(checked([replace(reported()[0], caveats=(CAVEAT,))]))
     assert one["complete"] is False
     assert one["caveats"] == [{"line": 120, "reason": WORDS}]
 
 
 def test_json_has_an_object_for_each_function_that_leaves_something_out() -> None:
-    assert machine.as_json([], incomplete())[1] == {
+    assert machine.as_json(checked([], incomplete()))[1] == {
         "code": "incomplete",
         "message": "`g` may differ from the imported module",
         "help": None,
@@ -117,14 +130,14 @@ def test_json_has_an_object_for_each_function_that_leaves_something_out() -> Non
 
 
 def test_github_has_a_notice_on_each_line_that_was_left_out() -> None:
-    assert github.as_github([], incomplete()) == (
+    assert github.as_github(checked([], incomplete())) == (
         "::notice title=jaxsight (incomplete),file=/project/a%2C b.py,line=120"
         "::`train()` was not run, 100 %25"
     )
 
 
 def test_sarif_has_no_result_but_a_notification_for_what_was_left_out() -> None:
-    [run] = sarif.as_sarif([], incomplete())["runs"]
+    [run] = sarif.as_sarif(checked([], incomplete()))["runs"]
     assert run["results"] == []
     [invocation] = run["invocations"]
     assert invocation["executionSuccessful"] is True
@@ -146,7 +159,7 @@ NOT_COMPILED = "`g` is not compiled for h100: it spans 8 devices,\n100 %"
 
 
 def test_json_has_an_object_for_each_function_that_was_not_compiled() -> None:
-    assert machine.as_json([], refused=refused()) == [
+    assert machine.as_json(checked([], refused=refused())) == [
         {
             "code": "not-compiled",
             "message": NOT_COMPILED,
@@ -166,14 +179,14 @@ def test_json_has_an_object_for_each_function_that_was_not_compiled() -> None:
 
 
 def test_github_has_a_notice_for_each_function_that_was_not_compiled() -> None:
-    assert github.as_github([], refused=refused()) == (
+    assert github.as_github(checked([], refused=refused())) == (
         "::notice title=jaxsight (not-compiled),file=/project/a%2C b.py,line=5"
         "::`g` is not compiled for h100: it spans 8 devices,%0A100 %25"
     )
 
 
 def test_sarif_has_a_notification_for_each_function_that_was_not_compiled() -> None:
-    [run] = sarif.as_sarif([], refused=refused())["runs"]
+    [run] = sarif.as_sarif(checked([], refused=refused()))["runs"]
     assert run["results"] == []
     [_, notification] = run["invocations"][0]["toolExecutionNotifications"]
     assert notification["message"] == {"text": NOT_COMPILED}
@@ -194,7 +207,7 @@ def examined() -> list[ExaminedFile]:
 
 def test_json_has_an_object_for_each_file_with_what_was_examined() -> None:
     start = {"row": 1, "column": 1}
-    [one] = machine.as_json([], examined=examined())
+    [one] = machine.as_json(checked([], examined=examined()))
     functions = one.pop("functions")
     assert one == {
         "code": "examined",
@@ -227,7 +240,7 @@ def test_json_has_an_object_for_each_file_with_what_was_examined() -> None:
 
 
 def test_sarif_has_a_notification_for_each_function_that_was_not_examined() -> None:
-    [run] = sarif.as_sarif([], examined=examined())["runs"]
+    [run] = sarif.as_sarif(checked([], examined=examined()))["runs"]
     summary, missed = run["invocations"][0]["toolExecutionNotifications"]
     assert summary == {
         "descriptor": {"id": "examined"},
@@ -246,44 +259,46 @@ CELLS = Cells((2, 4), (0, 1))
 
 def test_lines_of_a_notebook_are_those_of_its_cells() -> None:
     in_cell = [replace(reported("/project/a.ipynb")[0], cells=CELLS, caveats=(CAVEAT,))]
-    [one] = machine.as_json(in_cell)
+    [one] = machine.as_json(checked(in_cell))
     assert (one["cell"], one["location"]) == (4, {"row": 1, "column": 12})
     assert one["caveats"] == [{"cell": 4, "line": 119, "reason": WORDS}]
-    [result] = sarif.as_sarif(in_cell)["runs"][0]["results"]
+    [result] = sarif.as_sarif(checked(in_cell))["runs"][0]["results"]
     assert result["message"]["text"].startswith("cell 4:1: not known")
     assert "region" not in result["locations"][0]["physicalLocation"]
-    assert github.as_github(in_cell).startswith(
+    assert github.as_github(checked(in_cell)).startswith(
         "::error title=jaxsight (JX401),file=/project/a.ipynb::cell 4:1: not known"
     )
 
 
 def test_no_findings_are_an_empty_list_of_json() -> None:
-    assert machine.as_json([]) == []
+    assert machine.as_json(checked()) == []
 
 
 def test_json_says_that_nothing_was_examined() -> None:
-    [only] = machine.as_json([], pythons={}, files=2)
+    [only] = machine.as_json(checked(files=2), {})
     assert (only["code"], only["severity"]) == ("nothing-examined", "warning")
     assert only["message"] == "no functions to examine in 2 files"
     assert only["help"] == "pass files with functions that use JAX"
     unexamined = [replace(file, functions=file.not_examined) for file in examined()]
-    *_, last = machine.as_json([], examined=unexamined, files=1)
+    *_, last = machine.as_json(checked([], examined=unexamined, files=1))
     assert last["message"] == "1 function not examined: 1 without inputs"
     assert last["help"] == "see `reason` of each function"
-    codes = [one["code"] for one in machine.as_json([], examined=examined(), files=1)]
+    codes = [one["code"] for one in machine.as_json(checked([], examined=examined(), files=1))]
     assert codes == ["examined"], "something was"
-    assert machine.as_json(reported(), files=1)[-1]["code"] == "JX401", "a finding is no silence"
+    assert machine.as_json(checked(reported(), files=1))[-1]["code"] == "JX401", (
+        "a finding is no silence"
+    )
 
 
 def test_github_commands_escape_what_would_end_them() -> None:
-    assert github.as_github(reported()) == (
+    assert github.as_github(checked(reported())) == (
         "::error title=jaxsight (JX401),file=/project/a%2C b.py,line=2,col=12,endLine=2,endColumn=19"
         "::not known,%0A100 %25 traced"
     )
 
 
 def test_sarif_results_refer_to_rules_of_the_run() -> None:
-    [run] = sarif.as_sarif(reported())["runs"]
+    [run] = sarif.as_sarif(checked(reported()))["runs"]
     [result] = run["results"]
     [rule] = run["tool"]["driver"]["rules"]
     assert result["ruleId"] == rule["id"] == "JX401"

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from jaxsight.cli.output.reports import gitlab, junit, sarif
-from jaxsight.cli.output.reports.reported import ExaminedFile, Reported
+from jaxsight.cli.output.reports.reported import CheckResult, ExaminedFile, Reported
 from jaxsight.features.findings.examined import Examination
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.text import Position, Range
@@ -56,7 +56,7 @@ def found(code: str, source: str, severity: Severity = Severity.WARNING) -> list
 
 
 def hashes(reported: list[Reported]) -> list[str]:
-    [run] = sarif.as_sarif(reported)["runs"]
+    [run] = sarif.as_sarif(CheckResult(tuple(reported)))["runs"]
     return [each["partialFingerprints"]["primaryLocationLineHash"] for each in run["results"]]
 
 

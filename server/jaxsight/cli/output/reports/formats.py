@@ -25,21 +25,17 @@ class FindingsFormat(StrEnum):
 
 def document(total: CheckResult, format: FindingsFormat, pythons: Mapping[str, object]) -> str:
     """Return a report for other programs; `pythons` are the Python environments of the files."""
-    reported, incomplete, refused = total.reported, total.incomplete, total.refused
     match format:
         case FindingsFormat.JSON:
-            objects = machine.as_json(
-                reported, incomplete, pythons, refused, total.examined, total.files
-            )
-            return as_json(versioned(objects))
+            return as_json(versioned(machine.as_json(total, pythons)))
         case FindingsFormat.SARIF:
-            return as_json(sarif.as_sarif(reported, incomplete, refused, total.examined))
+            return as_json(sarif.as_sarif(total))
         case FindingsFormat.GITHUB:
-            return github.as_github(reported, incomplete, refused, total.examined)
+            return github.as_github(total)
         case FindingsFormat.GITLAB:
-            return as_json(gitlab.as_gitlab(reported))
+            return as_json(gitlab.as_gitlab(total.reported))
         case FindingsFormat.JUNIT:
-            return without_commands(junit.as_junit(reported, total.examined))
+            return without_commands(junit.as_junit(total.reported, total.examined))
         case FindingsFormat.TEXT:
             raise AssertionError("a terminal's format is printed, not written to a file")
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from jaxsight.cli.output.reports.reported import (
     EXAMINED,
-    ExaminedFile,
-    IncompleteFunction,
-    RefusedFunction,
+    CheckResult,
     Reported,
     in_cell,
     line_notes,
@@ -28,29 +24,23 @@ GITHUB_COMMANDS = {
 }
 
 
-def as_github(
-    reported: Sequence[Reported],
-    incomplete: Sequence[IncompleteFunction] = (),
-    refused: Sequence[RefusedFunction] = (),
-    examined: Sequence[ExaminedFile] | None = None,
-) -> str:
+def as_github(total: CheckResult) -> str:
     """Return workflow commands, which GitHub shows on the lines of a pull request.
 
     There is one for each finding, each skipped statement and each function not compiled, and one
-    for what was examined, if that is given: a warning if it is nothing.
+    for what was examined of files: a warning if it is nothing.
     """
-    commands = list(map(_command, reported))
-    for note in line_notes(incomplete, refused):
+    commands = list(map(_command, total.reported))
+    for note in line_notes(total):
         line = "" if note.cells else f",line={note.line + 1}"
         location = f"file={_property(short_path(note.path))}{line}"
         title = f"title=jaxsight ({note.code})"
         commands.append(f"::notice {title},{location}::{_data(note.message)}")
-    if examined is None:
-        return "\n".join(commands)
-    level = "notice" if origins(examined) else "warning"
-    message = "; ".join(filter(None, (totals(examined), misses(examined))))
-    summary = f"::{level} title=jaxsight ({EXAMINED})::{_data(message)}"
-    return "\n".join([*commands, summary])
+    if total.files:
+        level = "notice" if origins(total.examined) else "warning"
+        message = "; ".join(filter(None, (totals(total.examined), misses(total.examined))))
+        commands.append(f"::{level} title=jaxsight ({EXAMINED})::{_data(message)}")
+    return "\n".join(commands)
 
 
 def _command(reported: Reported) -> str:

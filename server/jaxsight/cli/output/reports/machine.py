@@ -15,6 +15,7 @@ from jaxsight.cli.output.reports.reported import (
     INCOMPLETE,
     NO_FUNCTION,
     NOT_COMPILED,
+    CheckResult,
     ExaminedFile,
     IncompleteFunction,
     RefusedFunction,
@@ -33,12 +34,7 @@ from jaxsight_source.units import count
 
 
 def as_json(
-    reported: Sequence[Reported],
-    incomplete: Sequence[IncompleteFunction] = (),
-    pythons: Mapping[str, object] | None = None,
-    refused: Sequence[RefusedFunction] = (),
-    examined: Sequence[ExaminedFile] = (),
-    files: int | None = None,
+    total: CheckResult, pythons: Mapping[str, object] | None = None
 ) -> list[dict[str, object]]:
     """Return a list of objects, as `ruff check --output-format json` writes it.
 
@@ -46,17 +42,17 @@ def as_json(
     A function with skipped statements has an object of its own with the code `incomplete`, and one
     that was not compiled has one with `not-compiled`. A file with functions that use JAX has one
     with `examined`, which lists them. Without findings and examined functions there is one with
-    `nothing-examined`, if the number of `files` is given.
+    `nothing-examined`.
     `python` is the Python environment that traced the file, from `pythons`.
     """
     objects = [
-        *map(_object, reported),
-        *map(_incomplete, incomplete),
-        *map(_refused, refused),
-        *map(_examined, examined),
+        *map(_object, total.reported),
+        *map(_incomplete, total.incomplete),
+        *map(_refused, total.refused),
+        *map(_examined, total.examined),
     ]
-    if files is not None and not reported and not origins(examined):
-        objects.append(_nothing_examined(examined, files))
+    if total.files and not total.reported and not origins(total.examined):
+        objects.append(_nothing_examined(total))
     if pythons is None:
         return objects
     return [{**record, "python": pythons.get(str(record["filename"]))} for record in objects]
@@ -170,17 +166,18 @@ def _examined(file: ExaminedFile) -> dict[str, object]:
     }
 
 
-def _nothing_examined(examined: Sequence[ExaminedFile], files: int) -> dict[str, object]:
+def _nothing_examined(total: CheckResult) -> dict[str, object]:
     """Return the object about the whole check, which is not to be taken for one without findings.
 
     Its file is the working folder.
     """
     return {
         "code": NO_FUNCTION,
-        "message": misses(examined) or f"no functions to examine in {count(files, 'file')}",
+        "message": misses(total.examined)
+        or f"no functions to examine in {count(total.files, 'file')}",
         **_about(str(Path.cwd()), Range(Position(0, 0), Position(0, 0)), NO_CELLS),
         "help": "see `reason` of each function"
-        if examined
+        if total.examined
         else "pass files with functions that use JAX",
         "severity": Severity.WARNING.value,
     }

@@ -140,18 +140,16 @@ class LineNote:
         return in_cell(self.cells, self.line, self.text)
 
 
-def line_notes(
-    incomplete: Sequence[IncompleteFunction], refused: Sequence[RefusedFunction]
-) -> Iterator[LineNote]:
+def line_notes(total: CheckResult) -> Iterator[LineNote]:
     """Yield each skipped statement once, and each function that was not compiled."""
     left_out = dict.fromkeys(
         (subject.path, subject.cells, caveat)
-        for subject in incomplete
+        for subject in total.incomplete
         for caveat in subject.function.caveats
     )
     for path, cells, caveat in left_out:
         yield LineNote(INCOMPLETE, path, cells, caveat.range.start.line, caveats.reason(caveat))
-    for subject in refused:
+    for subject in total.refused:
         function = subject.function
         line = function.range.start.line
         yield LineNote(NOT_COMPILED, subject.path, subject.cells, line, function.message)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from jaxsight import __version__
 from jaxsight.cli.output.reports.fingerprints import fingerprints
 from jaxsight.cli.output.reports.reported import (
     EXAMINED,
-    ExaminedFile,
-    IncompleteFunction,
+    CheckResult,
     LineNote,
-    RefusedFunction,
     Reported,
     in_cell,
     line_notes,
@@ -39,17 +37,13 @@ _LINK = re.compile(r"\]\(")
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def as_sarif(
-    reported: Sequence[Reported],
-    incomplete: Sequence[IncompleteFunction] = (),
-    refused: Sequence[RefusedFunction] = (),
-    examined: Sequence[ExaminedFile] = (),
-) -> dict[str, object]:
+def as_sarif(total: CheckResult) -> dict[str, object]:
     """Return a SARIF run, with the rules of its findings.
 
     Notifications of the tool, not results, are: what was examined (a warning if that is nothing),
     functions that were not, skipped statements, and functions that were not compiled.
     """
+    reported, examined = total.reported, total.examined
     not_examined = (
         LineNote(NOT_EXAMINED, file.path, file.cells, function.range.start.line, text)
         for file in examined
@@ -85,7 +79,7 @@ def as_sarif(
                         "not_examined": reasons(examined),
                     },
                 },
-                *map(_notification, line_notes(incomplete, refused)),
+                *map(_notification, line_notes(total)),
                 *map(_notification, not_examined),
             ],
         }
