@@ -24,9 +24,9 @@ from jaxsight.wire.spans import Span
 #
 # JAX keeps the place of a call but not the iteration: the layers of a model that are called in a
 # loop have equal tracebacks. In a function without loops, evaluation never goes back, so an
-# equation whose place is before that of the previous one belongs to the next call. The equations of
-# a backward pass are in the opposite order; its calls are numbered only where they are as many as in
-# the forward pass. No call is numbered unless all of them compute much the same.
+# equation whose place is before that of the previous one belongs to the next call. The equations
+# of a backward pass are in the opposite order; its calls are numbered only where they are as many
+# as in the forward pass. No call is numbered unless all of them compute much the same.
 
 Trees = Callable[[str], ast.AST | None]
 """Returns the syntax tree of a chunk, in which lines count from 1; `None` if it is not known."""
