@@ -26,9 +26,8 @@ from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.kernels.pallas import CalledKernels, called_kernels
 from jaxsight.features.lenses import inputs_range, lenses
-from jaxsight.features.measuring.asked import AskedMeasurements
-from jaxsight.features.measuring.matching import MatchedTimes
-from jaxsight.features.measuring.measure import measured_function
+from jaxsight.features.measuring.asked import AskedMeasurements, measured_function
+from jaxsight.features.measuring.shown import MatchedTimes
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
 from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing

@@ -18,7 +18,7 @@ from jaxsight.examples.notation.meshes import (
     to_mesh,
 )
 from jaxsight.examples.notation.parser import parse_example
-from jaxsight.examples.notation.sizes import Sizes
+from jaxsight.examples.notation.shapes import Sizes
 from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.notation.values import (
     Arithmetic,

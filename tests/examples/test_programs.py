@@ -10,7 +10,7 @@ import pytest
 
 from jaxsight.examples.programs import texts
 from jaxsight.examples.programs.entries import entries_in
-from jaxsight.examples.programs.imports import imports_in, places_of
+from jaxsight.examples.programs.ranking import imports_in, places_of
 from jaxsight.queries.dry_runs.project_files import ProgramFiles
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.wire.messages.inputs import EntryPoint

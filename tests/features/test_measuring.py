@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.measuring import words
-from jaxsight.features.measuring.measure import last
+from jaxsight.features.measuring.asked import last
 from jaxsight.features.measuring.record import record
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
 from jaxsight.queries.programs.kernels import Kernels

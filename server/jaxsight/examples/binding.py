@@ -14,7 +14,7 @@ from jaxsight.examples.docstrings.lines import DeclaredSet, ExampleLine, Written
 from jaxsight.examples.notation.expressions import Expression
 from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.meshes import MeshAxes, division_problem, to_mesh
-from jaxsight.examples.notation.sizes import Sizes
+from jaxsight.examples.notation.shapes import Sizes
 from jaxsight.examples.notation.values import (
     Node,
     TreeNode,

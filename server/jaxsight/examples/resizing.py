@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.annotations import example_of
-from jaxsight.examples.notation.sizes import Sizes
+from jaxsight.examples.notation.shapes import Sizes
 from jaxsight.examples.notation.values import (
     Array,
     Key,

@@ -12,13 +12,189 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
 
-from jaxsight.figures.call_chains import Chains, Trees, chains
 from jaxsight.figures.drawn import At, PanelGroup
 from jaxsight.text.layout import cut
-from jaxsight.text.parsing import expression_in
+from jaxsight.text.parsing import FUNCTIONS, expression_in, nodes_around
+from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.replies import Call, Equation
 from jaxsight.wire.spans import Span
+
+# Which calls an equation was created in, and in which iteration of a loop around each.
+#
+# JAX keeps the place of a call but not the iteration: the layers of a model that are called in a
+# loop have equal tracebacks. In a function without loops, evaluation never goes back, so an
+# equation whose place is before that of the previous one belongs to the next call. The equations
+# of a backward pass are in the opposite order; its calls are numbered only where they are as many
+# as in the forward pass. No call is numbered unless all of them compute much the same.
+
+Trees = Callable[[str], ast.AST | None]
+"""Returns the syntax tree of a chunk, in which lines count from 1; `None` if it is not known."""
+Step = tuple[int, int]
+"""An index of a call, and which one of its loop it is: from 1; 0 without a loop or if unknown."""
+Chain = tuple[Step, ...]
+"""The calls around an equation, outermost first."""
+_Order = tuple[int, int, int, int]
+
+_LOOPS = (
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+
+
+@dataclass(slots=True)
+class _Calls:
+    """The calls from one place in a loop: what each computes, and how far the last has come."""
+
+    reached: _Order
+    places: list[set[_Order]]
+
+    def add(self, here: _Order, *, is_backward: bool) -> int:
+        """Take the next equation's place, and return the number of its call."""
+        if (here > self.reached) if is_backward else (here < self.reached):
+            self.places.append(set())
+        self.reached = here
+        self.places[-1].add(here)
+        return len(self.places)
+
+    @property
+    def count(self) -> int:
+        """The number of calls; 0 if it is not certain."""
+        common, all_places = set.intersection(*self.places), set.union(*self.places)
+        return len(self.places) if 2 * len(common) >= len(all_places) else 0
+
+
+@dataclass(slots=True)
+class Chains:
+    """The chains of a program's equations, by path."""
+
+    of: dict[str, Chain] = field(default_factory=dict)
+    times: dict[tuple[Chain, int], int] = field(default_factory=dict)
+    """How many calls there are from a place in a loop, by the chain of calls around it."""
+
+
+def chains(equations: Sequence[Equation], calls: Sequence[Call], trees: Trees) -> Chains:
+    """Return the chains of all equations.
+
+    Args:
+        equations: of the program.
+        calls: that created them.
+        trees: returns the syntax trees of what was traced.
+    """
+    around = [_around(calls, index) for index in range(len(calls))]
+    ordered = sorted(equations, key=lambda equation: equation_order(equation.path))
+    loops = _Loops(trees)
+    forward = [each for each in ordered if not each.backward]
+    counted, times = _counted(forward, calls, around, loops, is_backward=False)
+    known = Chains(times=times)
+    for path, chain in counted.items():  # without the numbers that are not certain
+        known.of[path] = tuple(
+            (index, number if times.get((chain[:at], index)) else 0)
+            for at, (index, number) in enumerate(chain)
+        )
+    backward = [each for each in ordered if each.backward]
+    counted, times = _counted(backward, calls, around, loops, is_backward=True)
+    for path, chain in counted.items():  # with the numbers of the forward pass, where known
+        turned: Chain = ()
+        for at, (index, number) in enumerate(chain):
+            there = times.get((chain[:at], index), 0)
+            is_known = there > 0 and number > 0 and known.times.get((turned, index)) == there
+            turned = (*turned, (index, there + 1 - number if is_known else 0))
+        known.of[path] = turned
+    return known
+
+
+def _around(calls: Sequence[Call], index: int) -> tuple[int, ...]:
+    """Return a call and all around it, outermost first."""
+    chain = []
+    while index >= 0:
+        chain.append(index)
+        index = calls[index].parent
+    return tuple(reversed(chain))
+
+
+def _counted(
+    equations: Sequence[Equation],
+    calls: Sequence[Call],
+    around: Sequence[tuple[int, ...]],
+    loops: _Loops,
+    *,
+    is_backward: bool,
+) -> tuple[dict[str, Chain], dict[tuple[Chain, int], int]]:
+    """Return the chains of equations in program order, with calls numbered in that order."""
+    counts: dict[tuple[Chain, int], _Calls] = {}
+    chains_of: dict[str, Chain] = {}
+    for equation in equations:
+        indexes = around[equation.call] if equation.call >= 0 else ()
+        outer = equation.path.rpartition("/")[0].rpartition("/")[0]
+        # The beginning of the chain is that of the equation around.
+        chain = chains_of.get(outer, ())
+        if tuple(index for index, _ in chain) != indexes[: len(chain)]:
+            chain = ()
+        for at in range(len(chain), len(indexes)):
+            index = indexes[at]
+            inside = calls[indexes[at + 1]].span if at + 1 < len(indexes) else equation.span
+            number = 0
+            if loops.are_countable(calls[index].span, inside) and inside is not None:
+                # Expressions sort as they are evaluated: operands before what uses them.
+                here = (inside.end_line, inside.end_column, -inside.line, -inside.column)
+                count = counts.setdefault((chain, index), _Calls(here, [set()]))
+                number = count.add(here, is_backward=is_backward)
+            chain = (*chain, (index, number))
+        chains_of[equation.path] = chain
+    return chains_of, {key: count.count for key, count in counts.items()}
+
+
+@dataclass(slots=True)
+class _Loops:
+    """Where the traced functions have loops."""
+
+    trees: Trees
+    _countable: dict[tuple[Span | None, Span | None], bool] = field(default_factory=dict)
+
+    def are_countable(self, call: Span | None, inside: Span | None) -> bool:
+        """Return whether a call is in a loop, and a place inside its function is in none.
+
+        False if one of them is not known.
+        """
+        key = (call, inside)
+        known = self._countable.get(key)
+        if known is None:
+            known = call is not None and inside is not None
+            known = known and any(_is_loop(node) for node in self._around(call))
+            function = self._around(inside)[:1] if known else []
+            known = known and bool(function) and not any(map(_is_loop, _body(function[0])))
+            self._countable[key] = known
+        return known
+
+    def _around(self, span: Span | None) -> list[ast.AST]:
+        """Return the innermost function around a place and the nodes in it around the place.
+
+        Empty outside of functions. Lines count from the start of the chunk.
+        """
+        tree = self.trees(span.chunk) if span is not None else None
+        if span is None or tree is None:
+            return []
+        around = nodes_around(tree, (span.line, span.column))
+        return around if isinstance(next(iter(around), None), FUNCTIONS) else []
+
+
+def _is_loop(node: ast.AST) -> bool:
+    return isinstance(node, _LOOPS)
+
+
+def _body(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, without those of functions inside it."""
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, FUNCTIONS):
+            yield node
+            yield from _body(node)
+
 
 _LONGEST = 60  # characters of a name in the panel, which a narrow sidebar cuts anyway
 FORWARD, BACKWARD = "forward pass", "backward pass"

@@ -19,10 +19,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from jaxsight import page
-from jaxsight.figures.call_chains import Trees
 from jaxsight.figures.drawn import Drawn, PanelEquation, PanelTimes
 from jaxsight.figures.drawn_record import Json, drawn_record
-from jaxsight.figures.groups import GroupedSource, grouped
+from jaxsight.figures.groups import GroupedSource, Trees, grouped
 from jaxsight.figures.hlo_text import lines_of_equations, without_metadata
 from jaxsight.figures.summary import headline, origin
 from jaxsight.library import compiling

@@ -2,14 +2,151 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from os.path import commonprefix
 
 from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProcess, RunProgram
-from jaxsight.runs.reasons import Recompilation, recompilation
+
+# Why a function was compiled again, in words: what differs from the most similar earlier call.
+
+_TYPE = re.compile(r"(?P<dtype>[^\[]+)(?P<shape>\[.*\])?(?P<weak>\*)?", re.DOTALL)
+_MOST = 4
+"""Differences that are listed, a choice: a model whose batch has another size differs in each
+activation, and a few of them say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedInput:
+    """One thing that differs: what changed, from what, to what."""
+
+    changed: str
+    before: str = ""
+    now: str = ""
+    remedy: str = ""
+    """What to do, if it happens often."""
+
+    def __str__(self) -> str:
+        """Return a clause: `` `x` changed shape: f32[8] → f32[9] ``."""
+        return f"{self.changed}: {self.before} → {self.now}" if self.before else self.changed
+
+
+@dataclass(frozen=True, slots=True)
+class Recompilation:
+    """Why a program was compiled, although the function had been compiled before."""
+
+    changes: tuple[ChangedInput, ...]
+    more: int = 0
+    """Differences that are not listed."""
+
+
+_LONG, _AROUND = 60, 12
+"""Characters of a static argument that is shown whole, and around what differs in a longer one, a
+choice."""
+_PAD = "pad to a few fixed shapes, so that each is compiled once"
+_STATIC = "pass it as a traced argument, or use few different values"
+_WEAK = "always pass an array: `jnp.asarray(value, dtype)`"
+_RECREATED = "create the jitted function once, outside of the loop or function that calls it"
+
+
+def recompilation(program: RunProgram, earlier: Sequence[RunProgram]) -> Recompilation | None:
+    """Return why a program was compiled; `None` if nothing of its function was before.
+
+    Args:
+        program: the program.
+        earlier: programs of the same function that the same process had compiled.
+    """
+    if not earlier or program.is_transformed:
+        return None
+    found = min((list(_differences(program, each)) for each in reversed(earlier)), key=len)
+    if not found:
+        return Recompilation((ChangedInput("compiled again for the same arguments"),))
+    return Recompilation(tuple(found[:_MOST]), max(0, len(found) - _MOST))
+
+
+def _differences(now: RunProgram, before: RunProgram) -> Iterator[ChangedInput]:
+    if now.function and before.function and now.function != before.function:
+        yield ChangedInput("the function was created again on the same line", remedy=_RECREATED)
+    for name in dict.fromkeys((*before.static, *now.static)):
+        values = before.static.get(name, "not passed"), now.static.get(name, "not passed")
+        if values[0] != values[1]:
+            yield ChangedInput(f"static argument `{name}` changed", *parted(*values), _STATIC)
+    yield from _arguments(now, before)
+    if now.results != before.results and now.arguments == before.arguments and not now.static:
+        types = ", ".join(before.results[:_MOST]), ", ".join(now.results[:_MOST])
+        yield ChangedInput("the results changed", *types)
+    if now.error != before.error and before.error:
+        yield ChangedInput("the earlier compile failed")
+    for index, (own, other) in enumerate(zip(now.shardings, before.shardings, strict=False)):
+        if own != other:
+            name = _name(now.arguments, index)
+            yield ChangedInput(f"sharding of {name} changed", other or "open", own or "open")
+    for setting, value in now.context.items():
+        if before.context.get(setting, value) != value:
+            yield ChangedInput(f"`{setting}` changed", before.context[setting], value)
+    if (now.platform, now.device, now.devices) != (before.platform, before.device, before.devices):
+        yield ChangedInput("the device changed", _device(before), _device(now))
+
+
+def parted(before: str, now: str) -> tuple[str, str]:
+    """Return the parts of two long texts that differ, with a little around them."""
+    if max(len(before), len(now)) <= _LONG:
+        return before, now
+    start = len(commonprefix((before, now)))  # noqa: RUF071 - of characters
+    end = len(commonprefix((before[start:][::-1], now[start:][::-1])))  # noqa: RUF071
+    first, rest = max(0, start - _AROUND), max(0, end - _AROUND)
+    parts = [text[first : len(text) - rest] for text in (before, now)]
+    own, other = (f"{'…' * (first > 0)}{part}{'…' * (rest > 0)}" for part in parts)
+    return own, other
+
+
+def _device(program: RunProgram) -> str:
+    times = f"{program.devices} × " if program.devices > 1 else ""
+    return f"{times}{program.device or program.platform or '?'}"
+
+
+def _arguments(now: RunProgram, before: RunProgram) -> Iterator[ChangedInput]:
+    """Yield differences of types, by name if all arguments have one, else by position."""
+    own, other = _by_name(now.arguments), _by_name(before.arguments)
+    for name, type_ in own.items():
+        if name not in other:
+            yield ChangedInput(f"{name} was added ({type_})")
+        elif type_ != other[name]:
+            yield _type(name, type_, other[name])
+    for name in other:
+        if name not in own:
+            yield ChangedInput(f"{name} was left out ({other[name]})")
+
+
+def _by_name(arguments: Sequence[tuple[str, str]]) -> Mapping[str, str]:
+    return {_name(arguments, index): type_ for index, (_, type_) in enumerate(arguments)}
+
+
+def _name(arguments: Sequence[tuple[str, str]], index: int) -> str:
+    name = arguments[index][0] if index < len(arguments) else ""
+    return f"`{name}`" if name else f"argument {index}"
+
+
+def _type(name: str, now: str, before: str) -> ChangedInput:
+    own, other = _TYPE.fullmatch(now), _TYPE.fullmatch(before)
+    if own is None or other is None:
+        return ChangedInput(f"{name} changed its type", before, now)
+    if own["shape"] != other["shape"]:
+        also = own["dtype"] != other["dtype"]
+        changed = "shape and dtype" if also else "shape"
+        ranks = [(each["shape"] or "").count(",") for each in (own, other)]
+        remedy = _PAD if ranks[0] == ranks[1] and not also else ""
+        return ChangedInput(f"{name} changed {changed}", before, now, remedy)
+    if own["dtype"] != other["dtype"]:
+        return ChangedInput(f"{name} changed dtype", before, now)
+    if other["weak"]:
+        return ChangedInput(f"{name} was a Python scalar, now an array of {now}", remedy=_WEAK)
+    return ChangedInput(f"{name} was an array of {before}, now a Python scalar", remedy=_WEAK)
+
 
 FunctionKey = tuple[str, CodePlace | None, bool]
 """What programs of one function have in common: name, place, whether they are transformed."""

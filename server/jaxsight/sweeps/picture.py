@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxsight.sweeps.changes import changes
 from jaxsight.sweeps.points import Sweep, SweepPoint
 from jaxsight.sweeps.swept_sizes import written
-from jaxsight.sweeps.table import SweptFigure
+from jaxsight.sweeps.table import SweptFigure, changes
 from jaxsight.text.inert import visible
 
 _WIDTH, _HEIGHT = 720, 400

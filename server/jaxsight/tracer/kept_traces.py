@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jax.stages import Traced
 
 from jaxsight.lru import Recent
-from jaxsight.tracer.calls.state_updates import Outcome
+from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.compat import config, contexts, lowering, traces
 from jaxsight.tracer.failures import refusal
 

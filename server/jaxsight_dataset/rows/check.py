@@ -15,8 +15,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.tracer.comparison.closeness import Incomparable, agree, plain, tolerance
-from jaxsight.tracer.comparison.two_ways import ROUNDING, SECOND, differences, largest, shaken
+from jaxsight.tracer.comparison.two_ways import (
+    ROUNDING,
+    SECOND,
+    Incomparable,
+    agree,
+    differences,
+    largest,
+    plain,
+    shaken,
+    tolerance,
+)
 from jaxsight_dataset.compat import code_paths, eager, reimport
 from jaxsight_dataset.program import Program
 from jaxsight_dataset.rows import loading, one_device

@@ -20,7 +20,7 @@ import numpy as np
 import jaxsight
 from jaxsight.compiler.compat import xla
 from jaxsight.targets.target import CPU, parse
-from jaxsight.tracer.comparison.closeness import plain
+from jaxsight.tracer.comparison.two_ways import plain
 from jaxsight.wire.messages.compiling import SIMULATED
 from jaxsight_dataset.program import Program, Record, leaves
 from jaxsight_dataset.rows import compiling, loading

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from jaxsight.targets.target import CPU
-from jaxsight.tracer.comparison.closeness import Incomparable, agree
+from jaxsight.tracer.comparison.two_ways import Incomparable, agree
 from jaxsight_dataset.program import Program, Record
 from jaxsight_dataset.rows.canonical import digests
 from jaxsight_dataset.rows.check import SLACK

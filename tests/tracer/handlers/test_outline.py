@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import jax
 import jax.numpy as jnp
 
-from jaxsight.tracer.calls.state_updates import Outcome
+from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.handlers.outline import outline
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace, Traces

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.dtypes import BY_NAME
-from jaxsight.examples.notation.shapes import read_size
-from jaxsight.examples.notation.sizes import Sizes
+from jaxsight.examples.notation.shapes import Sizes, read_size
 from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.notation.values import Node, Number, Size, arrays_of, show_size
 from jaxsight.examples.problems import (

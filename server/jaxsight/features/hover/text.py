@@ -17,7 +17,7 @@ from jaxsight.features.proposals import assumptions
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
-from jaxsight.queries.traces.waits import Waits
+from jaxsight.queries.traces.tracer_requests import Waits
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from jaxsight.features.measuring.matching import MatchedTimes
+from jaxsight.features.measuring.shown import MatchedTimes
 from jaxsight.wire.messages.measuring import MeasuredRatio, ProgramTimes
 
 

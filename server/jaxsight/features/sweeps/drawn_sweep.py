@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.features.named_function import traced_function
-from jaxsight.features.sweeps.resized import ResizableInputs
-from jaxsight.features.sweeps.sweeping import sweep
+from jaxsight.features.sweeps.sweeping import ResizableInputs, sweep
 from jaxsight.queries.engine import Engine
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import Picture, picture

@@ -14,8 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from jaxsight.examples.programs import texts as program_texts
-from jaxsight.examples.programs.imports import TextImport, imports_in, places_of
-from jaxsight.examples.programs.ranking import importers_of, programs
+from jaxsight.examples.programs.ranking import (
+    TextImport,
+    importers_of,
+    imports_in,
+    places_of,
+    programs,
+)
 from jaxsight.files.texts import Version, stamp_of, version_of_text
 from jaxsight.lru import Recent
 from jaxsight.queries.documents import module_name

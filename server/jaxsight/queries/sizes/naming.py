@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxsight.examples.notation.sizes import Sizes
+from jaxsight.examples.notation.shapes import Sizes
 from jaxsight.examples.notation.values import Node, arrays_of, show_size
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.queries.sizes.formulas import Sample, explanations

@@ -23,7 +23,7 @@ from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, Unasked, ask
 from jaxsight.queries.traces.trace_cache import Superseded, TraceCache
-from jaxsight.queries.traces.waits import Waits, waits
+from jaxsight.queries.traces.tracer_requests import Waits, waits
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.targets.target import Target
 from jaxsight.workers.compilation.default_target import own_target

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProgram
 from jaxsight.runs.kernel_lists import KernelList, kernel_list
-from jaxsight.runs.merging import CompiledFunction, MergedProgram
+from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation
 from jaxsight.runs.page.markup import Markup, element, joined, prose
 from jaxsight.runs.page.texts import KeptTexts
-from jaxsight.runs.reasons import Recompilation
 from jaxsight_source.units import count, interval, size, some, time
 
 _KERNELS = 200

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProcess, RunProgram
-from jaxsight.runs.merging import CompiledFunction, MergedProgram, TimedCompile
+from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation, TimedCompile
 from jaxsight.runs.page.markup import Markup, element, joined
 from jaxsight.runs.page.program import definitions, place, placed, program_part, signature, why
 from jaxsight.runs.page.texts import KeptTexts
-from jaxsight.runs.reasons import Recompilation
 from jaxsight_source.units import count, size, time
 
 _RECOMPILATIONS = 10

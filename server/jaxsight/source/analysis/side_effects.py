@@ -12,7 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxsight.source.analysis.local_names import (
+    ARRAY_UPDATES,
+    CONTAINER_METHODS,
     RESULT,
+    VALUE_ATTRIBUTES,
+    VALUE_METHODS,
     FunctionLike,
     LocalNames,
     local_names_of,
@@ -31,12 +35,6 @@ from jaxsight.source.analysis.syntax_trees import (
     root_name,
     statements_in,
     targets_of,
-)
-from jaxsight.source.analysis.value_methods import (
-    ARRAY_UPDATES,
-    CONTAINER_METHODS,
-    VALUE_ATTRIBUTES,
-    VALUE_METHODS,
 )
 from jaxsight.text.names import bound_in
 

@@ -16,10 +16,9 @@ from enum import Enum
 from weakref import WeakKeyDictionary
 
 from jaxsight.source.analysis import library_functions
-from jaxsight.source.analysis.local_names import RESULT
+from jaxsight.source.analysis.local_names import RESULT, VALUE_ATTRIBUTES, VALUE_METHODS
 from jaxsight.source.analysis.name_effects import Mark, NameEffects
 from jaxsight.source.analysis.side_effects import SideEffects
-from jaxsight.source.analysis.value_methods import VALUE_ATTRIBUTES, VALUE_METHODS
 from jaxsight.source.bindings import Bindings
 from jaxsight.source.slicing.compiled_loops import CompiledLoops
 from jaxsight.source.slicing.name_facts import BUILTINS, LAMBDA, NameFacts

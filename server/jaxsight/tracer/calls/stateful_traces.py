@@ -15,8 +15,7 @@ from jax.stages import Traced
 
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.parameters import named, parameter
-from jaxsight.tracer.calls.state_updates import Outcome, Updates
-from jaxsight.tracer.calls.stateful_call import StatefulCall, static_leaves
+from jaxsight.tracer.calls.stateful_call import Outcome, StatefulCall, Updates, static_leaves
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import contexts, refs
 from jaxsight.tracer.states import nnx

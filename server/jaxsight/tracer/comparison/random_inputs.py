@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.tracer.comparison.closeness import Incomparable
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
+from jaxsight.tracer.comparison.two_ways import Incomparable
 from jaxsight_source.compat import dtypes
 from jaxsight_source.compat.jaxpr_types import Aval
 from jaxsight_source.jaxprs.arguments import Draw, drawn_array, normal_numbers

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import jax
 from jax.stages import Traced
 
-from jaxsight.tracer.comparison.closeness import Incomparable
+from jaxsight.tracer.comparison.two_ways import Incomparable
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import walk
 from jaxsight_source.compat.jaxpr_types import Aval, Jaxpr

@@ -15,14 +15,12 @@ import numpy as np
 from jax.stages import Traced
 
 from jaxsight.tracer.calls import stateful_traces
-from jaxsight.tracer.calls.state_updates import Outcome
-from jaxsight.tracer.calls.stateful_call import StatefulCall
+from jaxsight.tracer.calls.stateful_call import Outcome, StatefulCall
 from jaxsight.tracer.comparison import gradients, random_inputs, runnable_program
-from jaxsight.tracer.comparison.closeness import Incomparable, agree, wide
 from jaxsight.tracer.comparison.gradients import gradient_of
 from jaxsight.tracer.comparison.random_inputs import DRAWS, FINITE, ORDINARY
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram, equations_of, terms
-from jaxsight.tracer.comparison.two_ways import TwoWays, names_of
+from jaxsight.tracer.comparison.two_ways import Incomparable, TwoWays, agree, names_of, wide
 from jaxsight.tracer.compat import in_place_updates
 from jaxsight.tracer.job import Job
 from jaxsight.wire.messages.replies import Compared
