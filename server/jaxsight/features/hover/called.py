@@ -37,15 +37,18 @@ def without_repeats(views: Sequence[View]) -> list[View]:
     """Return the views without functions that a trace of another one in their file reaches.
 
     That trace describes them as they are used, so it takes precedence: it does for parts of other
-    programs, and for nested functions if it is that of the function around them.
+    programs, and for nested functions if it is that of the function around them. A trace of an
+    earlier text does so only for views of earlier texts.
     """
-    others = (v for v in views if v.compiled_as != "inside" and not v.subject.is_program)
-    reached = ReachedPlaces([view for view in others if view.is_traced])
+    others = [v for v in views if v.compiled_as != "inside" and not v.subject.is_program]
+    traced = [view for view in others if view.is_traced]
+    ever, now = ReachedPlaces(traced), ReachedPlaces([v for v in traced if not v.stale])
     return [
         view
         for view in views
         if not (
-            view.compiled_as == "inside" and reached.by(view.subject.chunk, view.subject.function)
+            view.compiled_as == "inside"
+            and (ever if view.stale else now).by(view.subject.chunk, view.subject.function)
         )
         and not (
             view.subject.examples.source == "program" and any(_is_around(v, view) for v in views)
