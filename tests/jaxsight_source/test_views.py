@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: my-views\nVersion: 1.0\n")
     names = ("equations", "itself", "broken")
     lines = [f"{name} = my_views:{name}" for name in names]
-    (metadata / "entry_points.txt").write_text("\n".join(["[jaxsight_source.jaxprs]", *lines]))
+    (metadata / "entry_points.txt").write_text("\n".join(["[jaxsight.interpreters]", *lines]))
     (folder / "site" / "my_views.py").write_text(VIEWS)
     return folder
 
