@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import re
 import traceback
@@ -9,8 +10,10 @@ from collections.abc import Sequence
 from types import FrameType, ModuleType
 
 import jax
+import numpy as np
 
 from jaxsight.tracer import failures
+from jaxsight.tracer.dry_runs.values.unknown import has_unknown, is_size
 from jaxsight.tracer.execution import device_errors
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.isolation import code_origins
@@ -31,8 +34,20 @@ _PLATFORM = re.compile(r"\b(?:backend|platform|GPU|TPU|CUDA|cuDNN|interpret mode
 _ASKS = re.compile(r"\bargv\b|\benviron\b|\bgetenv\b|\binput\(|^\s*(?:raise|assert)\b")
 """Lines that fail by what is outside of the program, or by its own decision about that."""
 
+_FRAMES = 100
+"""Frames of an error whose variables are looked at: deep recursion has thousands."""
 _LISTS = re.compile(r"\b(?:i?glob|listdir|iterdir|scandir|os\.walk)\(")
 """Calls that list files: where the data is not there, they find none, and nothing says so."""
+
+
+def met_unknown(error: BaseException) -> bool:
+    """Return whether something unknown took part in an error: a variable of its functions is so."""
+    frames = (f for f, _ in itertools.islice(traceback.walk_tb(error.__traceback__), _FRAMES))
+    functions = (frame for frame in frames if frame.f_locals is not frame.f_globals)
+    values = [value for frame in functions for value in frame.f_locals.values()]
+    arrays = (each for each in values if isinstance(each, jax.core.Tracer | jax.Array | np.ndarray))
+    numbers = itertools.chain(values, *(array.shape for array in arrays))
+    return any(map(has_unknown, values)) or any(map(is_size, numbers))
 
 
 def program_error(error: BaseException, texts: Sequence[str]) -> ProgramError | None:

@@ -9,13 +9,11 @@ import logging
 import re
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
 import jax
-import numpy as np
 
 from jaxsight.rewriting.nodes import DRY
 from jaxsight.rewriting.rewriter import Entry
@@ -24,7 +22,7 @@ from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, is_ours
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
-from jaxsight.tracer.dry_runs.program_errors import program_error
+from jaxsight.tracer.dry_runs.program_errors import met_unknown, program_error
 from jaxsight.tracer.dry_runs.starting.command_lines import starts
 from jaxsight.tracer.dry_runs.surviving_context import Manager, SurvivingContext
 from jaxsight.tracer.dry_runs.values import datasets, loaders
@@ -36,7 +34,6 @@ from jaxsight.tracer.dry_runs.values.unknown import (
     has_size,
     has_unknown,
     is_countless,
-    is_size,
     is_unknown,
     shaped_like,
     sizes,
@@ -66,20 +63,8 @@ _TRACED = re.compile(r"while tracing the function (?!program at )")
 
 The dry run traces `program` (`programs.py`).
 """
-_FRAMES = 100
-"""Frames of an error whose variables are looked at: deep recursion has thousands."""
 _FED = 8
 """Types of arrays that models are called with: the first ones tell what the data is."""
-
-
-def _met_unknown(error: BaseException) -> bool:
-    """Return whether something unknown took part in an error: a variable of its functions is so."""
-    frames = (f for f, _ in itertools.islice(traceback.walk_tb(error.__traceback__), _FRAMES))
-    functions = (frame for frame in frames if frame.f_locals is not frame.f_globals)
-    values = [value for frame in functions for value in frame.f_locals.values()]
-    arrays = (each for each in values if isinstance(each, jax.core.Tracer | jax.Array | np.ndarray))
-    numbers = itertools.chain(values, *(array.shape for array in arrays))
-    return any(map(has_unknown, values)) or any(map(is_size, numbers))
 
 
 class WithoutValuesError(BaseException):
@@ -192,7 +177,7 @@ class DryRuntime(Branches):
         if self.is_complete:
             self.is_complete = False
             from_us = is_ours(error) and not _TRACED.search(message(error))
-            if not from_us and not _met_unknown(error):
+            if not from_us and not met_unknown(error):
                 found = program_error(error, self.texts)
                 self.errors += [found] if found is not None and found.is_certain else []
         error.__traceback__ = None
