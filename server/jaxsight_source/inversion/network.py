@@ -155,6 +155,8 @@ class Solver:
     """Solves programs by rules, each program once for each set of its known values."""
 
     rule_of: Callable[[Equation], Rule | None]
+    resort: Callable[[Network], bool]
+    """What is tried on a network in which no rule helps; true if it helps."""
     _networks: dict[_Key, Network] = field(default_factory=dict)
 
     def solved(
@@ -226,7 +228,8 @@ class Network:
             return True
         if self.knows(*self.inputs) or not self.blocked():
             return False
-        return self._open(lambda placed: self.solver.rule_of(placed.equation) is None)
+        without_rule = lambda placed: self.solver.rule_of(placed.equation) is None
+        return self._open(without_rule) or self.solver.resort(self)
 
     def knows(self, *nodes: Node) -> bool:
         """Return whether all of these nodes are known."""
@@ -236,13 +239,29 @@ class Network:
         """Return the equations that take a node as an input, in the program's order."""
         return [placed for placed in self._around.get(node, ()) if node in placed.inputs]
 
-    def _take(self, placed: Placed, solution: Solution) -> None:
+    def maker(self, node: Node) -> Placed | None:
+        """Return the unsolved equation that a node is a result of, or None."""
+        for placed in self._around.get(node, ()):
+            if node in placed.outputs and placed in self._pending:
+                return placed
+        return None
+
+    def pending(self) -> list[Placed]:
+        """Return the equations that are not solved, in the program's order."""
+        return list(self._pending)
+
+    def take(self, placed: Placed, solution: Solution) -> None:
         """Apply a solution of an equation."""
         fresh = frozenset(node for node in solution.writes if not self.knows(node))
         self._steps.append(Step(placed, solution.reads, solution.writes, fresh, solution.compute))
         if not placed.equation.effects and all(map(self._is_constant, solution.reads)):
             self._constants.update(dict.fromkeys(fresh))
         self._learn(solution.writes)
+
+    def refuse(self, placed: Placed, reason: str) -> None:
+        """Give a reason for a group of equations, unless an equation alone is the reason."""
+        if not any(blamed.name in REASONS for blamed, _ in self.blocked()):
+            self._pending[placed] = Blocked(reason)
 
     def blocked(self) -> list[tuple[Placed, Blocked]]:
         """Return the equations with known results and unknown inputs, and the reasons.
@@ -373,7 +392,7 @@ class Network:
         if self.knows(*placed.inputs):
             del self._pending[placed]
             if not self.knows(*placed.outputs):
-                self._take(placed, Solution(placed.inputs, placed.outputs, forwards(placed)))
+                self.take(placed, Solution(placed.inputs, placed.outputs, forwards(placed)))
             return
         if not self._any(placed.outputs):
             return
@@ -386,7 +405,7 @@ class Network:
         if isinstance(solution, Blocked):
             self._pending[placed] = solution
         else:
-            self._take(placed, solution)
+            self.take(placed, solution)
 
 
 def _itself(value: jax.Array) -> Sequence[jax.Array]:

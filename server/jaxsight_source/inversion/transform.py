@@ -31,6 +31,7 @@ from jaxsight_source.inversion.rules import (
     linear,
     loops,
     structure,
+    systems,
 )
 from jaxsight_source.jaxprs.depth import room_for_nesting
 
@@ -239,7 +240,7 @@ def _solved(name: str, traced: _Traced) -> Network:
     Raise `NotInvertible` if these do not include all arguments.
     """
     outputs = range(len(traced.program.jaxpr.outvars))
-    network = Network(traced.program, (), outputs, Solver(rule_of), {})
+    network = Network(traced.program, (), outputs, Solver(rule_of, systems.solve), {})
     for node, called in zip(network.inputs, traced.names, strict=True):
         if not network.knows(node):
             for placed, why in network.blocked():

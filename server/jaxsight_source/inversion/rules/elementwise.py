@@ -245,7 +245,17 @@ def _mul(placed: Placed, network: Network) -> Solution | Blocked:
 def _div(placed: Placed, network: Network) -> Solution | Blocked:
     if not _is_floating(placed):
         return Blocked("of integers rounds its result")
+    if not network.knows(placed.inputs[0]) and _is_sum(placed.inputs[1], placed.inputs[0], network):
+        return Blocked("by the sum of its operand is the same for operands that differ by a factor")
     return two_arguments(placed, network, lax.mul, lambda y, first: lax.div(first, y))
+
+
+def _is_sum(node: Node, operand: Node, network: Network) -> bool:
+    """Return whether a node has sums of an operand's elements, as the divisor of a softmax does."""
+    maker = network.maker(node)
+    while maker is not None and maker.name in ("", "broadcast_in_dim", "reshape"):
+        maker = network.maker(maker.inputs[0])
+    return maker is not None and maker.name == "reduce_sum" and maker.inputs[0] is operand
 
 
 @inverses("xor")
