@@ -153,9 +153,6 @@ class Expansion:
                 outer, self._to = self._to, self.module
                 self._block(body)
                 self._to = outer
-            case ast.With([ast.withitem(context, _)], body):
-                where = ast.withitem(self._filled(context), None)
-                self._to.append(ast.With([where], self._inside(body)))
             case ast.FunctionDef():
                 self._function(statement)
             case ast.ClassDef():
@@ -415,7 +412,6 @@ def _array(dtype: str, *parts: Any) -> Array:
     for part in parts:
         if isinstance(part, str):
             rule = part if dtype in (*FLOATS, *COMPLEX) or part.partition(":")[1] else rule
-            rule = part if part == "permutation" else rule
         else:
             sizes += part if isinstance(part, tuple) else [part]
     return Array(dtype, tuple(sizes), rule)
