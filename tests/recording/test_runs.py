@@ -106,8 +106,11 @@ def command(folder: Path, *words: str) -> list[str]:
     bundled = folder / ".bundled"
     (bundled / "libs").mkdir(parents=True, exist_ok=True)
     if not (bundled / "libs" / "jaxsight").exists():
-        for package in ("jaxsight", "jaxsight_source"):
-            (bundled / "libs" / package).symlink_to(ROOT / "server" / package)
+        (bundled / "libs" / "jaxsight_source").symlink_to(ROOT / "server" / "jaxsight_source")
+        (bundled / "libs" / "jaxsight").mkdir()
+        for part in (ROOT / "server" / "jaxsight").iterdir():
+            if part.name != "cli":  # an extension has no terminal
+                (bundled / "libs" / "jaxsight" / part.name).symlink_to(part)
         shutil.copy(ROOT / "vscode-extension" / "scripts" / "start.py", bundled)
     start = [sys.executable, "-I", "-S", str(bundled / "start.py"), "record"]
     return [*start, "--python", sys.executable, "--", *words]
