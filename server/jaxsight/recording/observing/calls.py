@@ -1,0 +1,255 @@
+"""What a call was made with, and how the objects in it were built; needs JAX."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import weakref
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType, FrameType, ModuleType
+
+from jaxsight.recording.arguments import WrittenCall, write_call
+from jaxsight.recording.expressions import Built, Expressions
+from jaxsight.recording.fingerprints import Fingerprints
+from jaxsight.recording.notation import UnwritableError
+from jaxsight.recording.reachable import Reachable
+from jaxsight.text.parsing import alone
+from jaxsight_source.compat.staging import is_tracing
+
+_LIBRARY = "flax.nnx."
+_MOST_MADE = 200
+"""Maximum number of functions that functions made, with arguments that are kept: kept objects stay
+alive, and calls with others are not written."""
+_MOST_OBJECTS = 1000
+"""Maximum number of objects whose constructor calls are kept, for the same reason."""
+
+Named = Sequence[tuple[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class CallKind:
+    """What tells calls of a function apart."""
+
+    parts: Hashable
+    is_traced: bool
+    """Whether JAX traces the call."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Construction:
+    """The arguments of a constructor call as text, and the module whose names they read."""
+
+    arguments: str
+    reads: tuple[str, ...]
+    namespace: Mapping[str, object]
+
+    def text_in(self, names: Reachable, kind: type, built: Built) -> str | None:
+        """Return the call for another module; `None` if that has no names for its parts."""
+        name = names.name_of(kind)
+        if name is None:
+            return None
+        renamed: dict[str, str] = {}
+        for read in self.reads:
+            own = self.namespace.get(read)
+            if names.namespace.get(read) is own:
+                continue
+            if isinstance(own, ModuleType):
+                there = names.module(own.__name__)
+            else:
+                there = names.name_of(own)
+            if there is None:
+                return None
+            renamed[read] = there
+        return f"{name}({_renamed(self.arguments, renamed)})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """What made an object, a function or a class, and the arguments, which are kept alive."""
+
+    value: object
+    maker: object
+    arguments: Named
+
+    def text_in(self, names: Reachable, kind: type, built: Built) -> str | None:
+        """Return the call for a module; `None` if that has no names for its parts."""
+        name = names.name_of(self.maker)
+        if name is None:
+            return None
+        expressions = Expressions(names, built)
+        try:
+            return f"{name}({_passed(self.arguments, expressions)})"
+        except UnwritableError:
+            return None
+
+
+def _passed(arguments: Named, expressions: Expressions) -> str:
+    """Return arguments as a call passes them; by position, if it passes any number of them."""
+    parts: list[str] = []
+    is_starred = any(name[0] == "*" != name[1] for name, _ in arguments)
+    for name, value in arguments:
+        if name.startswith("**") and isinstance(value, dict):
+            parts += [f"{key}={expressions.write(part, key)}" for key, part in value.items()]
+        elif name.startswith("*") and isinstance(value, tuple):
+            parts += [expressions.write(part) for part in value]
+        else:
+            text = expressions.write(value, name)
+            parts.append(text if is_starred else f"{name}={text}")
+    return ", ".join(parts)
+
+
+_Call = _Construction | _Made
+
+
+class Calls:
+    """The calls of one process."""
+
+    def __init__(self) -> None:
+        self.misses_objects = False
+        """Whether objects have been built since without being seen."""
+        self._made: dict[int, _Made] = {}
+        self._objects: dict[int, tuple[Callable[[], object], _Call | None]] = {}
+        self._classes: dict[tuple[str, str], set[_Call | None]] = {}
+
+    def kind(self, arguments: Named, namespace: Mapping[str, object]) -> CallKind | None:
+        """Return what tells a call apart; `None` if it is no call of a JAX function."""
+        fingerprints = Fingerprints()
+        parts = tuple((name, fingerprints.of(value)) for name, value in arguments)
+        is_traced = fingerprints.is_traced or is_tracing()
+        is_jax = fingerprints.arrays or is_traced
+        if is_jax or (fingerprints.numpy_arrays and _uses_jax(namespace)):
+            return CallKind(parts, is_traced)
+        return None
+
+    def written(self, arguments: Named, namespace: Mapping[str, object]) -> WrittenCall:
+        """Return a call as text."""
+        try:
+            return write_call(arguments, namespace, self._built)
+        except UnwritableError as error:
+            return WrittenCall("", (("", str(error)),))
+
+    def constructing(self, frame: FrameType, arguments: Named) -> None:
+        """Note how an object is built that a frame begins to initialize."""
+        (_, made), *rest = arguments
+        known = self._objects.get(id(made))
+        if known is not None and known[0]() is made:
+            return  # the constructor of a base class
+        if len(self._objects) >= _MOST_OBJECTS:
+            self.misses_objects = True
+            return
+        key = type(made).__module__, type(made).__qualname__
+        try:
+            passed = [pair for pair in rest if not _is_default(made, frame.f_code, *pair)]
+            if any(name.startswith("*") and not isinstance(given, dict) for name, given in passed):
+                raise UnwritableError("its constructor takes any number of arguments")
+            text = _passed(passed, Expressions(Reachable(frame.f_globals), self._built))
+            with alone():
+                tree = ast.parse(f"f({text})", mode="eval")
+            reads = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"f"}
+            construction: _Call | None = _Construction(text, tuple(sorted(reads)), frame.f_globals)
+        except UnwritableError:
+            # A library's module has no names for objects of the user's.
+            construction = _Made(None, type(made), passed) if key[0].startswith(_LIBRARY) else None
+        try:
+            self._objects[id(made)] = weakref.ref(made), construction
+        except TypeError:
+            return  # its class has no room for weak references
+        own = self._classes.setdefault(key, set())
+        if construction is None or not any(_same(construction, other) for other in own):
+            own.add(construction)
+
+    def returning(self, frame: FrameType, arguments: Named, value: object) -> bool:
+        """Note how a function or a tuple of functions was made; return whether it was one."""
+        is_made = (
+            isinstance(value, tuple) and hasattr(value, "_fields") and all(map(callable, value))
+        )
+        if not (is_made or (callable(value) and not isinstance(value, type))):
+            return False
+        parts = (
+            part
+            for _, given in arguments
+            for part in (given, *(given if type(given) is tuple else ()))
+        )
+        if any(part is value for part in parts):
+            return True  # it was made before
+        maker = frame.f_globals.get(frame.f_code.co_name)
+        inner = inspect.unwrap(maker) if callable(maker) else None
+        if getattr(inner, "__code__", None) is not frame.f_code or len(self._made) >= _MOST_MADE:
+            return True
+        assert callable(maker)
+        parameters = inspect.signature(maker).parameters
+        starred = frame.f_code.co_flags & inspect.CO_VARARGS
+        passed = [
+            (name, part)
+            for name, part in arguments
+            if starred or name not in parameters or parameters[name].default is not part
+        ]
+        fingerprints = Fingerprints()
+        for _, part in passed:
+            fingerprints.of(part)
+        if not (fingerprints.arrays or fingerprints.numpy_arrays):
+            self._made[id(value)] = _Made(value, maker, passed)
+        return True
+
+    def _built(self, value: object, names: Reachable) -> str | None:
+        """Return the call that built an object.
+
+        A copy of one that was built, as transformations of pytrees make them, counts as built
+        by the only call of its class.
+        """
+        made = self._made.get(id(value))
+        if made is not None and made.value is value:
+            return made.text_in(names, type(value), self._built)
+        known = self._objects.get(id(value))
+        if known is not None and known[0]() is value:
+            construction = known[1]
+        else:
+            own = self._classes.get((type(value).__module__, type(value).__qualname__), set())
+            is_only = len(own) == 1 and not self.misses_objects
+            construction = next(iter(own)) if is_only else None
+        if construction is None:
+            return None
+        return construction.text_in(names, type(value), self._built)
+
+
+def _renamed(arguments: str, names: Mapping[str, str]) -> str:
+    """Return arguments with other names for the parts that they read."""
+    if not names:
+        return arguments
+
+    class Renamer(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            there = names.get(node.id)
+            return node if there is None else ast.parse(there, mode="eval").body
+
+    with alone():
+        return ast.unparse(Renamer().visit(ast.parse(f"_({arguments})", mode="eval")))[2:-1]
+
+
+def _is_default(made: object, code: CodeType, name: str, value: object) -> bool:
+    """Return whether a constructor's argument is the default of its parameter."""
+    constructor = inspect.unwrap(type(made).__init__)
+    if getattr(constructor, "__code__", None) is not code:
+        return False
+    parameter = inspect.signature(constructor).parameters.get(name)
+    return parameter is not None and parameter.default is value
+
+
+def _same(one: _Call, other: _Call | None) -> bool:
+    if not isinstance(one, _Construction) or not isinstance(other, _Construction):
+        return False
+    return one.arguments == other.arguments
+
+
+def _uses_jax(namespace: Mapping[str, object]) -> bool:
+    """Return whether a module has a name for JAX or something in it."""
+    for value in tuple(namespace.values()):
+        if isinstance(value, ModuleType):
+            home = value.__name__
+        else:
+            own: object = getattr(value, "__module__", None)
+            home = own if isinstance(own, str) else ""
+        if home.partition(".")[0] == "jax":
+            return True
+    return False
