@@ -263,7 +263,6 @@ def _shapes(shell: InteractiveShell) -> Magic:
 
         `%shapes f(x)`: the call is traced, not made. Functions that it calls are included.
         """
-        from jaxsight.notebooks.magics import shapes_of
 
         with _usage_errors():
             traced = _traced(_call(shell, line, "%shapes"))
