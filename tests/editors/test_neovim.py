@@ -123,6 +123,7 @@ def test_a_function_is_shown_as_another_file_calls_it(model: Neovim, project: Pa
     model.place("def clip|ped")
     assert "traced as called in" in model.hover("train.py")
     assert ": f32[]" in model.hints(": f32[]").values()
+    train.unlink()
 
 
 def test_example_inputs_are_added_by_a_code_action(model: Neovim) -> None:

@@ -143,11 +143,7 @@ def clean(text: str) -> str:
 def _class(cls: type) -> str:
     module = getattr(cls, "__module__", "builtins")
     name = getattr(cls, "__qualname__", cls.__name__)
-    is_named = module.partition(".")[0] not in (
-        "builtins",
-        "jaxsight",
-    )  # ours are no names of users
-    return clean(f"{module}.{name}" if is_named else name)
+    return clean(name if module == "builtins" else f"{module}.{name}")
 
 
 def frames(error: BaseException) -> tuple[Frame, ...]:
