@@ -28,7 +28,7 @@ from jaxsight.workers.supervisor import Tracers
 async def main(function):
     tracers = Tracers(sys.executable, ".", command=[sys.executable, "-S", {str(FAKE)!r}])
     async def ask(function):
-        await tracers.ask(Trace(NEW, "a.py", "a", "", (), function, ()))
+        await tracers.ask(Trace(NEW, "a.py", "a", "", (), function=function))
     await ask("leave a daemon")
     while len(tracers.pids) < 2:
         await asyncio.sleep(0.01)

@@ -120,7 +120,7 @@ async def _processes(count: int, seed: int, report: Report) -> None:
 
 async def _trace(tracers: object, seed: str) -> object:
     assert isinstance(tracers, Tracers)
-    return await tracers.ask(Trace(NEW, f"{seed}.py", "m", "/", (), seed, ()))
+    return await tracers.ask(Trace(NEW, f"{seed}.py", "m", "/", (), function=seed))
 
 
 async def _compile(compilers: object, seed: str) -> c.Compiled | Trouble:
