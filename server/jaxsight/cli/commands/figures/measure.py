@@ -56,7 +56,7 @@ OneTarget = Annotated[
 ]
 
 Repeat = Annotated[
-    int,
+    int | None,
     Option(
         metavar="RUNS",
         min=1,
@@ -71,7 +71,7 @@ async def measure(
     function: Function,
     target: OneTarget = None,
     set_name: SetName = None,
-    repeat: Repeat = 0,
+    repeat: Repeat = None,
     against: Against = None,
     python: Python = None,
     allow: Allow = None,
@@ -93,7 +93,7 @@ async def measure(
     printer = Printer(wrap=not as_json)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     async with start_run(paths, python, allow, which, targets=[target]) as run:
-        found = await _found(run, address, baseline, target, set_name, repeat, printer)
+        found = await _found(run, address, baseline, target, set_name, repeat or 0, printer)
         traced_by = run.python(address.path)
     if found is None:
         return FOUND
