@@ -24,9 +24,9 @@ standard library only, for processes that never import JAX:
 Only packages that write modules around functions (`jaxsight_repro`) use the others, which may
 change. Of these, each imports only those above it:
 
-* `text` has Python text as trees: `exprs`, `statements`, their `layout` as `ruff format` would do
-  it, `walks` over them, and `names`; `formatting` lays out the text of others. It knows no
-  equations.
+* `text` has what `ast` lacks for Python text that is written: `exprs` and `statements` build its
+  nodes, `layout` prints them as `ruff format` would, `walks` go over them; `names` and `paths`. It
+  knows no equations.
 * `values` spells values as expressions: parameters of equations (`spelling`), constant arrays,
   pytrees. An expression holds the module to import for each public name in it.
 * `proof` traces a candidate expression alone on the equation's own abstract inputs, and accepts it

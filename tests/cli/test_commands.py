@@ -9,12 +9,15 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import rich_click as click
 
+from jaxsight.cli.app import app
 from tests.terminal import SERVER, jaxsight
 
 COMMANDS = {
@@ -128,6 +131,29 @@ def test_short_commands_import_nothing_that_takes_long(arguments: list[str]) -> 
         stdout=subprocess.DEVNULL,
         check=True,
     )
+
+
+def _options(command: click.Command, name: str) -> Iterator[tuple[str, click.Parameter]]:
+    """Yield the parameters of a command and of those below it, with its name."""
+    yield from ((name, each) for each in command.params)
+    for below, inner in getattr(command, "commands", {}).items():
+        yield from _options(inner, f"{name} {below}")
+
+
+def test_no_default_is_out_of_the_range_of_its_option() -> None:
+    """click refuses such a default where the option is not given."""
+    context = click.Context(app)
+    ranges = 0
+    for name in app.list_commands(context):
+        resolved = app.resolve_command(context, [name])[1]
+        assert resolved is not None
+        for command, option in _options(resolved, name):
+            if isinstance(option.type, click.IntRange | click.FloatRange):
+                ranges += 1
+                if option.default is not None:
+                    assert option.type.min is not None
+                    assert option.default >= option.type.min, (command, option.name)
+    assert ranges > 5
 
 
 @pytest.mark.parametrize("command", ["show", "sourcerize", "check", "server"])

@@ -3,8 +3,9 @@
 The annotation of a parameter says how the command line names it; its type and its default are those
 of the parameter:
 
-    repeat: Annotated[int, Option(metavar="RUNS", min=1, help="Number of timed runs.")] = 0
+    limit: Annotated[int, Option(metavar="N", min=0, help="Functions to list at most.")] = 20
 
+click checks a default as it checks what is given, so it must not be below `min`.
 The rest is click: `@app.command("install")` adds a function to a `Group`.
 """
 
