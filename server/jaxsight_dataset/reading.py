@@ -20,7 +20,7 @@ def read_rows(
 
     Args:
         folder: what `jaxsight dataset generate` or `mine` wrote.
-        table: `rows`, `rewrites` or `disagreements`.
+        table: `rows` or `disagreements`.
         split: `train`, `validation` or `test`; all of them by default.
         columns: the columns to read; all of them by default. `jaxsight_dataset.schema` has their
             names, types and meanings.

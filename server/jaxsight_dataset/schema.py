@@ -184,64 +184,7 @@ ROWS = (
     Column("x64", "bool", "Whether JAX had 64-bit types (`jax_enable_x64`)."),
 )
 
-_FIGURES = Struct(
-    (
-        Column("equation_count", "int64", "Equations of the jaxpr, inner ones included."),
-        Column("kernel_count", "int64", "Kernels."),
-        Column("launch_count", "int64", "Kernel launches of one call."),
-        Column("launches_known", "bool", "Whether `launch_count` is exact, or the least."),
-        Column("temp_bytes", "int64", "Bytes of temporaries.", True),
-        Column("flops", "float64", "Floating-point operations, by XLA.", True),
-        Column("estimate_seconds", "float64", "Roofline estimate.", True),
-    )
-)
-
-_PROOF = Struct(
-    (
-        Column("fix", "string", "Traced, run on edge cases and compiled, as fixes are proved."),
-        Column("results", "string", "`equal` bit for bit, or `within rounding`, when compiled."),
-        Column("printed", "string", "`after` traces to the same program in another process."),
-        Column("eager", "string", "An eager run of `after` there agrees with `before`."),
-        Column("stablehlo", "string", "So does its StableHLO, run at optimization level 0."),
-    )
-)
-
-REWRITES = (
-    Column("schema_version", "int64", "The version of this schema."),
-    Column("number", "int64", "The position among all programs; identifies the pair."),
-    Column("split", "string", "`train`, `validation` or `test`."),
-    Column("rule", "string", "The rule whose fix it is, such as `JX201`."),
-    Column("message", "string", "What the rule reports."),
-    Column("title", "string", "What the fix does."),
-    Column("is_safe", "bool", "Whether `jaxsight check --fix` applies it."),
-    Column("before", "string", "The Python module before."),
-    Column("after", "string", "The Python module after."),
-    Column("diff", "string", "The unified diff of the two."),
-    Column("function", "string", "The name of the function."),
-    Column("category", "string", "What the template is about."),
-    Column("template", "string", "The family of the generator; no family is in two splits."),
-    Column("arguments", "string", "The arguments of the call, as JSON: dtype, shape, values."),
-    Column("target", "string", "The device of the figures."),
-    Column("figures_before", _FIGURES, "Figures before."),
-    Column("figures_after", _FIGURES, "Figures after."),
-    Column("jaxpr_before", "string", "The jaxpr before."),
-    Column("jaxpr_after", "string", "The jaxpr after."),
-    Column("hlo_before", "string", "The optimized HLO before."),
-    Column("hlo_after", "string", "The optimized HLO after."),
-    Column("canonical_digest", "string", "Equal for `before` that differ in names at most."),
-    Column("structure_digest", "string", "Equal for `before` that differ in sizes at most."),
-    Column("after_digest", "string", "The canonical digest of `after`."),
-    Column("validation", _PROOF, "How the pair was proved."),
-    Column("provenance", _PROVENANCE, "Where the source is from."),
-    Column("versions", _VERSIONS, "What the pair was made with."),
-    Column("x64", "bool", "Whether JAX had 64-bit types (`jax_enable_x64`)."),
-)
-
-TABLES = {
-    "rows": ROWS,
-    "rewrites": REWRITES,
-    "disagreements": ROWS,
-}
+TABLES = {"rows": ROWS, "disagreements": ROWS}
 """The columns of each table. Disagreements have those of rows: `validation` says what differs."""
 
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from jaxsight.files import reading
 from jaxsight_dataset.program import Record
-from jaxsight_source.files import reading
 
 CATEGORIES = (
     "arithmetic",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import warnings
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TextIO
 
 import jax
@@ -16,7 +16,7 @@ from jaxsight.wire.messages.requests import Trace
 from jaxsight_dataset.generating import generate
 from jaxsight_dataset.mining import doctest_names, doctests, examples, harnesses, modules
 from jaxsight_dataset.program import Program, Record
-from jaxsight_dataset.rows import check, comparing, describe, rewriting
+from jaxsight_dataset.rows import check, comparing, describe
 from jaxsight_dataset.rows.describe import Rejected
 from jaxsight_dataset.rows.targets import TargetCompilers
 from jaxsight_dataset.schema import LONGEST
@@ -88,11 +88,6 @@ def _check(request: Record) -> Record:
     return {"checks": check.check(program, *(request[name] for name in _CHECKED))}
 
 
-def _rewrite(request: Record) -> Record:
-    before = _program(request)
-    return {"rewrite": rewriting.compare(before, replace(before, text=request["after"]))}
-
-
 def _compare(request: Record) -> Record:
     return {"proved": comparing.compare(_program(request), request["others"], request["most"])}
 
@@ -138,5 +133,4 @@ _ACTIONS = {
     "check": _check,
     "compare": _compare,
     "versions": _versions,
-    "rewrite": _rewrite,
 }

@@ -13,7 +13,7 @@ from jaxsight_dataset.tables.files import UnreadableFile
 from jaxsight_dataset.tables.manifest import NoDataset
 from jaxsight_dataset.tasks.predictions import InvalidPredictions
 from tests.jaxsight_dataset.tables.conftest import jaxsight
-from tests.jaxsight_dataset.tables.synthetic import dataset, rewrite, row, target
+from tests.jaxsight_dataset.tables.synthetic import dataset, row, target
 
 
 def compiled(number: int) -> dict[str, Any]:
@@ -156,9 +156,9 @@ def test_what_a_split_shares_with_train_is_counted(tmp_path: Path) -> None:
 
 
 def test_datasets_without_rows_are_not_asked_about(tmp_path: Path) -> None:
-    dataset(tmp_path / "fixed", [{"rewrite": rewrite(4)}], "jsonl")
+    dataset(tmp_path / "wrong", [{"disagreement": row(4)}], "jsonl")
     with pytest.raises(NoDataset, match="has no rows; kernels asks about rows"):
-        list(questions(QuestionSet("kernels", tmp_path / "fixed")))
+        list(questions(QuestionSet("kernels", tmp_path / "wrong")))
 
 
 def test_the_command_asks_predicts_and_scores(pairs: Path, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,19 +17,20 @@ from pathlib import Path
 from jaxsight.examples import choice
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.files import reading
+from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document
 from jaxsight.session import Session
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
+from jaxsight.trust import Trust
 from jaxsight_dataset.cli import mined_sources
 from jaxsight_dataset.cli.mined_sources import SourcePlace
-from jaxsight_dataset.cli.sessions import drop_events, session_in
 from jaxsight_dataset.making import shards
 from jaxsight_dataset.making.shards import ShardTask
 from jaxsight_dataset.mining.doctest_names import with_doctests
 from jaxsight_dataset.program import Record
-from jaxsight_source.files import reading
 
 _SECONDS = 120.0
 """Seconds after which the proposals of a function are given up, a choice: a trace takes less,
@@ -56,7 +58,7 @@ async def _traces(source: Record, python: str) -> list[Record]:
     folder = Path(files[source["package"]]).parent
     place = SourcePlace(folder, ExampleSettings(sizes={}, examples={}))
     traces: list[Record] = []
-    async with session_in(str(folder), python) as session:
+    async with _session_in(str(folder), python) as session:
         found: list[_Candidate] = []
         for module, file in files.items():
             found += await _candidates(session, module, file)
@@ -69,8 +71,21 @@ async def _traces(source: Record, python: str) -> list[Record]:
                 if assumed is not None:
                     call = candidate.module, candidate.document.path
                     traces.append(mined_sources.record(*call, place, candidate.function, assumed))
-                drop_events(session)
+                while not session.events.empty():  # which nobody shows
+                    session.events.get_nowait()
     return traces
+
+
+@asynccontextmanager
+async def _session_in(folder: str, python: str) -> AsyncIterator[Session]:
+    """Provide a session that runs the code of a folder, with the rights of the user."""
+    hints = {"kernels": False, "barriers": False}
+    session = Session(Projects(Trust(trusted=[folder], terminal=True)))
+    try:
+        session.configure([folder], {"python": python, "target": "cpu", "inlayHints": hints})
+        yield session
+    finally:
+        await session.aclose()
 
 
 @dataclass(frozen=True, slots=True)

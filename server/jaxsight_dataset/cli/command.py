@@ -19,11 +19,12 @@ from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.parameters import Group, Option, Positional
 from jaxsight.cli.user_python import user_interpreter
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.workers.own_python import with_packages
-from jaxsight_dataset.cli import assuming, mined_sources, rewriting, tasks
+from jaxsight_dataset.cli import assuming, mined_sources, tasks
 from jaxsight_dataset.cli.around import explained, interruptible, say_what_runs
-from jaxsight_dataset.cli.printing import print_pair, print_row, print_statistics, print_verified
+from jaxsight_dataset.cli.printing import print_row, print_statistics, print_verified
 from jaxsight_dataset.cli.progress import RowProgress
 from jaxsight_dataset.making import engines, make, shards
 from jaxsight_dataset.making.make import MadeDataset, Store
@@ -33,7 +34,6 @@ from jaxsight_dataset.spec import GENERATOR, Spec, read
 from jaxsight_dataset.tables import again, arrow, building, manifest, statistics, verification
 from jaxsight_dataset.tables.files import TableFormat
 from jaxsight_dataset.tables.manifest import Manifest
-from jaxsight_source import units
 
 _VERSIONS = """\
 import importlib.metadata, json, platform, sys
@@ -70,7 +70,6 @@ app = Group(
         jaxsight dataset generate pairs --samples 10000 --seed 0
         jaxsight dataset mine jax optax mined
         jaxsight dataset mine ./model mined
-        jaxsight dataset rewrites fixed --samples 200
         jaxsight dataset verify pairs
         jaxsight dataset show pairs 42
         jaxsight dataset questions kernels pairs -o questions.jsonl
@@ -201,31 +200,6 @@ def mine(
         return run.dataset(contents, partial(make.mine, installed, project, read, assume, names))
 
 
-@app.command("rewrites")
-@command
-def rewrites(
-    out: Out,
-    samples: Annotated[int, Option(min=1, help="Least number of pairs.")] = 200,
-    seed: Annotated[int, Option(min=0, help="Seed of the generator.")] = 0,
-    jobs: Jobs = None,
-    form: FormatOption = TableFormat.parquet,
-    python: Python = None,
-    as_json: AsJson = False,
-) -> int:
-    """Make a dataset of programs before and after fixes of `jaxsight check`.
-
-    Programs that a rule finds something in are generated, checked and fixed. A pair becomes a row
-    if its fix is proved, and if both programs, compiled and run once more, have the same results.
-    """
-    with explained():
-        interpreter = user_interpreter(python)
-        versions, _ = _versions(interpreter)
-        contents = {"rewrites": samples, "seed": seed, "generator": GENERATOR}
-        local = EngineName.local
-        run = _Run(out, form, local, jobs, interpreter, versions, as_json, rewriting.make)
-        return run.dataset(contents, partial(make.rewrite, samples, seed))
-
-
 @app.command("verify")
 @command
 def verify(
@@ -281,18 +255,15 @@ def show(
     number: Annotated[int, Positional(metavar="NUMBER", help="Number of the row.")],
     as_json: AsJson = False,
 ) -> int:
-    """Print a row: source, jaxpr, kernels; of a rewrite pair, its diff."""
+    """Print a row: source, jaxpr, kernels."""
     with explained():
         described = manifest.read(out)
         row = _row(out, described, number)
     if row is None:
-        table = "rows" if described.of_table("rows") else "rewrites"
-        known = units.count(sum(described.splits(table).values()), _UNITS[table])
+        known = units.count(sum(described.splits("rows").values()), "row")
         raise CommandError(f"no row {number} in {one_line(str(out))}, which has {known}")
     if as_json:
         print_json(row)
-    elif "rule" in row:
-        print_pair(row)
     else:
         print_row(row)
     return 0
@@ -390,7 +361,7 @@ class _Run:
                 return work(store, making, progress.report)
             except KeyboardInterrupt:
                 names = [path.name for path in store.folder.glob("*.jsonl")]
-                kept = sum(name.startswith(("rows-", "rewrites-")) for name in names)
+                kept = sum(name.startswith("rows-") for name in names)
                 done = f"{units.count(kept, 'shard')} of rows kept"
                 note = f"interrupted: {done}; the same command continues"
                 Printer(stderr=True).print(note)
@@ -416,7 +387,7 @@ def _engine(run: _Run, on_program: Callable[[], None]) -> engines.Engine:
 
 
 def _row(out: Path, described: Manifest, number: int) -> dict[str, Any] | None:
-    for table in ("rows", "disagreements", "rewrites"):
+    for table in ("rows", "disagreements"):
         path = next(
             (
                 path
@@ -431,18 +402,13 @@ def _row(out: Path, described: Manifest, number: int) -> dict[str, Any] | None:
     return None
 
 
-_UNITS = {"rows": "row", "rewrites": "pair"}
-"""What a line of a table is called."""
-
-
 def _print_made(out: Path, built: Manifest, made: MadeDataset, *, as_json: bool) -> None:
     if as_json:
         print_json({**asdict(built), "rows": made.rows, "digest": built.digest})
         return
-    table = "rows" if built.of_table("rows") else "rewrites"
-    splits = " · ".join(f"{name} {rows:,}" for name, rows in built.splits(table).items())
+    splits = " · ".join(f"{name} {rows:,}" for name, rows in built.splits("rows").items())
     printer = Printer()
-    count = units.count(made.rows, _UNITS[table])
+    count = units.count(made.rows, "row")
     printer.print(styled((one_line(str(out)), "bold"), f": {count} · {splits}"))
     rejected = sum(made.rejected.values())
     printer.print(

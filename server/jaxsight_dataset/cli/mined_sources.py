@@ -18,6 +18,7 @@ from jaxsight.cli.sources.arguments import python_files
 from jaxsight.cli.trusted_paths import trust_paths
 from jaxsight.examples import choice
 from jaxsight.examples.sets import ExampleSet
+from jaxsight.files import reading
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import module_name
 from jaxsight.settings.example_settings import ExampleSettings
@@ -29,7 +30,6 @@ from jaxsight.wire.frames import HEADER, encode
 from jaxsight.wire.messages.requests import NEW, Trace
 from jaxsight_dataset.mining.doctest_names import with_doctests
 from jaxsight_dataset.program import Record
-from jaxsight_source.files import reading
 
 _MOST_SETS = 3
 """Example sets of one function that become programs, a choice: most differ in sizes only."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import islice
 
 from jaxsight.cli.output.printing import Printer, Table, cells, code, styled
+from jaxsight.text import units
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.tables.statistics import Statistics
 from jaxsight_dataset.tables.verification import Verified
 from jaxsight_dataset.tasks.evaluation import EvaluationRecord
-from jaxsight_source import units
 
 _MOST = 12
 """Values of a column that are listed, a choice: half a screen. The rest are counted."""
@@ -41,33 +41,6 @@ def print_row(row: Record) -> None:
     for target in row["targets"]:
         printer.print()
         _print_target(printer, target)
-
-
-def print_pair(pair: Record) -> None:
-    """Print a rewrite pair: what the rule reports, the change, and the figures of both programs."""
-    printer = Printer()
-    facts = [pair["rule"], pair["title"], pair["category"], pair["split"]]
-    printer.print(
-        styled((f"#{pair['number']} {pair['function']}", "bold"), f" · {' · '.join(facts)}")
-    )
-    printer.print(pair["message"])
-    printer.print()
-    _print_code(printer, pair["diff"], "diff")
-    printer.print()
-    table = _table(pair["target"], "before", "after")
-    before, after = pair["figures_before"], pair["figures_after"]
-    for title, name in (
-        ("equations", "equation_count"),
-        ("kernels", "kernel_count"),
-        ("launches", "launch_count"),
-        ("flops", "flops"),
-    ):
-        if before[name] is not None and after[name] is not None:
-            table.add_row(*cells(title, f"{before[name]:,.0f}", f"{after[name]:,.0f}"))
-    if before["temp_bytes"] is not None and after["temp_bytes"] is not None:
-        sizes = (units.size(before["temp_bytes"]), units.size(after["temp_bytes"]))
-        table.add_row(*cells("temp", *sizes))
-    printer.print(table)
 
 
 def _table(*titles: str) -> Table:
@@ -119,8 +92,6 @@ def print_statistics(statistics: Statistics) -> None:
             f"{share(statistics.structures)} different structures · "
             f"{share(statistics.near_duplicates)} near duplicates"
         )
-    if statistics.rewrites:
-        printer.print(units.count(statistics.rewrites, "rewrite"))
     for name, counts in statistics.counts.items():
         _print_counts(printer, name, counts)
     for target, kernels in statistics.kernels.items():

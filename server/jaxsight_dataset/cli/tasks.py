@@ -14,6 +14,7 @@ from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json
 from jaxsight.cli.parameters import Group, Option, Positional
 from jaxsight.cli.user_python import user_interpreter
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight_dataset.cli.around import explained, interruptible, say_what_runs
 from jaxsight_dataset.cli.printing import print_evaluation
@@ -25,7 +26,6 @@ from jaxsight_dataset.tasks import evaluation
 from jaxsight_dataset.tasks.baselines import BaselineName
 from jaxsight_dataset.tasks.registry import TaskName
 from jaxsight_dataset.tasks.selection import QuestionSet
-from jaxsight_source import units
 
 app = Group()
 

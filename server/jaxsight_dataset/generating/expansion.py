@@ -21,7 +21,7 @@ from jaxsight_dataset.program import Argument, Array
 Type: TypeAlias = "Array | dict[str, Type] | list[Type] | tuple[Type, ...]"
 
 HOLES = {"mapped", "mixed", "smooth", "prepared", "reduced", "moved", "scanned", "normalised"} | {
-    *("compared", "number", "binary", "settled", "activated")
+    *("compared", "number", "binary", "activated")
 }
 """The steps that a snippet can ask for."""
 
@@ -46,7 +46,6 @@ class Expansion:
     Attributes:
         parameters: the arguments, by names.
         labels: what a reader should know.
-        unread: names that are kept although nothing reads them.
         module: the statements above the function.
         body: the statements of the function.
     """
@@ -57,7 +56,6 @@ class Expansion:
         self.steps = Steps(choices, self._let)
         self.parameters: dict[str, Argument] = {}
         self.labels: set[str] = set()
-        self.unread: set[str] = set()
         self.module: list[ast.stmt] = []
         self.body: list[ast.stmt] = []
         self._to = self.body
@@ -84,11 +82,9 @@ class Expansion:
             "INDEX": choices.dtype("int32", "int32", "int64"),
             "KEY": "key",
             "F32": "float32",
-            "F64": "float64",
             "I32": "int32",
             "I64": "int64",
             "U32": "uint32",
-            "C64": "complex64",
         }
         self._write(tree)
 
@@ -184,8 +180,6 @@ class Expansion:
                 self._to.append(ast.Return(whole))
             case ast.Expr(ast.Call(ast.Name("label"), [ast.Constant(str(label))])):
                 self.labels.add(label)
-            case ast.Expr(ast.Call(ast.Name("unread"), [ast.Name(name)])):
-                self.unread.add(self._replaced(name))
             case ast.Expr(value):
                 self._to.append(ast.Expr(self._filled(value)))
             case ast.Return(value):

@@ -274,17 +274,3 @@ NUMBERS = {
 COMPARISONS = ("{x} > {y}", "{x} < {y}", "{x} >= {y}", "{x} <= {y}")
 TESTS = ("{x} > 0.5", "{x} < 0.5", "{x} >= 0.0", "{x} <= 0.0", "jnp.abs({x}) < 1.0")
 INTEGER_TESTS = ("{x} > {m}", "{x} % {k} == 0", "{x} % 2 == 1", "({x} & 1) == 0", "{x} <= {m}")
-
-PLAIN = {
-    "jnp.tanh({x})": "bounded",
-    "jnp.sin({x})": "wave",
-    "jnp.cos({x})": "wave",
-    "0.5 * {x}": "scaled",
-    "{x} + 1.0": "shifted",
-    "jnp.exp(-jnp.abs({x}))": "decay",
-    "jnp.log1p(jnp.abs({x}))": "logs",
-    "jnp.maximum({x}, 0.0)": "rectified",
-    "jax.nn.sigmoid({x})": "gate",
-    "jnp.arctan({x})": "angle",
-}
-"""Functions in which no rule finds anything."""

@@ -73,9 +73,8 @@ _RESULTS = {
 
 def module(program: Expansion) -> str:
     """Return the text of a program; its parameters that nothing reads are removed from it."""
-    kept = {*program.unread, "_"}
-    body = _tidied(program.body, kept, set(program.parameters))
-    above = _tidied(program.module, kept, set(), everything=body)
+    body = _tidied(program.body, set(program.parameters))
+    above = _tidied(program.module, set(), everything=body)
     read = _read([*body, *above])
     for name in [name for name in program.parameters if not read[name]]:
         del program.parameters[name]
@@ -113,16 +112,15 @@ def module(program: Expansion) -> str:
 
 def _tidied(
     body: Sequence[ast.stmt],
-    always: set[str],
     parameters: set[str],
     everything: Sequence[ast.stmt] = (),
 ) -> list[ast.stmt]:
     """Return statements without those whose names nothing reads, none of them too long."""
     kept, before = list(body), ""
     while before != (before := ast.dump(ast.Module(kept, []))):
-        kept = _without_unread(kept, _read([*kept, *everything]), always)
+        kept = _without_unread(kept, _read([*kept, *everything]))
     kept = _without_overwritten(_without_copies(kept, parameters))
-    taken = {*_read([*kept, *everything]), *_assigned([*kept, *everything]), *always}
+    taken = {*_read([*kept, *everything]), *_assigned([*kept, *everything]), "_"}
     kept = list(_short(_returning(kept), 1, taken))
     return _renumbered(kept, {*_read([*kept, *everything]), *_assigned([*kept, *everything])})
 
@@ -163,25 +161,22 @@ def _assigned(body: Sequence[ast.stmt]) -> Iterator[str]:
                 yield name
 
 
-def _without_unread(
-    body: Sequence[ast.stmt], read: Counter[str], always: set[str]
-) -> list[ast.stmt]:
+def _without_unread(body: Sequence[ast.stmt], read: Counter[str]) -> list[ast.stmt]:
     kept: list[ast.stmt] = []
     for statement in body:
         match statement:
-            case ast.Assign([ast.Name(name)]) if not read[name] and name not in always:
+            case ast.Assign([ast.Name(name)]) if not read[name] and name != "_":
                 continue
             case ast.Assign([ast.Tuple(parts)], ast.Call() | ast.Tuple()) if not any(
-                read[getattr(part, "id", "")] or getattr(part, "id", "_") in always
-                for part in parts
+                read[getattr(part, "id", "")] or getattr(part, "id", "_") == "_" for part in parts
             ):
                 continue
             case ast.FunctionDef(name) if not read[name] and not _is_rule(statement):
                 continue
             case ast.FunctionDef(body=inner):
-                statement.body = _without_unread(inner, _read(inner), always)
+                statement.body = _without_unread(inner, _read(inner))
             case ast.For(body=inner) | ast.With(body=inner) | ast.If(body=inner):
-                statement.body = _without_unread(inner, read, always)
+                statement.body = _without_unread(inner, read)
         kept.append(statement)
     return kept
 

@@ -17,13 +17,12 @@ on with; of these only the rank matters. What nothing reads is left out. Whether
 good one is decided by running it.
 
 * `F`, `W`, `INT`, `CPX`, `BOOL`, `INDEX`, `KEY` are dtypes of the program: any float, a wide one,
-  integers, complex numbers, booleans, indices, PRNG keys; `F32`, `C64`, … are these;
+  integers, complex numbers, booleans, indices, PRNG keys; `F32`, `I32`, … are these;
 * `F[S, N]` is an array of that shape, `F[N, "unit"]` and `INDEX[N, below(9)]` with a rule of
   values (`program.Array`);
 * `choose`, `chance`, `between`, `sample`, `size`, `shape`, `dtype` draw (`choices.Draws`);
 * `mapped(x, 2)` is a function of `x`, more complex where the number is larger, `prepared(x)` is
-  `x` or a value of the same shape made from it, `settled(x)` is `x` after up to two plain
-  functions;
+  `x` or a value of the same shape made from it;
 * `mixed(x, y)`, `binary(x, y)` and, with a derivative everywhere, `smooth(x, y)` are expressions
   of values of one dtype whose shapes broadcast;
 * `reduced(x, axis=A)`, `moved`, `scanned`, `normalised`, `activated`, `compared`, `number(x, D)`
@@ -31,8 +30,7 @@ good one is decided by running it.
 * `formula(LINES)` is the last of some lines of a snippet, after the assignments before it; tables
   of them are uppercase names of the module;
 * `return more(x, y)` returns `x`, what is made of it, or two values; `y` broadcasts with `x`;
-* `with module:` is what stands above the function, `label("…")` a label of the program, and
-  `unread(y)` keeps an assignment that nothing reads.
+* `with module:` is what stands above the function, `label("…")` a label of the program.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import FunctionType
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +64,18 @@ class Template:
 
 
 TEMPLATES: dict[str, Template] = {}
-"""By their names, those of datasets of programs."""
-
-IMPROVABLE: dict[str, Template] = {}
-"""Those of programs before a fix; each name begins with the number of a rule, such as `jx213`."""
+"""By their names."""
 
 
 def template(name: str, category: str, weight: int = 2) -> Callable[[FunctionType], FunctionType]:
     """Register a function as the template `name` of a category."""
-    family = IMPROVABLE if name.startswith("jx") else TEMPLATES
 
     def registered(function: FunctionType) -> FunctionType:
-        assert name not in family, f"two templates named {name}"
+        assert name not in TEMPLATES, f"two templates named {name}"
         code = function.__code__
         snippet = _functions(code.co_filename)[code.co_firstlineno]
         tables = {key: it for key, it in function.__globals__.items() if key.isupper()}
-        family[name] = Template(name, category, snippet, tables, weight)
+        TEMPLATES[name] = Template(name, category, snippet, tables, weight)
         return function
 
     return registered

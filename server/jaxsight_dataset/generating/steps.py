@@ -207,13 +207,6 @@ class Steps:
             return self.along(axes.NORMAL_FORMS, x, axis)
         return self.short(self.unary(x))
 
-    def settled(self, x: Term) -> Term:
-        """Return a value after up to two plain steps."""
-        for _ in range(self.choices.between(0, 2)):
-            pattern, name = self.choices.pick(list(functions.PLAIN.items()))
-            x = replace(x, text=self.let(name, pattern.format(x=x)), is_given=False)
-        return x
-
     # Functions along an axis
 
     def axis(self, x: Term) -> int:

@@ -17,14 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from jaxsight.files import private
-from jaxsight_dataset.generating.improvable import improvable
+from jaxsight.files import private, reading
 from jaxsight_dataset.making.engines import Engine
 from jaxsight_dataset.making.selection import Selection
 from jaxsight_dataset.making.shards import ShardKind, ShardTask
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.spec import Spec
-from jaxsight_source.files import reading
 
 WORK = "work"
 """The folder of shards."""
@@ -38,9 +36,6 @@ _SMALLEST = 16
 
 _FUNCTIONS, _PROGRAMS = 50, 100
 """Functions, and mined programs, of a shard: what is lost when a run is killed, minutes of work."""
-
-_PAIRS = 8
-"""Improvable programs of a shard: each is traced, compiled and fixed, so few take as long."""
 
 _HARNESSES = 40
 """Parts of JAX's 5,486 harnesses: about 140 each, which is minutes of work."""
@@ -79,10 +74,10 @@ class MadeDataset:
     shards: dict[str, str] = field(default_factory=dict)
 
     def add(self, shard: str, digest: str, records: list[Record]) -> None:
-        """Count the records of a shard of rows or pairs."""
+        """Count the records of a shard of rows."""
         self.shards[shard] = digest
         for record in records:
-            self.rows += "row" in record or "rewrite" in record
+            self.rows += "row" in record
             self.disagreements += "disagreement" in record
             if "rejected" in record:
                 self.rejected[record["rejected"]] += 1
@@ -162,79 +157,30 @@ def generate(spec: Spec, store: Store, engine: Engine, report: Report) -> MadeDa
         CannotMake: the generator has too few programs that differ.
     """
     record, shards = spec.record(), itertools.count()
-
-    def tasks(wave: list[tuple[int, str]]) -> Iterator[ShardTask]:
-        for start in range(0, len(wave), spec.shard_size):
-            block = wave[start : start + spec.shard_size]
-            sources = [{"spec": record, "number": at, "split": split} for at, split in block]
-            yield ShardTask("rows", next(shards), tuple(sources), spec.targets)
-
     surveyed = _surveyed(spec, store, engine)
-    return _until_enough("rows", spec.samples, surveyed, tasks, store, engine, report)
-
-
-def rewrite(samples: int, seed: int, store: Store, engine: Engine, report: Report) -> MadeDataset:
-    """Make pairs of improvable programs before and after a proved fix.
-
-    The engine has to make shards of the kind `rewrites`, too, which need jaxsight's own checks.
-
-    Raises:
-        CannotMake: the generator has too few programs that differ.
-    """
-    size, shards = min(_PROGRAMS, max(2 * samples, _SMALLEST)), itertools.count()
-
-    def source(number: int) -> Record:
-        return {"program": improvable(seed, number).record()}
-
-    def surveyed() -> Iterator[tuple[ShardTask, list[Record]]]:
-        for shard in itertools.count():
-            sources = map(source, range(shard * size, (shard + 1) * size))
-            yield from _done([ShardTask("survey", shard, tuple(sources), x64=False)], store, engine)
-
-    def tasks(wave: list[tuple[int, str]]) -> Iterator[ShardTask]:
-        for start in range(0, len(wave), _PAIRS):
-            block = wave[start : start + _PAIRS]
-            sources = [{**source(number), "split": split} for number, split in block]
-            yield ShardTask("rewrites", next(shards), tuple(sources), x64=False)
-
-    return _until_enough("pairs", samples, surveyed(), tasks, store, engine, report)
-
-
-def _until_enough(
-    stage: str,
-    samples: int,
-    surveyed: Iterator[tuple[ShardTask, list[Record]]],
-    tasks: Callable[[list[tuple[int, str]]], Iterator[ShardTask]],
-    store: Store,
-    engine: Engine,
-    report: Report,
-) -> MadeDataset:
-    """Make rows, or pairs, of the programs that are chosen, until there are as many as asked for.
-
-    Args:
-        stage: what `report` calls them.
-        samples: how many there shall be.
-        surveyed: the shards of programs to choose from, without end.
-        tasks: returns the shards of chosen programs, given their numbers and splits.
-    """
     made, selection = MadeDataset(), Selection()
     used = 0
-    while made.rows < samples:
-        missing = samples - made.rows
+    while made.rows < spec.samples:
+        missing = spec.samples - made.rows
         while len(selection.chosen) - used < missing:
             survey, records = next(surveyed)
-            for source, record in zip(survey.sources, records, strict=True):
-                selection.add(source.get("program", source)["number"], record)
+            for source, found in zip(survey.sources, records, strict=True):
+                selection.add(source["number"], found)
             report("surveyed", selection.surveyed, 0)
             # A choice: a specification that allows too few programs must not search for ever.
-            if selection.surveyed > 100 * samples + 1000:
+            if selection.surveyed > 100 * spec.samples + 1000:
                 raise CannotMake(f"only {len(selection.chosen)} different programs were found")
         wave = selection.chosen[used : used + missing]
         used += missing
-        report(stage, made.rows, samples)
-        for task, records in _done(list(tasks(wave)), store, engine):
+        report("rows", made.rows, spec.samples)
+        tasks = []
+        for start in range(0, len(wave), spec.shard_size):
+            block = wave[start : start + spec.shard_size]
+            sources = [{"spec": record, "number": at, "split": split} for at, split in block]
+            tasks.append(ShardTask("rows", next(shards), tuple(sources), spec.targets))
+        for task, records in _done(tasks, store, engine):
             made.add(task.name, store.digests[task.name], records)
-            report(stage, made.rows, samples)
+            report("rows", made.rows, spec.samples)
     made.finish(selection)
     return made
 

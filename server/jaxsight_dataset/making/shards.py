@@ -10,7 +10,7 @@ from jaxsight_dataset.making.worker_process import WorkerDied, WorkerProcess
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.schema import is_fine
 
-ShardKind = Literal["mine", "assume", "survey", "rows", "rewrites"]
+ShardKind = Literal["mine", "assume", "survey", "rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,7 @@ class ShardTask:
     """What a shard is made of.
 
     Attributes:
-        kind: `mine`, `survey` or `rows`; the modules `assuming` and `rewriting` of the terminal
-            make `assume` and `rewrites`.
+        kind: `mine`, `survey` or `rows`; the module `assuming` of the terminal makes `assume`.
         shard: its number among those of its kind.
         sources: what each of its programs is made of: `{"spec": …, "number": …}` for a generated
             one, `{"program": …}` for a mined one, `{"doctest": …}`, `{"trace": …}` or

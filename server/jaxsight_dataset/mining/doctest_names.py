@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 
 def with_doctests(text: str) -> list[str]:

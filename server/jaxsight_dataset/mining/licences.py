@@ -11,7 +11,7 @@ import re
 from importlib.metadata import Distribution
 from pathlib import Path
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 _NAMES = {
     "apache 2": "Apache-2.0",

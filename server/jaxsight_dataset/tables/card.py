@@ -37,24 +37,11 @@ Generated programs are in the public domain (CC0-1.0). Mined ones have the licen
 see `provenance` in each row.
 """
 
-_PAIRS = "JAX programs before and after proved fixes"
-_PAIRS_SUMMARY = (
-    "Python functions before and after a fix of jaxsight, with jaxprs, optimized HLO and figures"
-)
-
-_PROOFS = """\
-Each fix is proved by `jaxsight check`: both programs are traced, run on edge cases, and compiled.
-Then they are compiled and run on the arguments of the row, which has to give the same results, and
-another process runs the second program eagerly and from its StableHLO. `validation` has the
-outcomes.
-"""
-
 
 def write(out: Path, manifest: Manifest, statistics: Statistics) -> None:
     """Write the card and the Croissant description into a dataset's folder."""
     files.replace_text(out / NAME, text(manifest, statistics))
-    summary = _SUMMARY if statistics.rows else _PAIRS_SUMMARY
-    described = croissant.description(manifest, "jaxsight", f"{summary}.", _LICENCE)
+    described = croissant.description(manifest, "jaxsight", f"{_SUMMARY}.", _LICENCE)
     files.replace_text(out / CROISSANT, json.dumps(described, indent=1) + "\n")
 
 
@@ -63,22 +50,21 @@ def text(manifest: Manifest, statistics: Statistics) -> str:
     fields = _front_matter(manifest, statistics).items()
     # Values are JSON, which is YAML, too.
     head = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields)
-    title, summary = (_TITLE, _SUMMARY) if statistics.rows else (_PAIRS, _PAIRS_SUMMARY)
     parts = [
         f"---\n{head}---\n",
-        f"# {title}\n",
-        f"{summary}.\n{_made_with(manifest)}\n",
+        f"# {_TITLE}\n",
+        f"{_SUMMARY}.\n{_made_with(manifest)}\n",
         "## Load it\n",
         _loading(manifest),
         "## Statistics\n",
         *_statistics(statistics),
-        *(("## How rows are checked\n",) if statistics.rows else ()),
+        "## How rows are checked\n",
         *_validation(statistics),
-        *(("## How rewrites are proved\n", _PROOFS) if statistics.rewrites else ()),
         "## Splits\n",
         _SPLITS,
         "## Columns\n",
-        *_columns(manifest),
+        markdown(TABLES["rows"]),
+        "The table of disagreements has the same columns.\n",
         "## Licence\n",
         _LICENCES,
     ]
@@ -88,10 +74,10 @@ def text(manifest: Manifest, statistics: Statistics) -> str:
 def _front_matter(manifest: Manifest, statistics: Statistics) -> Record:
     tables = [table for table in TABLES if manifest.of_table(table)]
     is_free = set(statistics.counts.get("licence", {})) <= {"CC0-1.0"}
-    digits = len(str(statistics.rows or statistics.rewrites))
+    digits = len(str(statistics.rows))
     return {
         "license": "cc0-1.0" if is_free else "other",
-        "pretty_name": _TITLE if statistics.rows else _PAIRS,
+        "pretty_name": _TITLE,
         "language": ["code"],
         "task_categories": ["text-generation"],
         "size_categories": [_SIZES[min(max(digits - 3, 0), len(_SIZES) - 1)]],
@@ -130,8 +116,6 @@ def _made_with(manifest: Manifest) -> str:
     if "packages" in spec:
         packages = (f"{name} {version}".strip() for name, version in spec["packages"].items())
         how = f"mined from {', '.join(packages)}"
-    elif "rewrites" in spec:
-        how = f"generated with seed {spec['seed']}"
     else:
         how = f"generated from specification `{manifest.spec_digest}` with seed {spec.get('seed')}"
     return (
@@ -144,18 +128,16 @@ def _made_with(manifest: Manifest) -> str:
 
 
 def _loading(manifest: Manifest) -> str:
-    table = "rows" if manifest.of_table("rows") else "rewrites"
-    folder = f"{FOLDERS[table]}/train-*.{manifest.format}"
-    text, group = ("source_code", "category") if table == "rows" else ("diff", "rule")
+    folder = f"{FOLDERS['rows']}/train-*.{manifest.format}"
     return (
         "```python\n"
         "from datasets import load_dataset\n\n"
         'rows = load_dataset("path/to/this/folder", split="train")\n'
-        f'print(rows[0]["{text}"])\n'
+        'print(rows[0]["source_code"])\n'
         "```\n\n"
         "```sql\n"
         "-- DuckDB\n"
-        f"SELECT {group}, count(*) FROM '{folder}' GROUP BY ALL;\n"
+        f"SELECT category, count(*) FROM '{folder}' GROUP BY ALL;\n"
         "```\n"
     )
 
@@ -175,7 +157,6 @@ def _statistics(statistics: Statistics) -> Iterator[str]:
             ),
             ("templates", statistics.templates, ""),
             ("disagreements", statistics.disagreements, ""),
-            ("rewrites", statistics.rewrites, ""),
         ],
     )
     for name, title in (
@@ -196,8 +177,6 @@ def _statistics(statistics: Statistics) -> Iterator[str]:
     for target, kernels in statistics.kernels.items():
         rows = [(f"`{value}`", count, share(count)) for value, count in kernels.items()]
         yield _table((f"Kernels on {target}", "rows", "share"), rows)
-    if rules := statistics.counts.get("rule"):
-        yield _table(("Rule", "pairs"), [(f"`{rule}`", count) for rule, count in rules.items()])
 
 
 def _validation(statistics: Statistics) -> Iterator[str]:
@@ -206,24 +185,14 @@ def _validation(statistics: Statistics) -> Iterator[str]:
         outcomes = statistics.checks.get(name, {})
         counts = ", ".join(f"{outcome}: {count:,}" for outcome, count in outcomes.items())
         rows.append((f"`{name}`", what, counts))
-    if statistics.rows:
-        yield _table(("check", "what is done", "rows"), rows)
-        yield (
-            f"Programs whose results differ between two of these runs are in the table of\n"
-            f"disagreements ({statistics.disagreements:,}).\n"
-        )
+    yield _table(("check", "what is done", "rows"), rows)
+    yield (
+        f"Programs whose results differ between two of these runs are in the table of\n"
+        f"disagreements ({statistics.disagreements:,}).\n"
+    )
     yield f"Of {statistics.surveyed:,} programs that were surveyed, these are no rows:\n"
     rejected = [(cause, count) for cause, count in statistics.rejected.items()]
     yield _table(("cause", "programs"), rejected or [("–", 0)])
-
-
-def _columns(manifest: Manifest) -> Iterator[str]:
-    if manifest.of_table("rows"):
-        yield markdown(TABLES["rows"])
-        yield "The table of disagreements has the same columns.\n"
-    if manifest.of_table("rewrites"):
-        yield "Rewrites:\n"
-        yield markdown(TABLES["rewrites"])
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:

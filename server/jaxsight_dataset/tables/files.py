@@ -9,12 +9,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-from jaxsight.files import private
+from jaxsight.files import private, reading
+from jaxsight.text import units
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.schema import Column
 from jaxsight_dataset.tables import arrow
-from jaxsight_source import units
-from jaxsight_source.files import reading
 
 
 class TableFormat(StrEnum):

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.schema import TABLES, VERSION
 from jaxsight_dataset.tables import files
-from jaxsight_source.files import reading
 
 NAME = "manifest.json"
 
@@ -37,7 +37,7 @@ class File:
     """A file of a dataset.
 
     Attributes:
-        table: `rows`, `rewrites` or `disagreements`.
+        table: `rows` or `disagreements`.
         split: `train`, `validation` or `test`.
         rows: how many it has.
         size: in bytes.

@@ -26,9 +26,9 @@ _KERNEL_BINS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 32)
 
 COUNTED = (
     *("split", "category", "difficulty", "dtype", "primitive", "transformation"),
-    *("equations", "direction", "licence", "package", "rule"),
+    *("equations", "direction", "licence", "package"),
 )
-"""What rows are counted by; mined ones also by `package`, and rewrite pairs by `rule`."""
+"""What rows are counted by; mined ones also by `package`."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,6 @@ class Statistics:
         templates: how many templates there are.
         near_duplicates: how many rows resemble an earlier one.
         disagreements: how many programs have results that differ.
-        rewrites: how many rewrite pairs there are.
         surveyed: how many programs were surveyed.
         rejected: how many of them are no rows, by cause.
     """
@@ -60,7 +59,6 @@ class Statistics:
     templates: int = 0
     near_duplicates: int = 0
     disagreements: int = 0
-    rewrites: int = 0
     surveyed: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
 
@@ -115,8 +113,6 @@ def compute(out: Path, manifest: Manifest) -> Statistics:
     counting = _Counting()
     for _, row in manifest.read_rows(out, "rows", _COLUMNS):
         counting.add(row)
-    for _, pair in manifest.read_rows(out, "rewrites", ["rule"]):
-        counting.counts["rule"][pair["rule"]] += 1
     made: Record = manifest.made
     counts = {name: _by_frequency(counter) for name, counter in counting.counts.items()}
     counts["equations"] = _in_order(counting.counts["equations"], _BINS)
@@ -133,7 +129,6 @@ def compute(out: Path, manifest: Manifest) -> Statistics:
         templates=len(counting.digests["template"]),
         near_duplicates=counting.near.count,
         disagreements=sum(manifest.splits("disagreements").values()),
-        rewrites=sum(manifest.splits("rewrites").values()),
         surveyed=int(made.get("surveyed", 0)),
         rejected=_by_frequency(made.get("rejected", {})),
     )

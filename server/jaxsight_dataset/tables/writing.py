@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jaxsight_dataset.program import Record
@@ -18,14 +18,10 @@ from jaxsight_dataset.tables import files
 from jaxsight_dataset.tables.files import TableFormat, TableWriter
 from jaxsight_dataset.tables.manifest import File
 
-FOLDERS = {
-    "rows": "data",
-    "rewrites": "rewrites",
-    "disagreements": "disagreements",
-}
+FOLDERS = {"rows": "data", "disagreements": "disagreements"}
 """The folder of each table."""
 
-_TABLE_OF = {"row": "rows", "rewrite": "rewrites", "disagreement": "disagreements"}
+_TABLE_OF = {"row": "rows", "disagreement": "disagreements"}
 _BESIDE = "tables.tmp"
 _NAME = re.compile(r"\w+-\d{5}-of-\d{5}\.(?:parquet|jsonl)")
 
@@ -88,51 +84,20 @@ def write(
         MissingLibrary: the format requires pyarrow.
         UnreadableFile: a shard cannot be read.
     """
-    return write_tables(out, _of_shards(shards), [*_TABLE_OF.values()], form, rows_in_file)
-
-
-def _of_shards(shards: Iterable[Path]) -> Iterator[tuple[str, Record]]:
-    for shard in shards:
-        for line in files.lines(shard):
-            ((kind, row), *_) = json.loads(line).items()
-            if kind in _TABLE_OF:
-                yield _TABLE_OF[kind], row
-
-
-def write_tables(
-    out: Path,
-    rows: Iterable[tuple[str, Record]],
-    tables: Sequence[str],
-    form: TableFormat,
-    rows_in_file: int = 10000,
-) -> dict[str, File]:
-    """Write rows, and return the files by path.
-
-    Args:
-        out: the folder of the dataset.
-        rows: each with its table.
-        tables: these are replaced.
-        form: that of the tables.
-        rows_in_file: the largest number of rows of a file.
-
-    Raises:
-        MissingLibrary: the format requires pyarrow.
-        UnreadableFile: what `rows` raises.
-    """
     beside = out / _BESIDE
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     parts: dict[tuple[str, str], _Parts] = {}
     try:
-        for table, row in rows:
+        for table, row in _of_shards(shards):
             split = row["split"]
             if (table, split) not in parts:
                 parts[table, split] = _Parts(beside, table, split, form, rows_in_file)
             parts[table, split].add(row)
         for part in parts.values():
             part.close()
-        for table in tables:  # whose folders may have other files
-            for path in (out / FOLDERS[table]).glob("*-of-*"):
+        for folder in FOLDERS.values():  # which may have other files
+            for path in (out / folder).glob("*-of-*"):
                 if _NAME.fullmatch(path.name):
                     path.unlink()
         made: dict[str, File] = {}
@@ -141,3 +106,11 @@ def write_tables(
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return made
+
+
+def _of_shards(shards: Iterable[Path]) -> Iterator[tuple[str, Record]]:
+    for shard in shards:
+        for line in files.lines(shard):
+            ((kind, row), *_) = json.loads(line).items()
+            if kind in _TABLE_OF:
+                yield _TABLE_OF[kind], row

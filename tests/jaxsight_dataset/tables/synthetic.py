@@ -90,55 +90,6 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
     }
 
 
-def rewrite(number: int, **changes: Any) -> dict[str, Any]:
-    """A rewrite pair that passes all checks."""
-    figures = {
-        "equation_count": 3,
-        "kernel_count": 2,
-        "launch_count": 2,
-        "launches_known": True,
-        "temp_bytes": 64,
-        "flops": 128.0,
-        "estimate_seconds": None,
-    }
-    source = row(number)
-    return {
-        "schema_version": source["schema_version"],
-        "number": number,
-        "split": source["split"],
-        "rule": "JX213",
-        "message": "the inverse is only multiplied",
-        "title": "Solve the system without the inverse",
-        "is_safe": True,
-        "before": "def f(x):\n    return inv(x)\n",
-        "after": "def f(x):\n    return solve(x)\n",
-        "diff": "-    return inv(x)\n+    return solve(x)\n",
-        "function": "f",
-        "category": "wasted work",
-        "template": source["template"],
-        "arguments": source["arguments"],
-        "target": "cpu",
-        "figures_before": figures,
-        "figures_after": {**figures, "kernel_count": 1},
-        "jaxpr_before": source["jaxpr"],
-        "jaxpr_after": source["jaxpr"],
-        "hlo_before": "HloModule before",
-        "hlo_after": "HloModule after",
-        "canonical_digest": source["canonical_digest"],
-        "structure_digest": source["structure_digest"],
-        "after_digest": f"{number:031x}a",
-        "validation": {
-            "fix": "passed",
-            "results": "within rounding",
-            **dict.fromkeys(("printed", "eager", "stablehlo"), "passed"),
-        },
-        "provenance": source["provenance"],
-        "versions": source["versions"],
-        "x64": False,
-        **changes,
-    }
-
-
 def store(out: Path, rows: Iterable[dict[str, Any]], shard_size: int = 7) -> MadeDataset:
     """Write records as shards into a work folder: rows, or records of other kinds as they are."""
     records = [each if len(each) <= 2 else {"row": each} for each in rows]

@@ -11,10 +11,10 @@ import yaml
 from datasets import Features, load_dataset
 
 from jaxsight_dataset.near_duplicates import NearDuplicates
-from jaxsight_dataset.schema import REWRITES, ROWS, TABLES, markdown, type_name
+from jaxsight_dataset.schema import ROWS, TABLES, markdown, type_name
 from jaxsight_dataset.tables import statistics
 from jaxsight_dataset.tables.features import hugging_face
-from tests.jaxsight_dataset.tables.synthetic import dataset, rewrite, row, target
+from tests.jaxsight_dataset.tables.synthetic import dataset, row, target
 
 _PLAIN = {"string", "bool", "int64", "float64", "list<string>", "list<int64>"}
 
@@ -126,31 +126,6 @@ def test_croissant_names_files_with_digests_and_columns_without_records(folder: 
         column.name for column in ROWS if type_name(column.type) in _PLAIN
     ]
     assert disagreements["@id"] == "disagreements"
-
-
-def test_rewrites_have_a_table_and_a_configuration_of_their_own(tmp_path: Path) -> None:
-    pair = rewrite(0)
-    assert list(pair) == [column.name for column in REWRITES]
-    made = dataset(tmp_path, [row(0), {"rewrite": pair}])
-    assert [each for _, each in made.read_rows(tmp_path, "rewrites")] == [pair]
-    assert [each["config_name"] for each in front_matter(tmp_path)["configs"]] == [
-        "rows",
-        "rewrites",
-    ]
-
-
-def test_the_card_of_rewrites_alone_counts_their_rules(tmp_path: Path) -> None:
-    dataset(tmp_path, [{"rewrite": rewrite(number)} for number in (0, 3, 6)])
-    text = (tmp_path / "README.md").read_text()
-    assert "| Rule | pairs |" in text
-    assert "| `JX213` | 3 |" in text
-    assert "SELECT rule, count(*) FROM 'rewrites/train-*.parquet'" in text
-    assert "## How rewrites are proved" in text
-    assert "`figures_after.kernel_count`" in text
-    assert "finite differences" not in text
-    (config,) = front_matter(tmp_path)["configs"]
-    assert config["config_name"] == "rewrites"
-    assert config["default"]
 
 
 def test_near_duplicates_resemble_a_row_that_is_kept() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from jaxsight_dataset.cli.progress import duration, line
 from tests.jaxsight_dataset.tables.conftest import SERVER, jaxsight
-from tests.jaxsight_dataset.tables.synthetic import dataset, rewrite, row
+from tests.jaxsight_dataset.tables.synthetic import dataset, row
 from tests.terminal import process
 
 
@@ -107,24 +107,6 @@ def test_show_prints_source_jaxpr_and_kernels(pairs: Path) -> None:
     assert "cpu: 1 kernel · 1 launch · temp 1 KiB" in rest
     shown = json.loads(jaxsight("dataset", "show", "pairs", "3", "--json", cwd=pairs).stdout)
     assert shown == row(3)
-
-
-def test_rewrite_pairs_are_shown_counted_and_verified(tmp_path: Path) -> None:
-    dataset(tmp_path / "fixed", [{"rewrite": rewrite(number)} for number in range(5)])
-    shown = jaxsight("dataset", "show", "fixed", "3", cwd=tmp_path).stdout
-    head, message, *rest = shown.splitlines()
-    facts = "JX213 · Solve the system without the inverse · wasted work"
-    assert head == f"#3 f · {facts} · {rewrite(3)['split']}"
-    assert message == rewrite(3)["message"]
-    assert "+    return solve(x)" in rest
-    assert ["kernels", "2", "1"] in [line.split() for line in rest]
-    stats = jaxsight("dataset", "stats", "fixed", cwd=tmp_path).stdout
-    assert stats.startswith("5 rewrites\n")
-    assert ["JX213", "5"] in [line.split() for line in stats.splitlines()]
-    verified = jaxsight("dataset", "verify", "fixed", cwd=tmp_path).stdout
-    assert verified.splitlines()[0] == "sound: 5 rows checked"
-    missing = jaxsight("dataset", "show", "fixed", "9", cwd=tmp_path)
-    assert missing.stderr == "error: no row 9 in fixed, which has 5 pairs\n"
 
 
 def test_show_refuses_numbers_that_are_no_rows(pairs: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from jaxsight_dataset.tables import manifest, verification
 from jaxsight_dataset.tables.manifest import NoDataset
-from tests.jaxsight_dataset.tables.synthetic import dataset, rewrite, row
+from tests.jaxsight_dataset.tables.synthetic import dataset, row
 
 TRAIN = "data/train-00000-of-00001"
 
@@ -163,32 +163,3 @@ def test_a_damaged_manifest_is_no_dataset(content: str, message: str, tmp_path: 
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(NoDataset, match=message):
         manifest.read(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("changes", "kind", "text"),
-    [
-        ({"canonical_digest": f"{0:032x}"}, "programs", "row 1 is the same program as row 0"),
-        ({"number": 0}, "programs", "two rows have number 0"),
-        (
-            {"split": "test", "template": rewrite(0)["template"]},
-            "splits",
-            r"the template of row [01] is in test and train",
-        ),
-        (
-            {"validation": {**rewrite(1)["validation"], "results": "differs"}},
-            "validation",
-            "row 1: results: differs",
-        ),
-    ],
-)
-def test_rewrites_that_break_a_promise_are_found(
-    changes: dict[str, Any], kind: str, text: str, tmp_path: Path
-) -> None:
-    pairs = [{"rewrite": rewrite(0)}, {"rewrite": {**rewrite(1), **changes}}]
-    found = problems(tmp_path, pairs)
-    assert any(re.search(text, problem) for problem in found[kind])
-
-
-def test_a_row_and_a_pair_may_have_the_same_number_and_program(tmp_path: Path) -> None:
-    assert problems(tmp_path, [row(0), {"rewrite": rewrite(0)}]) == {}
