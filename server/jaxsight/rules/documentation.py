@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jaxsight.files import reading
 from jaxsight.rules import RULES, file_of, module_of
 from jaxsight.rules.rule import Rule
-from jaxsight_source.files import reading
 
 
 def page(rule: Rule) -> str:

@@ -116,8 +116,6 @@ class Rule:
     """Whether it reports that Python needs a value that is traced."""
     measures: CompileTimes | None = None
     """What has to be measured for it."""
-    says_times: bool = False
-    """Whether its words have compile times, which differ between machines."""
     failures: tuple[str, ...] = ()
     """Types of failures of example inputs whose messages say it all; their note is the help."""
     word: str = ""

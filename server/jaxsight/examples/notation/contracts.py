@@ -22,7 +22,7 @@ from jaxsight.examples.problems import (
     quoted,
 )
 from jaxsight.source.text import Range
-from jaxsight_source import units
+from jaxsight.text import units
 
 Comparison = OneOf["<=", "<", "==", ">=", ">"]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.files.texts import MISSING, Version, stamp_of
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.text.parsing import module_in
-from jaxsight_source.files import reading
 
 _MODULES_KEPT = 4
 _FILES_KEPT = 48

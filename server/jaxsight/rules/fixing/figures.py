@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import parse, recognized
+from jaxsight.text import units
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Traced
-from jaxsight_source import units
 
 _SHARE = 0.8
 """Equations and seconds are reported if less than this share of them remains, a choice: a larger

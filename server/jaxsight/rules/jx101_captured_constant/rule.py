@@ -10,7 +10,7 @@ from jaxsight.rules.program.constants import CapturedArray, captured
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight_source.units import size
+from jaxsight.text.units import size
 
 RULE = Rule(
     "JX101",

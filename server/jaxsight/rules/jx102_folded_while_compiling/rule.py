@@ -20,8 +20,8 @@ from jaxsight.rules.rule import CompileTimes, Rule
 from jaxsight.rules.text.expressions import keyword
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Edit, Position, Range
-from jaxsight_source import units
-from jaxsight_source.units import MIB
+from jaxsight.text import units
+from jaxsight.text.units import MIB
 
 RULE = Rule(
     "JX102",
@@ -30,7 +30,6 @@ RULE = Rule(
     severity="warning",
     always=False,
     measures=CompileTimes.FOLDING,
-    says_times=True,
 )
 
 SLOW = frozenset(

@@ -16,14 +16,13 @@ from jaxsight.rules.program.constants import captured
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight_source.units import MIB, size, time
+from jaxsight.text.units import MIB, size, time
 
 RULE = Rule(
     "JX103",
     "folded-constant",
     "Large folded constant embedded in the executable.",
     severity="warning",
-    says_times=True,
 )
 LARGE = MIB
 """Bytes from which a constant is reported, as a captured array is (`program/constants.py`)."""

@@ -14,9 +14,9 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import parsed
 from jaxsight.rules.violation import Violation
+from jaxsight.text.units import KIB, size
 from jaxsight.wire.primitives import FUSED
 from jaxsight.wire.program import CONSTANT
-from jaxsight_source.units import KIB, size
 
 RULE = Rule(
     "JX104",

@@ -15,7 +15,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import keyword
 from jaxsight.rules.violation import Violation
-from jaxsight_source.units import KIB, size
+from jaxsight.text.units import KIB, size
 
 RULE = Rule(
     "JX201",

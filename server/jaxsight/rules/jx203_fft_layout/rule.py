@@ -16,9 +16,9 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import FunctionNode, keyword
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Edit, Range
+from jaxsight.text.units import KIB, size
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.primitives import RESHAPES
-from jaxsight_source.units import KIB, size
 
 RULE = Rule(
     "JX203",

@@ -18,9 +18,9 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Edit
 from jaxsight.text.names import bound_in, read_in
+from jaxsight.text.units import MIB, size
 from jaxsight.wire.primitives import FUSED
 from jaxsight.wire.program import Step
-from jaxsight_source.units import MIB, size
 
 RULE = Rule(
     "JX204",

@@ -13,10 +13,10 @@ from jaxsight.rules.program.steps import is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.primitives import FUSED, SHAPED
 from jaxsight.wire.program import Step
-from jaxsight_source.units import MIB, size
 
 RULE = Rule(
     "JX205",

@@ -14,7 +14,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Edit, Range
 from jaxsight.text.names import read_in
-from jaxsight_source.units import MIB, size
+from jaxsight.text.units import MIB, size
 
 RULE = Rule(
     "JX206",

@@ -15,7 +15,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import keyword
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Edit, Range
-from jaxsight_source.units import size
+from jaxsight.text.units import size
 
 RULE = Rule(
     "JX207",

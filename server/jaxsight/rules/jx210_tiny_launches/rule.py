@@ -8,7 +8,7 @@ from jaxsight.rules.program.loops import COUNTER
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight_source.units import KIB, size, time
+from jaxsight.text.units import KIB, size, time
 
 RULE = Rule(
     "JX210",

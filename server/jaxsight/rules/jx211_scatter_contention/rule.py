@@ -9,7 +9,7 @@ from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight_source import units
+from jaxsight.text import units
 
 RULE = Rule(
     "JX211",

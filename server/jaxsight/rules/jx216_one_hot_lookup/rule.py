@@ -19,8 +19,8 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import called, parsed
 from jaxsight.rules.violation import Violation
+from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import Step
-from jaxsight_source.units import MIB, size
 
 RULE = Rule(
     "JX216",

@@ -18,8 +18,8 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import called
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Edit
+from jaxsight.text.units import KIB, size
 from jaxsight.wire.program import Step
-from jaxsight_source.units import KIB, size
 
 RULE = Rule(
     "JX217",

@@ -20,9 +20,9 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import parsed_statement
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
+from jaxsight.text.units import size
 from jaxsight.wire.primitives import CUMULATIVE, ELEMENTWISE, MOVES, PICKS, REDUCTIONS
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
-from jaxsight_source.units import size
 
 RULE = Rule(
     "JX308",

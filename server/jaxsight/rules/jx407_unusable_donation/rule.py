@@ -16,7 +16,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.source.text import Edit, Range
-from jaxsight_source.units import size
+from jaxsight.text.units import size
 
 RULE = Rule(
     "JX407",

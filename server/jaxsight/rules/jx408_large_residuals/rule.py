@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import INPUT
-from jaxsight_source.units import MIB, size
 
 RULE = Rule(
     "JX408",

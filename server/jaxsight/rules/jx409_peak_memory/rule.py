@@ -9,8 +9,8 @@ from jaxsight.rules.program.work import most_temporaries
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
+from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Graph, Kernel
-from jaxsight_source.units import MIB, size
 
 RULE = Rule(
     "JX409",

@@ -15,11 +15,11 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.inert import words
+from jaxsight.text.units import size
 from jaxsight.wire.kernel_graph import Collective
 from jaxsight.wire.meshes import Chosen, Divided
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE
-from jaxsight_source.units import size
 
 RULE = Rule(
     "JX411",

@@ -7,13 +7,16 @@ and every way to the read comes by the call.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
-from jaxsight.rules.jx421_read_after_donation.donors import TRANSFORMS, Donor, Donors
 from jaxsight.rules.jx421_read_after_donation.scope_flow import ScopeFlow
+from jaxsight.rules.jx421_read_after_donation.variables import Donor
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import dotted
-from jaxsight.rules.text.statements import Statement
+from jaxsight.rules.text.jitted import JittedCalls, jitted_module, made
+from jaxsight.rules.text.scope_tree import scopes_of
+from jaxsight.rules.text.scopes import NameScope
+from jaxsight.rules.text.statements import Statement, imports_of
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
 
@@ -32,25 +35,38 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     Code that JAX traces is skipped, since a call in a trace donates nothing (`_pjit_lowering` in
     jax/_src/pjit.py).
     """
-    donors = Donors(statements)
-    if not donors:
-        return
-    if donors.are_called_by_module:
-        trees = [statement.tree() for statement in statements]
-        number_of = {node: number for number, tree in enumerate(trees) for node in ast.walk(tree)}
-        body = [statement for tree in trees for statement in tree.body]
-        for violation in _violations(body, donors.of_module, donors):
-            yield ModuleViolation(number_of[violation.node], violation)
-    for number, function, visible in donors.functions():
-        if function.name not in donors.traced and not any(map(_traces, function.decorator_list)):
-            for violation in _violations(function.body, visible, donors):
-                yield ModuleViolation(number, violation)
+    trees = [statement.tree() for statement in statements]
+    number_of = {node: number for number, tree in enumerate(trees) for node in ast.walk(tree)}
+    module = ast.Module([statement for tree in trees for statement in tree.body], [])
+    calls = JittedCalls(jitted_module(statements))
+    for scope in scopes_of(module, dict(imports_of(statements))):
+        body = getattr(scope.node or module, "body", None)
+        if isinstance(body, list) and not calls.is_traced(scope):
+            for violation in _violations(body, partial(_donor, calls, scope)):
+                yield ModuleViolation(number_of[violation.node], violation)
+
+
+def _donor(calls: JittedCalls, scope: NameScope, call: ast.Call) -> Donor | None:
+    """Return the function that a call donates arguments to.
+
+    `nnx.jit` updates the objects that it is given, so they can be read afterwards.
+    """
+    name, jitted = calls.called(scope, call) or ("", next(made(call.func, scope.imports), None))
+    if jitted is None or jitted.how.library != "jax":
+        return None
+    how, parameters = jitted.how, jitted.parameters
+    positions = {at if at >= 0 else at + len(parameters) for at in how.donated}
+    names = {*how.donated_names, *(name for at, name in enumerate(parameters) if at in positions)}
+    positions |= {parameters.index(name) for name in names if name in parameters}
+    at_once = call.func.args[:1] if isinstance(call.func, ast.Call) else []
+    named = name or " ".join(map(ast.unparse, at_once))
+    return Donor(named, frozenset(positions), frozenset(names)) if positions or names else None
 
 
 def _violations(
-    body: Sequence[ast.stmt], visible: dict[str, Donor], donors: Donors
+    body: Sequence[ast.stmt], donor_of: Callable[[ast.Call], Donor | None]
 ) -> Iterator[NodeViolation]:
-    flow = ScopeFlow(visible, donors.of_call)
+    flow = ScopeFlow(donor_of)
     flow.run(body)
     for read in flow.reads:
         node, dead = read.node, read.dead
@@ -78,13 +94,3 @@ def _violations(
             else f"use the result of the call, or donate a copy: `jnp.copy({dead.path})`",
             notes=(note,),
         )
-
-
-def _traces(decorator: ast.expr) -> bool:
-    """Whether a decorator traces the function: `@jax.jit`, `@partial(jax.jit, …)`."""
-    names = {
-        dotted(node).rpartition(".")[2]
-        for node in ast.walk(decorator)
-        if isinstance(node, ast.Name | ast.Attribute)
-    }
-    return bool(names & TRANSFORMS)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 
-from jaxsight.rules.jx421_read_after_donation.donors import Donor
 from jaxsight.rules.jx421_read_after_donation.variables import (
     ON_HOST,
     Dead,
+    Donor,
     ScopeState,
     Token,
     is_on_host,
@@ -66,17 +66,9 @@ class DeadRead:
 class ScopeFlow:
     """One scope. `reads` has the first read of a dead variable after each donation."""
 
-    def __init__(
-        self, donors: dict[str, Donor], donor_of_call: Callable[[ast.Call, str], Donor | None]
-    ) -> None:
-        """Follow a scope that can call these functions by name.
-
-        Args:
-            donors: by name.
-            donor_of_call: what a call of `jax.jit` makes, for functions that are called at once.
-        """
-        self._donors = donors
-        self._made = donor_of_call
+    def __init__(self, donor_of: Callable[[ast.Call], Donor | None]) -> None:
+        """Follow a scope; `donor_of` returns what a call of it donates to."""
+        self._donor_of = donor_of
         self._state = ScopeState()
         self._contents: dict[Token, tuple[tuple[Token, str], ...]] = {}
         """What displays and objects hold that have not been changed since they were made: each
@@ -248,11 +240,8 @@ class ScopeFlow:
         self._state.values = before
 
     def _call(self, node: ast.Call) -> None:
-        name = dotted(node.func)
-        last = name.rpartition(".")[2]
-        donor = self._donors.get(name)
-        if donor is None and isinstance(node.func, ast.Call) and node.func.args:
-            donor = self._made(node.func, ast.unparse(node.func.args[0]))
+        last = dotted(node.func).rpartition(".")[2]
+        donor = self._donor_of(node)
         holder = ""
         if isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS:
             holder = path_of(node.func.value)

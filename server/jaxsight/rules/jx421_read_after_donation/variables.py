@@ -6,10 +6,21 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from jaxsight.rules.jx421_read_after_donation.donors import Donor
 from jaxsight.rules.text.expressions import dotted
 
 _NUMPY = ("np.", "numpy.", "onp.")
+
+
+@dataclass(frozen=True, slots=True)
+class Donor:
+    """A function that donates arguments."""
+
+    name: str
+    """How it is called: `step`, `self.step`."""
+    positions: frozenset[int]
+    """The positions of the arguments that it donates."""
+    keywords: frozenset[str]
+    """Their names, where these are known."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

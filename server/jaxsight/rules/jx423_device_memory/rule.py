@@ -8,8 +8,8 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import most_temporaries
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.text.units import size
 from jaxsight.wire.messages.compiling import Incomplete
-from jaxsight_source.units import size
 
 RULE = Rule(
     "JX423",

@@ -17,8 +17,8 @@ from jaxsight.rules.program.walks import stripped
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.names import bound_in
+from jaxsight.text.units import count, size
 from jaxsight.wire.program import Step
-from jaxsight_source.units import count, size
 
 RULE = Rule(
     "JX424",

@@ -12,11 +12,11 @@ from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Value
 from jaxsight.wire.meshes import Mesh, Spec
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.program import CONSTANT
-from jaxsight_source.units import MIB, size
 
 RULE = Rule(
     "JX425",

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.text.units import size
 from jaxsight.wire.primitives import MOVES
-from jaxsight_source.units import size
 
 RULE = Rule(
     "JX426",

@@ -10,8 +10,8 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.targets.chips import Gpu
 from jaxsight.targets.chips.links import HOST, LINKS
+from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Kernel
-from jaxsight_source.units import MIB, size
 
 RULE = Rule(
     "JX428",

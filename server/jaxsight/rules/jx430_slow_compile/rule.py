@@ -9,6 +9,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import CompileTimes, Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
+from jaxsight.text.units import seconds
 from jaxsight.wire.messages.compiling import (
     BARRIER,
     ROLLED,
@@ -18,7 +19,6 @@ from jaxsight.wire.messages.compiling import (
     Compiled,
     Saving,
 )
-from jaxsight_source.units import seconds
 
 RULE = Rule(
     "JX430",
@@ -27,7 +27,6 @@ RULE = Rule(
     severity="warning",
     always=False,
     measures=CompileTimes.SLOWNESS,
-    says_times=True,
 )
 
 _SUSPECT = 2.0

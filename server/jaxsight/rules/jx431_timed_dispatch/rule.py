@@ -8,7 +8,6 @@ readings of a clock, and in what `timeit` runs. What may wait counts as waiting.
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from jaxsight.rules.wording import quoted
 from jaxsight.source.text import Edit, Range
 from jaxsight.text.magics import is_timed, timed_by_magics
 from jaxsight.text.names import bound_in, read_in
+from jaxsight.text.parsing import parse
 
 RULE = Rule(
     "JX431",
@@ -91,10 +91,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     reads_clock = re.compile(rf"\b(?:{'|'.join(clocks)})\b" if clocks else "(?!)")
     if not any(is_timed(each.text) or reads_clock.search(each.text) for each in statements):
         return
-    trees: list[ast.Module] = []
-    for statement in statements:
-        tree = statement.tree()  # statements with the same text share it
-        trees.append(copy.deepcopy(tree) if any(tree is each for each in trees) else tree)
+    trees = [parse(each.text) for each in statements]  # those of the same text share their own
     number_of = {node: number for number, tree in enumerate(trees) for node in ast.walk(tree)}
     body = [node for tree in trees for node in tree.body]
     calls = JittedCalls(jitted_module(statements))

@@ -16,7 +16,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import first_work
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight_source.units import size
+from jaxsight.text.units import size
 
 RULE = Rule(
     "JX453",

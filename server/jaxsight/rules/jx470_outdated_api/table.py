@@ -31,16 +31,11 @@ jax.tree_leaves = jax.tree.leaves                                        0.4.26 
 jax.tree_structure = jax.tree.structure                                  0.4.26  0.6.0
 jax.tree_transpose = jax.tree.transpose                                  0.4.26  0.6.0
 jax.tree_unflatten = jax.tree.unflatten                                  0.4.26  0.6.0
-jax.treedef_is_leaf = jax.tree_util.treedef_is_leaf                      0.4.26  0.6.0
 jax.tree_multimap = jax.tree.map                                         0.3.5   0.3.16
-jax.tree_util.tree_multimap = jax.tree.map                               0.3.5   0.3.16
 jax.config.config = jax.config                                           0.4.25  0.4.29
 jax.linear_util = jax.extend.linear_util                                 -       0.4.24
-jax.prng ! use `jax.random.key` and `jax.extend.random`                  -       0.4.24
-jax.abstract_arrays ! use `jax.core.ShapedArray` and `jax.Array`         -       0.4.17
 jax.random.KeyArray = jax.Array                                          -       0.4.24
 jax.random.PRNGKeyArray = jax.Array                                      -       0.4.24
-jax.random.default_prng_impl ! read `jax.config.jax_default_prng_impl`   -       0.4.24
 jax.random.shuffle(k, x) = jax.random.permutation(k, x, independent=True)  -     0.4.31
 jax.numpy.DeviceArray = jax.Array                                        -       0.8.0
 jax.numpy.NINF ! use `-jnp.inf`                                          -       0.4.24
@@ -56,43 +51,24 @@ jax.numpy.linalg.matrix_rank(tol=) = rtol                                0.4.29 
 jax.scipy.linalg.tril = jax.numpy.tril                                   -       0.4.24
 jax.scipy.linalg.triu = jax.numpy.triu                                   -       0.4.24
 jax.scipy.special.sph_harm(m, n, a, b) = jax.scipy.special.sph_harm_y(n, m, b, a)  0.7.0  0.10.0
-jax.scipy.special.lpmn ! compute them by recurrence  0.5.0  -
-jax.scipy.special.lpmn_values ! compute them by recurrence  0.5.0  -
 jax.nn.normalize = jax.nn.standardize                                    -       0.4.29
-jax.lax.tie_in(x, y) = y                                                 0.4.24  0.4.29
-jax.lax.zeros_like_array = jax.numpy.zeros_like                          0.7.1   0.10.2
 jax.lax.pvary(x, axes) = jax.lax.pcast(x, axes, to="varying")            0.8.2   0.10.0
-jax.lax.infeed ! pass the data as an argument, or use `jax.experimental.io_callback`  0.6.0  0.7.0
-jax.lax.outfeed ! return the data, or use `jax.debug.callback`           0.6.0   0.7.0
 jax.ops.index_update(x, i, y) = x.at[i].set(y)                           0.2.22  0.3.2
 jax.ops.index_add(x, i, y) = x.at[i].add(y)                              0.2.22  0.3.2
 jax.pure_callback(vectorized=True) = vmap_method="expand_dims"           0.4.35  0.6.0
 jax.pure_callback(vectorized=False) = vmap_method="sequential"           0.4.35  0.6.0
 jax.xla_computation ! use `jax.jit(f).lower(*args).compiler_ir("hlo")`   0.4.30  0.4.34
-jax.clear_backends = jax.extend.backend.clear_backends                   0.4.26  0.4.36
 jax.device_put_replicated ! use `jax.device_put` with a sharding         0.8.1   0.10.0
 jax.device_put_sharded ! use `jax.device_put` with a sharding            0.8.1   0.10.0
-jax.array_ref = jax.new_ref                                              0.8.0   0.10.2
-jax.ref.array_ref = jax.new_ref                                          0.8.0   0.10.2
-jax.ref.ArrayRef = jax.Ref                                               0.8.0   0.10.2
-jax.custom_transpose ! write `jax.custom_vjp`, or a primitive            -       0.10.2
-jax.ArrayRef = jax.Ref                                                   0.8.0   0.10.2
 jax.ad_checkpoint.checkpoint = jax.checkpoint                            0.8.2   0.10.0
 jax.ad_checkpoint.remat = jax.remat                                      0.8.2   0.10.0
-jax.cloud_tpu_init ! remove it: JAX does this itself                     0.8.1   0.11.0
 jax.dlpack.to_dlpack ! pass the array to `from_dlpack` of the other framework  0.6.0  0.8.0
-jax.util.safe_map ! use `map` with `zip(…, strict=True)`                 0.6.0   0.7.0
 jax.util ! write the helper yourself                                     0.6.0   0.7.0
-jax.util.safe_zip ! use `zip(…, strict=True)`                            0.6.0   0.7.0
 jax.sharding.use_mesh = jax.set_mesh                                     -       0.7.1
-jax.sharding.PmapSharding ! use `jax.sharding.NamedSharding`             -       0.10.2
-jax.sharding.XLACompatibleSharding = jax.sharding.Sharding               0.4.29  0.4.34
 jax.experimental.enable_x64() = jax.enable_x64(True)                     0.8.0   0.10.0
 jax.experimental.enable_x64(on) = jax.enable_x64(on)                     0.8.0   0.10.0
 jax.experimental.disable_x64() = jax.enable_x64(False)                   0.8.0   0.10.0
-jax.experimental.x64_context ! use `jax.enable_x64(True)`                -       0.10.2
 jax.experimental.mutable_array = jax.new_ref                             0.8.0   0.10.2
-jax.experimental.MutableArray = jax.Ref                                  0.8.0   0.10.2
 jax.experimental.shard_map.shard_map = jax.shard_map                     0.8.0   -
 jax.experimental.shard_map.shard_map(f, m, i, o) = \
 jax.shard_map(f, mesh=m, in_specs=i, out_specs=o)                        0.8.0   -
@@ -104,27 +80,13 @@ jax.experimental.pjit.PartitionSpec = jax.sharding.PartitionSpec         0.4.1  
 jax.experimental.maps.Mesh = jax.sharding.Mesh                           0.4.1   0.4.31
 jax.experimental.maps.xmap ! use `jax.shard_map`  0.4.26  0.4.31
 jax.experimental.maps ! use `jax.sharding.Mesh` and `jax.shard_map`      0.4.26  0.4.31
-jax.experimental.shard = jax.sharding                                    -       0.7.0
 jax.experimental.host_callback ! use `jax.pure_callback` or `io_callback`  0.4.26  0.8.0
 jax.experimental.export = jax.export                                     0.4.30  0.4.36
-jax.experimental.array_api = jax.numpy                                   0.4.32  0.5.0
-jax.experimental.global_device_array ! use `jax.Array`                   -       0.8.0
-jax.experimental.gda_serialization ! use Orbax                           -       0.8.0
 jax.experimental.stax = jax.example_libraries.stax                       -       0.3.16
 jax.experimental.optimizers = jax.example_libraries.optimizers           -       0.3.16
-jax.experimental.custom_dce ! remove it                                  -       0.10.2
 jax.experimental.pallas.load(r, i) = r[i]                                0.8.0   0.10.2
 jax.experimental.pallas.store ! write `ref[index] = value`               -       0.10.2
-jax.experimental.pallas.swap ! read and write `ref[index]`               -       0.10.2
-jax.experimental.pallas.max_contiguous = jax.experimental.pallas.triton.max_contiguous  -  0.10.2
-jax.experimental.pallas.dot = jax.numpy.dot                              0.11.0  0.12.0
-jax.experimental.pallas.debug_checks_enabled ! use `pl.enable_debug_checks`  0.11.0  0.12.0
-jax.experimental.pallas.core_map ! use `jax.experimental.pallas.kernel`  -       -
-jax.experimental.pallas.reciprocal ! use `jax.experimental.pallas.tpu.reciprocal`  -  -
 jax.experimental.pallas.tpu.ANY = jax.experimental.pallas.ANY            -       0.10.2
-jax.experimental.pallas.tpu.delay = jax.experimental.pallas.delay        -       0.10.2
-jax.experimental.pallas.tpu.HOST = jax.experimental.pallas.HOST          0.10.0  0.12.0
-jax.experimental.pallas.tpu.create_tensorcore_mesh ! use `pltpu.TensorCoreMesh`  -  -
 jax.experimental.pallas.tpu.TPUCompilerParams = jax.experimental.pallas.tpu.CompilerParams  -  0.8.0
 jax.experimental.pallas.tpu.TPUMemorySpace = jax.experimental.pallas.tpu.MemorySpace  -  0.8.0
 jax.extend.ffi = jax.ffi                                                 0.5.0   0.8.0
@@ -135,32 +97,14 @@ jax.lib.xla_extension.XlaRuntimeError = jax.errors.JaxRuntimeError       0.4.36 
 jax.interpreters.pxla.Mesh = jax.sharding.Mesh                           -       0.8.0
 jax.interpreters.pxla.thread_resources ! use `jax.sharding.get_abstract_mesh()`  0.8.2  -
 jax.interpreters.xla.DeviceArray = jax.Array                             -       0.8.0
-jax.interpreters.xla.register_translation ! use `jax.interpreters.mlir.register_lowering`  -  0.4.29
-jax.interpreters.batching.not_mapped ! use `None`                        -       0.10.2
-jax.interpreters.partial_eval.Jaxpr = jax.extend.core.Jaxpr              0.7.1   0.10.2
-jax.interpreters.batching.moveaxis = jax.numpy.moveaxis                  0.7.1   0.10.2
-jax.core.new_main ! write a jaxpr interpreter; JAX has no levels of traces  -     0.4.36
-jax.core.cur_sublevel ! write a jaxpr interpreter; JAX has no levels of traces  -  0.4.36
-jax.core.thread_local_state ! use `jax.core.eval_context`            -       0.4.36
 jax.core.get_aval = jax.typeof                                           0.8.2   0.10.0
-jax.core.InconclusiveDimensionOperation = jax.errors.InconclusiveDimensionOperation  0.10.0  0.12.0
-jax.core.JaxprTypeError = jax.errors.JaxprTypeError                      0.10.0  0.12.0
-jax.core.traverse_jaxpr_params ! use `jax.extend.core.jaxprs_in_params`  0.8.2   0.10.0
 jax.core.is_concrete ! test `not isinstance(x, jax.core.Tracer)`         -       0.12.0
-jax.core.is_constant_dim ! test `isinstance(size, int)`                  -       0.12.0
-jax.core.is_constant_shape ! test `isinstance(size, int)` for each size  -       0.12.0
 optax.tree_utils.tree_scalar_mul = optax.tree_utils.tree_scale           0.2.5   -
 optax.tree_utils.tree_add_scalar_mul = optax.tree_utils.tree_add_scale   0.2.5   -
 optax.tree_utils.tree_l2_norm = optax.tree_utils.tree_norm               0.2.5   -
 optax.tree_utils.tree_l1_norm(x) = optax.tree_utils.tree_norm(x, ord=1)  0.2.5   -
 optax.global_norm = optax.tree.norm                                      -       -
-optax.dpsgd = optax.contrib.dpsgd                                        0.1.8   -
-optax.differentially_private_aggregate = optax.contrib.differentially_private_aggregate  0.1.8  -
-optax.inject_stateful_hyperparams = optax.inject_hyperparams             0.1.9   -
 flax.nnx.VariableState = flax.nnx.Variable                               -       -
-flax.nnx.abstract_with_sharding = flax.nnx.as_abstract                   -       -
-flax.nnx.vars_as = flax.nnx.with_vars                                    -       -
-flax.nnx.pure = flax.nnx.as_pure                                         -       -
 equinox.static_field() = equinox.field(static=True)                      -       -
 equinox.experimental.BatchNorm = equinox.nn.BatchNorm                    -       0.13.8
 equinox.experimental ! use `equinox.nn.State` and `equinox.nn.BatchNorm`  -      0.13.8
@@ -170,11 +114,8 @@ flax.optim ! use Optax                                                   -      
 
 _TO_EXTEND = {
     ("0.4.38", "0.6.0"): "ClosedJaxpr Jaxpr JaxprEqn Literal Primitive Token Var jaxpr_as_fun",
-    ("0.8.2", "0.10.0"): "mapped_aval unmapped_aval set_current_trace take_current_trace "
-    "subjaxprs AbstractToken TraceTag",
-    ("0.10.0", "0.12.0"): "DebugInfo DropVar Effect Effects check_jaxpr concrete_or_error "
-    "find_top_trace gensym get_opaque_trace_state jaxprs_in_params new_jaxpr_eqn no_effects "
-    "primal_dtype_to_tangent_dtype valid_jaxtype",
+    ("0.10.0", "0.12.0"): "DropVar check_jaxpr concrete_or_error gensym jaxprs_in_params "
+    "new_jaxpr_eqn",
 }
 """Names that moved from `jax.core` to `jax.extend.core`, by the versions of a row."""
 
@@ -185,30 +126,6 @@ _MOVED = {
     "semaphore_read semaphore_signal semaphore_wait",
 }
 """Names that moved from one module to another, by both and the versions of a row."""
-
-_INTERNAL = {
-    ("jax.interpreters.ad", "0.7.1", "0.10.2"): "bilinear_transpose call_transpose "
-    "closed_backward_pass defjvp_zero jvp_subtrace jvpfun linear_jvp linear_transpose "
-    "linear_transpose2 map_transpose nonzero_outputs nonzero_tangent_outputs rearrange_binders "
-    "standard_jvp standard_jvp2 zero_jvp zeros_like_p",
-    ("jax.interpreters.batching", "0.7.1", "0.10.2"): "BatchTrace BatchTracer batch_jaxpr "
-    "batch_jaxpr2 broadcast_batcher flatten_fun_for_vmap matchaxis reducer_batcher spec_types "
-    "vectorized_batcher",
-    ("jax.interpreters.partial_eval", "0.7.1", "0.10.2"): "DynamicJaxprTrace JaxprStackFrame "
-    "JaxprTrace call_partial_eval_rules convert_invars_to_constvars instantiate_const_at "
-    "move_binders_to_front pad_jaxpr partial_eval_jaxpr_custom partition_pvals "
-    "trace_to_jaxpr_dynamic2 trace_to_subjaxpr_nounits tracers_to_jaxpr",
-    ("jax.interpreters.pxla", "", "0.10.0"): "MapTracer PmapExecutable ShardingSpec "
-    "parallel_callable shard_args spec_to_indices",
-    ("jax.interpreters.pxla", "0.8.2", "0.12.0"): "ArrayMapping MeshExecutable "
-    "are_hlo_shardings_equal array_mapping_to_axis_resources is_hlo_sharding_replicated "
-    "op_sharding_to_indices",
-    ("jax.core", "", "0.12.0"): "JaxprPpSettings aval_mapping_handlers custom_typechecks "
-    "literalable_types trace_ctx unsafe_am_i_under_a_jit_DO_NOT_USE "
-    "unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE",
-}
-"""Parts of JAX's insides that nothing public replaces, by their module and the versions of a row.
-Names that are common words are not here: most uses of them are of other things."""
 
 _PROJECTS = {"jax": "JAX", "optax": "Optax", "flax": "Flax", "equinox": "Equinox"}
 _KEYWORD = re.compile(r"(?P<name>\w+)=(?P<value>\w*)")
@@ -304,9 +221,6 @@ def rows() -> Mapping[str, tuple[Replacement, ...]]:
         every += [
             Replacement(f"{module}.{name}", f"{home}.{name}", since, gone) for name in names.split()
         ]
-    for (module, since, gone), names in _INTERNAL.items():
-        help = "use public functions, such as `jax.make_jaxpr` and those of `jax.extend`"
-        every += [Replacement(f"{module}.{name}", "", since, gone, help) for name in names.split()]
     for row in every:
         table[row.old] = (*table.get(row.old, ()), row)
     return table

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.text.units import MIB
 from jaxsight.wire.program import CONSTANT, Step, Value
-from jaxsight_source.units import MIB
 
 LARGE = MIB
 """Bytes from which a captured array is large, a choice: lower reports each table of constants,

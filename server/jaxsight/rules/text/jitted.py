@@ -165,7 +165,9 @@ def _of_class(
         bound.append(name)
         signatures.append((name, positional(method)[1:]))
         for each in decorated(method, imports):
-            how = replace(each.how, static=tuple(at - 1 for at in each.how.static if at))
+            static = tuple(at - 1 for at in each.how.static if at)
+            donated = tuple(at - 1 for at in each.how.donated if at)
+            how = replace(each.how, static=static, donated=donated)
             jitted.append((name, replace(each, how=how, parameters=each.parameters[1:])))
         for inner in ast.walk(method):
             if not isinstance(inner, ast.Assign):

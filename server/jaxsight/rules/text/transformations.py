@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -28,6 +28,8 @@ class Tracing:
     """The positions of the arguments that are traced; `None` for all."""
     static: tuple[int, ...] = ()
     static_names: tuple[str, ...] = ()
+    donated: tuple[int, ...] = ()
+    donated_names: tuple[str, ...] = ()
     unknown: bool = False
     """Which arguments are static is not to be seen."""
     library: str = "jax"
@@ -187,7 +189,7 @@ def tracing(full: str, written: str, call: ast.Call | None, imports: Mapping[str
         if axes is None and not is_partial(call.func, imports) and len(call.args) > 1:
             axes = call.args[1]
         return replace(how, only=_mapped(axes))
-    return _with_static_arguments(how, call)
+    return _with_arguments(how, call)
 
 
 def _mapped(axes: ast.expr | None) -> tuple[int, ...] | None:
@@ -201,7 +203,15 @@ def _mapped(axes: ast.expr | None) -> tuple[int, ...] | None:
     )
 
 
-def _with_static_arguments(how: Tracing, call: ast.Call) -> Tracing:
+def _with_arguments(how: Tracing, call: ast.Call) -> Tracing:
+    """Return how a transformation traces that is told which arguments are static, or donated."""
+    given = keyword(call, "donate_argnums"), keyword(call, "donate_argnames")
+    donated = [_literal(value) if value is not None else () for value in given]
+    how = replace(
+        how,
+        donated=tuple(at for at in _items(donated[0]) if isinstance(at, int)),
+        donated_names=tuple(name for name in _items(donated[1]) if isinstance(name, str)),
+    )
     for name in ("static_argnums", "static_broadcasted_argnums", "nondiff_argnums"):
         if (value := keyword(call, name)) is not None:
             numbers = _integers(value)
@@ -209,11 +219,11 @@ def _with_static_arguments(how: Tracing, call: ast.Call) -> Tracing:
                 return replace(how, unknown=True)
             how = replace(how, static=numbers)
     if (value := keyword(call, "static_argnames")) is not None:
-        names = _literal(value)
-        words = names if isinstance(names, tuple | list | set) else (names,)
-        if not all(isinstance(word, str) for word in words):
+        words = tuple(_items(_literal(value)))
+        names = tuple(word for word in words if isinstance(word, str))
+        if len(names) < len(words):
             return replace(how, unknown=True)
-        how = replace(how, static_names=tuple(words))
+        how = replace(how, static_names=names)
     return how
 
 
@@ -221,6 +231,10 @@ def _integers(node: ast.expr) -> tuple[int, ...] | None:
     value = _literal(node)
     values = value if isinstance(value, tuple | list) else (value,)
     return tuple(values) if all(type(value) is int for value in values) else None
+
+
+def _items(value: object) -> Iterable[object]:
+    return value if isinstance(value, tuple | list | set) else (value,)
 
 
 def _literal(node: ast.expr) -> object:

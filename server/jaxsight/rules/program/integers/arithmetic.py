@@ -78,11 +78,8 @@ def _integer_pow(applied: Applied, operand: Interval) -> Interval | None:
 def _shift_right(applied: Applied, a: Interval, b: Interval) -> Interval | None:
     if not 0 <= b.least <= b.most <= _WIDEST or a.least < 0:
         return None
-    if (by := b.one) is not None:
-        return monotone(a, lambda number: number >> by)
-    if (integers := paired(a, b, operator.rshift)) is not None:
-        return Interval.listed(integers)
-    return Interval.between(a.least >> b.most, a.most >> b.least)
+    by = b.one
+    return monotone(a, lambda number: number >> by) if by is not None else None
 
 
 @transfers("and")
@@ -97,12 +94,10 @@ def _and(applied: Applied, a: Interval, b: Interval) -> Interval | None:
 
 @transfers("div")
 def _div(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    if b.least <= 0:
+    by = b.one
+    if by is None or by <= 0:
         return None
-    if (by := b.one) is not None:
-        return monotone(a, lambda number: truncated(number, by))
-    bound = max(abs(a.least), abs(a.most))
-    return Interval.between(0 if a.least >= 0 else -bound, bound)
+    return monotone(a, lambda number: truncated(number, by))
 
 
 @transfers("rem")
