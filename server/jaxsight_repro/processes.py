@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.files.private import cache_folder
+from jaxsight.text.units import count, time
 from jaxsight.workers.own_python import booted
 from jaxsight_repro.capturing.case import ProgramKind
 from jaxsight_repro.failures import HANG_AFTER, RunFailure
-from jaxsight_source.units import count, time
 
 Event = dict[str, Any]
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.workers.own_python import booted
 from jaxsight.workers.watchdog.watched import Ending, watched
 from jaxsight_repro.failures import (
@@ -28,7 +29,6 @@ from jaxsight_repro.failures import (
     RunFailure,
     failure_of_exit,
 )
-from jaxsight_source.files import reading
 
 OBSERVER = '''\
 import sys

@@ -54,7 +54,7 @@ def emit_dump(dump: Path, out: Path, check: str, timeout: float) -> Event:
     """Write the repro of a dumped program."""
     from jaxsight_repro.dumps.choosing import ChosenDump
     from jaxsight_repro.dumps.emit import emit
-    from jaxsight_source.stablehlo import UnreadableProgram
+    from jaxsight_source.stablehlo.program import UnreadableProgram
 
     try:
         return asdict(emit(ChosenDump(dump), out, check=check, timeout=timeout))

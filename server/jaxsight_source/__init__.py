@@ -15,7 +15,7 @@ Ten names are for users, and imported on first use:
 Packages beside this one also use the modules in these folders. Those in the first row use the
 standard library only, for processes that never import JAX:
 
-* `options`, `errors`, `units`, `files`, and `program_text`;
+* `options`, `errors`, `files`, and `program_text`;
 * `api` has the parts of `sourcerize`: `traced`, `write_traced`, `written.Written`;
 * `jaxprs` has the parts of interpreters (`base`, `forward`), `same`, and what is read of jaxprs
   alone; `folding` finds loops in them; `inversion` has rules for `inverse`;

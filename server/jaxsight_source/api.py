@@ -21,9 +21,8 @@ from jaxsight_source.primal import primal
 from jaxsight_source.programs.given import GivenProgram
 from jaxsight_source.programs.lowering import lowers_again
 from jaxsight_source.programs.objects import ProgramObject, given_program
-from jaxsight_source.stablehlo import UnreadableProgram
-from jaxsight_source.text.exprs import is_identifier
-from jaxsight_source.text.imports import IMPORTS
+from jaxsight_source.stablehlo.program import UnreadableProgram
+from jaxsight_source.text.exprs import IMPORTS, is_identifier
 from jaxsight_source.text.layout import flat
 from jaxsight_source.values import constants
 from jaxsight_source.writing.user_names import Fits

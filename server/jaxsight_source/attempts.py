@@ -17,13 +17,12 @@ from jaxsight_source.calls.signature import BoundCall, TracedCall
 from jaxsight_source.compat.inner import equation_count
 from jaxsight_source.compat.staging import stage
 from jaxsight_source.errors import NotTheSame, TooLong, Unsourceable, Unwritable
-from jaxsight_source.folding.repeats import repeats_of
-from jaxsight_source.main_function import write_once
+from jaxsight_source.main_function import write_module
 from jaxsight_source.options import SourceOptions
 from jaxsight_source.proof.running import Differs, Ran, run_beside
 from jaxsight_source.readable import readable
 from jaxsight_source.writing.user_names import Fits
-from jaxsight_source.writing.writer import Folds, NameOf, Original, Writer
+from jaxsight_source.writing.writer import NameOf, Original
 from jaxsight_source.written import Written, file_of, load
 
 _log = logging.getLogger(__name__)
@@ -47,13 +46,6 @@ LONGEST_RULES = 8
 program. It ends a text that would be too long in any case, before all of it is written.
 """
 
-LEAST_SHARED = 300
-"""The minimum number of lines of a text in which repeated code is searched for.
-
-A choice: the text is written twice then. Less would double the time for texts that are short
-enough to read; more would leave repetitions on several screens.
-"""
-
 _LONGEST = 400
 """The maximum length of a difference in a message, in characters; jaxprs may have thousands."""
 
@@ -72,17 +64,14 @@ def write_and_prove(
         TooLong: if the text is too long for its program.
     """
     original = _original(traced_call, name_of, fits)
-    name, shares = options.name, True
+    name = options.name
     pretty_call = replace(traced_call, jaxpr=readable(traced_call.jaxpr))
     why = ""
     for chosen in _attempts(options):
-        if chosen.folds and not chosen.share and not shares:
-            continue
         chosen_call = pretty_call if chosen.style == "pretty" else traced_call
         try:
             with _nothing_collected():
-                written = _shortest(call, chosen_call, chosen, original)
-                shares = written.shares
+                written = write_module(call, chosen_call, chosen, original)
                 written, written_call = _compared(written, call)
             if options.run:
                 written = replace(written, ran=_run(written, written_call, call, traced_call))
@@ -100,7 +89,6 @@ def write_and_prove(
             if not chosen.folds:
                 raise
             _log.info("%s is not folded: %s", name, error)
-            shares = False
             continue
         finally:
             linecache.cache.pop(file_of(name), None)
@@ -118,8 +106,7 @@ def write_unproved(
     fits: Fits | None,
 ) -> Written:
     """Write the program of a call without comparing the text with it."""
-    original = _original(traced_call, name_of, fits)
-    return write_once(call, traced_call, lambda: Writer(options, original), options.name)[0]
+    return write_module(call, traced_call, options, _original(traced_call, name_of, fits))
 
 
 def _original(traced_call: TracedCall, name_of: NameOf | None, fits: Fits | None) -> Original:
@@ -131,38 +118,9 @@ def _attempts(options: SourceOptions) -> Iterator[SourceOptions]:
     """Yield the options, then fallbacks to try if the text is not the same program."""
     yield options
     if options.folds:
-        if options.share:
-            yield replace(options, share=False)
         yield replace(options, fold=False)
     if options.style != "lax":
         yield replace(options, style="lax")
-
-
-def _shortest(
-    call: BoundCall, traced_call: TracedCall, options: SourceOptions, original: Original
-) -> Written:
-    """Write a program; move repeated code into functions if that makes a long text shorter."""
-    name = options.name
-    written, writer = write_once(call, traced_call, lambda: Writer(options, original), name)
-    is_long = len(written.lines) >= LEAST_SHARED
-    if not (is_long and options.folds and options.share):
-        return written
-    numbers = writer.folds.numbers
-    repeats = repeats_of(writer.folds.programs, numbers)
-    if not repeats.by_first:
-        return written
-
-    def with_repeats() -> Writer:
-        return Writer(options, original, Folds(numbers, repeats))
-
-    try:
-        shorter, _ = write_once(call, traced_call, with_repeats, name)
-    except (KeyError, Unsourceable, Unwritable) as error:
-        _log.info("what %s repeats is not shared: %s", name, error)
-        return written
-    if len(shorter.lines) >= len(written.lines):
-        return written
-    return replace(shorter, shares=True)
 
 
 def _compared(written: Written, call: BoundCall) -> tuple[Written, BoundCall]:

@@ -15,6 +15,7 @@ from jaxsight_source.compat.jaxpr_types import Var
 from jaxsight_source.compat.staging import Program, opened
 from jaxsight_source.jaxprs.same.liveness import read_by_live
 from jaxsight_source.module_text import module_lines
+from jaxsight_source.options import SourceOptions
 from jaxsight_source.passes import parameters
 from jaxsight_source.passes.comprehensions import gathered
 from jaxsight_source.passes.inlining import handled
@@ -25,24 +26,24 @@ from jaxsight_source.text.statements import assign, define, return_
 from jaxsight_source.values import constants as arrays
 from jaxsight_source.values.pytrees import pytree
 from jaxsight_source.writing.scope import Scope
-from jaxsight_source.writing.writer import Writer
+from jaxsight_source.writing.writer import Original, Writer
 from jaxsight_source.written import Written
 
 
-def write_once(
+def write_module(
     called: BoundCall,
     traced_call: TracedCall,
-    new_writer: Callable[[], Writer],
-    name: str,
+    options: SourceOptions,
+    original: Original,
     *,
     apart: bool = False,
-) -> tuple[Written, Writer]:
-    """Write a program; return the text and its writer.
+) -> Written:
+    """Write a program.
 
     A jitted function keeps its decorator, unless it is to be written `apart`, as a shared function.
     """
-    writer = new_writer()
-    options = writer.options
+    name = options.name
+    writer = Writer(options, original)
     writer.names.keep(name)
     inner, new_names = parameters.renamed(called)
     program = opened(traced_call.jaxpr)
@@ -66,7 +67,7 @@ def write_once(
         value = gathered(value, writer.folds.sizes)
     stored = list(writer.constants.stored) if options.constants == "argument" else []
     if decorated is not None and (writer.passed.placeholders or stored):
-        return write_once(called, traced_call, new_writer, name, apart=True)
+        return write_module(called, traced_call, options, original, apart=True)
     scope.body.append(return_(value))
     main = _main(writer, name, called, inner, scope.body, stored, scope.names.fresh)
     if new_names:
@@ -75,7 +76,7 @@ def write_once(
         writer.functions.statements.append(body)
     statements: list[ast.stmt] = [main] if decorated is None else decorated.decorated(main)
     lines = tuple(module_lines(writer, statements, name))
-    written = Written(
+    return Written(
         "\n".join(line.text for line in lines) + "\n",
         name,
         lines,
@@ -86,7 +87,6 @@ def write_once(
         options,
         opened(traced_call.jaxpr),
     )
-    return written, writer
 
 
 def _write_arguments(scope: Scope, called: BoundCall, program: Program) -> None:

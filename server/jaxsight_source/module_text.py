@@ -13,12 +13,10 @@ import jax
 from jaxsight_source.options import SourceOptions
 from jaxsight_source.passes.inlining import inlined
 from jaxsight_source.passes.source_comments import with_sources
-from jaxsight_source.text.exprs import parsed, subscript
-from jaxsight_source.text.imports import IMPORTS
+from jaxsight_source.text.exprs import IMPORTS, parsed, subscript
 from jaxsight_source.text.statements import Line, Raw, assign, lines, roots
 from jaxsight_source.text.walks import modules_read
 from jaxsight_source.values import constants as arrays
-from jaxsight_source.values import scalars
 from jaxsight_source.writing.writer import Writer
 
 
@@ -39,7 +37,7 @@ def module_lines(writer: Writer, main: list[ast.stmt], name: str) -> list[Line]:
     if options.constants == "npz" and constants.stored:
         reading: list[ast.stmt] = []
         for constant, array in constants.stored.items():
-            entry = subscript(ast.Name("_stored"), scalars.text(constant))
+            entry = subscript(ast.Name("_stored"), ast.Constant(constant))
             reading.append(assign(constant, arrays.read_back(entry, array)))
         beside = parsed('np.load(Path(__file__).with_suffix(".npz"))')
         derived.append(ast.With([ast.withitem(beside, ast.Name("_stored"))], reading))

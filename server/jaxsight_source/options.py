@@ -67,8 +67,6 @@ class SourceOptions:
     """Whether values have the names of the user's variables."""
     fold: bool = True
     """Whether equal runs of equations become helper functions and loops (pretty style only)."""
-    share: bool = True
-    """Whether code that a long folded text repeats becomes functions."""
 
     @property
     def orders(self) -> int:

@@ -20,7 +20,7 @@ _CUSTOM = ("custom_jvp_call", "custom_vjp_call")
 
 
 Inlined = Callable[[Equation], Program | None]
-"""Returns the program that takes the place of an equation, without constants; None if none does."""
+"""Returns the program that takes the place of an equation; None if none does."""
 
 
 def primal(jaxpr: object) -> object:
@@ -33,14 +33,14 @@ def primal(jaxpr: object) -> object:
 
 
 def _without_rules(equation: Equation) -> Program | None:
-    if equation.primitive.name not in _CUSTOM:
-        return None
-    program = opened(equation.params["call_jaxpr"])
-    return None if program.consts or program.jaxpr.constvars else program
+    return opened(equation.params["call_jaxpr"]) if equation.primitive.name in _CUSTOM else None
 
 
 def inlined(jaxpr: object, program_of: Inlined) -> object:
-    """Return a jaxpr with the programs of equations in place of these, at every level."""
+    """Return a jaxpr with the programs of equations in place of these, at every level.
+
+    A program with constants of its own takes no place.
+    """
     return _Inlining(program_of).jaxpr(jaxpr)
 
 
@@ -81,7 +81,7 @@ class _Inlining:
         for equation in originals:
             operands = substituted(equation.invars, values)
             program = self._program_of(equation)
-            if program is not None:
+            if program is not None and not program.jaxpr.constvars:
                 own = dict(zip(map(id, program.jaxpr.invars), operands, strict=True))
                 self._append(program.jaxpr.eqns, equations, own, renamed=True)
                 outputs = substituted(program.jaxpr.outvars, own)

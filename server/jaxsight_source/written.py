@@ -23,7 +23,7 @@ from jaxsight_source.options import SourceOptions
 from jaxsight_source.proof.running import NOT_RUN, Ran
 from jaxsight_source.text.statements import Line
 from jaxsight_source.values import constants as arrays
-from jaxsight_source.writing.passed_values import Placeholder
+from jaxsight_source.writing.constant_pool import Placeholder
 
 
 class Source(str):
@@ -95,8 +95,6 @@ class Written:
     """The program that was written: the original's; without derivative rules for `"primal"`, and
     in the pretty style `readable`.
     """
-    shares: bool = False
-    """Whether repeated code was moved into shared functions."""
     again: Program | None = None
     """The program of the text, if it was compared, and is the same."""
     ran: Ran = NOT_RUN

@@ -105,7 +105,7 @@ def _name(arguments: Sequence[str]) -> str:
         return "reduce"
     if command != "dataset":
         return command
-    made = dict.fromkeys(("generate", "mine", "rewrites"), "dataset_made")
+    made = dict.fromkeys(("generate", "mine"), "dataset_made")
     others = {
         "eval": "dataset_evaluated",
         "stats": "dataset_statistics",

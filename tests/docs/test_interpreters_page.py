@@ -14,7 +14,6 @@ from jaxsight_source.inversion import (
     inverses,
     transform,  # noqa: F401 - imports all rules
 )
-from jaxsight_source.inversion.rules import elementwise
 
 PAGE = Path(__file__).parents[2] / "docs" / "source" / "interpreters.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -31,8 +30,3 @@ def test_examples_give_what_they_show(capsys: pytest.CaptureFixture[str]) -> Non
 def test_every_rule_is_in_the_table() -> None:
     named = set(re.findall(r"`(\w+)`", TEXT[TEXT.index("### Supported operations") :]))
     assert inverses.names() <= named
-
-
-def test_every_domain_is_in_the_table() -> None:
-    for name, domain in elementwise.DOMAINS.items():
-        assert f"| `{name}` | {domain} |" in TEXT

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from lsprotocol import types
 
-from jaxsight_source.units import size
+from jaxsight.text.units import size
 from tests.e2e.editor import VSCODE, Editor, opened
 from tests.vscode.project import TRAINING
 

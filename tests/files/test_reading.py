@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 
 def problem(path: Path | str, limit: int = reading.SMALL) -> str:
@@ -148,7 +148,7 @@ def test_what_is_not_there_is_told_apart(tmp_path: Path) -> None:
 
 AS_NOBODY = """
 import os
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 os.setuid(65534)
 inside = "closed/file"

@@ -21,7 +21,9 @@ from jax.extend.core import jaxpr_as_fun
 
 from jaxsight_source.api import write
 from jaxsight_source.options import SourceOptions
-from jaxsight_source.stablehlo import UnreadableProgram, prove, read
+from jaxsight_source.stablehlo.program import UnreadableProgram
+from jaxsight_source.stablehlo.proof import prove
+from jaxsight_source.stablehlo.reading import read
 from jaxsight_source.written import load
 from tests.jaxsight_source.harnesses import arguments, bits, load_harnesses, sample
 

@@ -88,8 +88,8 @@ def test_options_and_what_reads_files_import_no_jax(environment: Path) -> None:
     run_in(
         environment,
         """
-        import jaxsight_source.errors, jaxsight_source.files.protobuf, jaxsight_source.units
-        import jaxsight_source.files.reading, jaxsight_source.program_text
+        import jaxsight_source.errors
+        import jaxsight_source.program_text
         from jaxsight_source import SourceOptions
 
         assert SourceOptions(style="pretty").folds

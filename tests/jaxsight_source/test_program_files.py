@@ -15,8 +15,8 @@ from jax import export
 
 from jaxsight import sourcerize
 from jaxsight_source.file_text import text_of
-from jaxsight_source.files import reading
-from jaxsight_source.stablehlo import UnreadableProgram
+from jaxsight_source.programs.objects import LARGEST
+from jaxsight_source.stablehlo.program import UnreadableProgram
 from tests.jaxsight_source.test_programs_given import LAYER, body, layer
 
 X = jnp.ones(3)
@@ -176,8 +176,8 @@ def test_truncated_files_are_refused() -> None:
 def test_large_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "large.mlir"
     with path.open("wb") as file:
-        file.truncate(reading.SOURCE + 1)
-    with pytest.raises(reading.UnreadableError, match=r"large.mlir: it is larger than 64 MiB"):
+        file.truncate(LARGEST + 1)
+    with pytest.raises(UnreadableProgram, match=r"large.mlir is larger than 64 MiB"):
         sourcerize(path)
 
 

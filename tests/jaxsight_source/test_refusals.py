@@ -29,61 +29,6 @@ def is_zero(tangent: Any) -> bool:
     return type(tangent) is SymbolicZero
 
 
-@jax.custom_jvp
-def times(x: Any, y: Any) -> Any:
-    return x * y, x
-
-
-def times_rule(primals: Any, tangents: Any) -> Any:
-    x, y = primals
-    tx, ty = tangents
-    if is_zero(tx) and is_zero(ty):
-        dot = SymbolicZero.from_primal_value(x)
-    elif is_zero(tx):
-        dot = x * ty * 3
-    else:
-        dot = tx * y * 2 if is_zero(ty) else tx * y + x * ty
-    return times(x, y), (dot, tx)
-
-
-times.defjvp(times_rule, symbolic_zeros=True)
-
-
-def test_rule_that_asks_for_symbolic_zeros_is_written_for_every_pattern(
-    round_trip: RoundTrip,
-) -> None:
-    def both(x: Any, y: Any) -> Any:
-        out, kept = times(x, y)
-        return out.sum() + kept.sum()
-
-    written = round_trip(both, X, X + 2)
-    assert "symbolic_zeros=True" in written.text
-    made = load(written)
-    for argnums in (0, 1, (0, 1)):
-        expected = jax.make_jaxpr(jax.grad(both, argnums))(X, X + 2)
-        found = jax.make_jaxpr(jax.grad(made, argnums))(X, X + 2)
-        assert same_jaxpr(expected, found) is None
-        check_format(written.text)
-
-
-def test_zeros_that_a_rule_refuses_are_refused_in_its_words(round_trip: RoundTrip) -> None:
-    @jax.custom_jvp
-    def scaled(x: Any, y: Any) -> Any:
-        return x * y
-
-    def rule(primals: Any, tangents: Any) -> Any:
-        if not is_zero(tangents[1]):
-            raise TypeError("y is fixed")
-        return scaled(*primals), tangents[0] * primals[1]
-
-    scaled.defjvp(rule, symbolic_zeros=True)
-    made = load(round_trip(scaled, X, X + 2))
-    out, _ = jax.vjp(lambda x: made(x, X + 2), X)
-    np.testing.assert_array_equal(out, X * (X + 2))
-    with pytest.raises(NotImplementedError, match="scaled with these zeros: TypeError: y is fixed"):
-        jax.jvp(made, (X, X), (X, X))
-
-
 def test_integers_are_no_pattern_of_zeros(round_trip: RoundTrip) -> None:
     @jax.custom_jvp
     def shifted(x: Any, *numbers: Any) -> Any:
@@ -103,27 +48,6 @@ def test_integers_are_no_pattern_of_zeros(round_trip: RoundTrip) -> None:
     check_format(written.text)
     expected, found = (jax.make_jaxpr(jax.grad(f))(X) for f in (loss, load(written)))
     assert same_jaxpr(expected, found) is None
-
-
-def test_rule_of_several_arrays_and_integers_is_written(round_trip: RoundTrip) -> None:
-    @jax.custom_jvp
-    def weighed(x: Any, n: Any, y: Any) -> Any:
-        return x * n * y
-
-    def rule(primals: Any, tangents: Any) -> Any:
-        x, n, y = primals
-        pairs = zip((y, x), tangents[::2], strict=True)
-        return weighed(*primals), sum(other * n * dot for other, dot in pairs if not is_zero(dot))
-
-    weighed.defjvp(rule, symbolic_zeros=True)
-    made = load(round_trip(weighed, X, 3, X + 1))
-    check_format(round_trip(weighed, X, 3, X + 1).text)
-    for argnums in (0, 2, (0, 2)):
-        expected, found = (
-            jax.make_jaxpr(jax.grad(lambda *args, f=f: f(*args).sum(), argnums))(X, 3, X + 1)
-            for f in (weighed, made)
-        )
-        assert same_jaxpr(expected, found) is None
 
 
 def test_comparing_leaves_what_rules_remember_as_it_was() -> None:
@@ -174,7 +98,7 @@ def test_rules_that_differ_in_one_pattern_alone_are_not_the_same() -> None:
     assert same_jaxpr(made(2.0), made(3.0)) is not None
 
 
-def test_many_patterns_of_zeros_leave_the_rule_to_the_caller_and_the_function_in_the_text() -> None:
+def test_several_tangents_that_may_be_zero_leave_the_rule_to_the_caller() -> None:
     @jax.custom_jvp
     def f(*xs: Any) -> Any:
         return sum(xs)
@@ -187,7 +111,7 @@ def test_many_patterns_of_zeros_leave_the_rule_to_the_caller_and_the_function_in
     source = sourcerize(five)(X)
     assert set(source.passed) == {"f_rules"}
     assert "@f_rules\n    def f(" in source
-    assert "asks for symbolic zeros of 5 tangents" in " ".join(source.split())
+    assert "asks for symbolic zeros of several tangents" in " ".join(source.split())
     namespace: dict[str, Any] = {}
     exec(source, namespace)
     made = functools.partial(namespace["five"], **source.passed)

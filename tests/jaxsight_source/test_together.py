@@ -1,17 +1,13 @@
-"""Values that belong together have one name, what is done to several is a comprehension, and texts
-stay short.
-"""
+"""Values that belong together have one name, and texts stay short."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from jaxsight_source import api
 from jaxsight_source.options import SourceOptions
-from jaxsight_source.written import load
 from tests.jaxsight_source import drawn, transformers
 from tests.jaxsight_source.harnesses import check
 from tests.jaxsight_source.many import body_lines
@@ -56,29 +52,6 @@ def test_results_that_nothing_reads_have_no_names():
     assert "_, several_out, *_ = several(x)" in written(lambda x: several(x)[1], X)
 
 
-def test_the_same_for_several_values_is_a_comprehension():
-    @jax.jit
-    def checked(position, velocity, temperature, pressure, humidity):
-        values = position, velocity, temperature, pressure, humidity
-        return tuple(jnp.nan_to_num(value, nan=1.0, posinf=2.0, neginf=-2.0) for value in values)
-
-    text = written(lambda *state: checked(*state), *[X] * 5)
-    assert text.count("nan_to_num(") == 1
-    assert "    return tuple(jnp.nan_to_num(x, " in text
-
-
-def test_a_comprehension_reads_no_value_that_it_makes():
-    @jax.jit
-    def chained(temperature, pressure):
-        values = [temperature]
-        for _ in range(4):
-            values.append(jax.lax.atan2(values[-1], pressure))
-        return values[1:]
-
-    text = written(lambda x, y: chained(x, y), X, X)
-    assert text.count("jnp.arctan2(") == 4
-
-
 def test_user_names_are_not_put_together():
     @jax.jit
     def pair(x):
@@ -93,17 +66,6 @@ def test_user_names_are_not_put_together():
         return total(scale, shift, other)
 
     assert "scale, shift, other = pair(x)" in written(called, X)
-
-
-def test_written_comprehensions_give_the_same_numbers():
-    def finished(state):
-        moved = [jnp.roll(value, 1) for value in state]
-        return jax.tree.map(jnp.subtract, tuple(moved), tuple(state))
-
-    state = [jnp.arange(4.0) * number for number in range(12)]
-    made = api.write(finished, (state,), {}, SourceOptions(style="pretty", run=False))
-    ours, theirs = load(made)(state), finished(state)
-    assert jax.tree.all(jax.tree.map(np.array_equal, ours, theirs))
 
 
 def test_parts_of_arguments_are_read_where_they_are_used():

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from jax import lax
 
+from jaxsight.measuring.arguments import arguments, index_limits
 from jaxsight_source.compat.staging import open_jaxpr
-from jaxsight_source.jaxprs.arguments import SMALL, arguments, index_limits
+from jaxsight_source.jaxprs.arguments import SMALL
 
 
 def limits(function: object, *shapes: object) -> dict[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jaxsight_source.files.protobuf import number
+from jaxsight.profiles.protobuf import number
 
 MICRO = 1_000_000
 """Picoseconds."""

@@ -95,7 +95,7 @@ def import_all() -> int:
     import jaxsight
 
     for module in pkgutil.walk_packages(jaxsight.__path__, "jaxsight."):
-        is_program = ".templates" in module.name or ".improvable" in module.name
+        is_program = ".templates" in module.name
         if not is_program and not module.name.endswith((".__main__", ".agents.protocol")):
             importlib.import_module(module.name)
     return len([name for name in sys.modules if name.startswith("jaxsight.")])

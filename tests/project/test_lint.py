@@ -56,7 +56,7 @@ IN_THE_PACKAGE = [
     ("file_access", "a.py", "path.open('rb')", 1, "open of a path: read with"),
     ("file_access", "a.py", "path.read_text()", 1, "read_text: read with"),
     ("file_access", "files/private.py", "p.read_text()", 1, "read_text in a module that only"),
-    ("file_access", "jaxsight_source/files/reading.py", "", 1, "opens no file"),
+    ("file_access", "files/reading.py", "", 1, "opens no file"),
     ("processes", "a.py", "\nsubprocess.run([])", 2, "subprocess.run: start"),
     ("processes", "a.py", "loop.subprocess_exec()", 1, "subprocess_exec: start"),
     ("processes", "cli/git.py", "subprocess.run([])", 1, "starts processes, but not with `program`"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight_source import units
+from jaxsight.text import units
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from jaxsight.text.units import GIB, MIB
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.results import Died, Reason, TracerOutput
 from jaxsight.workers.supervisor import Tracers
-from jaxsight_source.units import GIB, MIB
 from tests.workers.sources import ask, sane_works, trace
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]

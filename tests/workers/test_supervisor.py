@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from jaxsight.text.units import MIB
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
 from jaxsight.wire.messages.replies import Failed, Shown, Stage, Traced
@@ -30,7 +31,6 @@ from jaxsight.workers.results import (
     TracerStatus,
 )
 from jaxsight.workers.supervisor import Priority, Tracers
-from jaxsight_source.units import MIB
 
 FAKE = Path(__file__).with_name("fake_tracer.py")
 PATIENCE = 120

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxsight_source import units
+from jaxsight.text import units
 
 Record = dict[str, Any]
 

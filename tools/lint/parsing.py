@@ -16,7 +16,6 @@ SERVERS = frozenset(
 """What runs in the server's process, which has several threads."""
 TREES = frozenset(
     {
-        "rules/jx421_read_after_donation/donors.py",
         "rules/jx443_undefined_gradient/rule.py",
         "rules/text/python_loops.py",
         "rules/text/transformations.py",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jaxsight.files import reading
 from jaxsight.settings.reading import DEEPEST
-from jaxsight_source.files import reading
 from tools.lint.checkout import Checkout, Offender
 
 PAGE = "SECURITY.md"

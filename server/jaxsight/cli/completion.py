@@ -100,7 +100,7 @@ def install(shell: str, script: str) -> None:
     from jaxsight.cli.errors import CommandError
     from jaxsight.cli.output.file_writing import write_file
     from jaxsight.cli.output.printing import Printer
-    from jaxsight_source.files import reading
+    from jaxsight.files import reading
 
     if shell not in _SCRIPTS:
         raise click.UsageError("add the output of `jaxsight --show-completion` to $PROFILE")

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxsight.files import reading
+from jaxsight.text import units
 from jaxsight.workers.own_python import program
-from jaxsight_source import units
-from jaxsight_source.files import reading
 
 _SECONDS = 20.0
 """Seconds of reading one object, which takes milliseconds; a pipe in its place would take

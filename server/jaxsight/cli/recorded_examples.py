@@ -14,6 +14,7 @@ from jaxsight.cli.output.file_writing import write_file
 from jaxsight.examples import choice
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.features.proposals.actions import section_edit
+from jaxsight.files import reading
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import module_name
 from jaxsight.recording.recorded_file import Functions, RecordedCall
@@ -23,9 +24,8 @@ from jaxsight.settings.example_entries import with_entries
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight_source import units
-from jaxsight_source.files import reading
 
 _WIDTH = 96
 """Columns of a recorded example: 100, as formatters allow, less the indentation of a docstring."""

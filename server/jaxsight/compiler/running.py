@@ -17,13 +17,14 @@ from jaxsight.compiler.compat import with_jax, xla
 from jaxsight.compiler.compat.running import waiting
 from jaxsight.compiler.devices import Prepared
 from jaxsight.compiler.hlo.shapes import dtype, sizes
+from jaxsight.measuring.arguments import repeated_numbers
 from jaxsight.measuring.programs import MeasuredProgram, measured, ready
 from jaxsight.wire.donation import aliases
 from jaxsight.wire.kernel_graph import Graph, Value
 from jaxsight.wire.messages.compiling import Compile
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight_source.compat import avals
-from jaxsight_source.jaxprs.arguments import SMALL, drawn_array, repeated_numbers
+from jaxsight_source.jaxprs.arguments import SMALL, drawn_array
 
 
 def run(

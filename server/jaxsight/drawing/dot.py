@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.drawing.kernel_picture import Source, box_lines
+from jaxsight.text import units
 from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, End, Graph
-from jaxsight_source import units
 
 
 def dot(graph: Graph, source: Source) -> str:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from html import escape
 
 from jaxsight.drawing.layered import LayeredBox, LayeredFlow, LayeredPlaces, place
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut
+from jaxsight.text.units import interval
 from jaxsight.wire.kernel_graph import OUTPUT, PARAMETER, Edge, End, Graph, Kernel, Value
-from jaxsight_source import units
-from jaxsight_source.units import interval
 
 _MOST = 8
 """Operations in a kernel's box, a choice: fused loops have tens, and a taller box pushes the next

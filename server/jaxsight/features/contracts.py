@@ -29,13 +29,13 @@ from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.jx501_broken_contract.rule import RULE
 from jaxsight.targets.target import Target, UnknownTarget, parse_short
+from jaxsight.text import units
 from jaxsight.text.inert import clause
 from jaxsight.wire.kernel_graph import Collective, Kernel
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.results import Died
-from jaxsight_source import units
 
 _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "<=": operator.le,

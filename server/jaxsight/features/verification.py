@@ -24,13 +24,13 @@ from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import common_prefix
+from jaxsight.text import units
 from jaxsight.text.inert import clause, words
 from jaxsight.wire.messages.replies import Failed, Imported, Made, Shown
 from jaxsight.wire.messages.requests import CONSTANT, PROGRAM, Import
 from jaxsight.wire.observations import Failure
 from jaxsight.workers.importing import line_of
 from jaxsight.workers.results import Death, Died, Reason, signal_name
-from jaxsight_source import units
 
 DIFFERS = "JX912"
 UNVERIFIED = "JX913"

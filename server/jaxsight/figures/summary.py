@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from jaxsight.targets.chips import Tpu
 from jaxsight.targets.target import Target
+from jaxsight.text import units
+from jaxsight.text.units import count, interval, seconds
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
 from jaxsight.wire.messages import compiling
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight_source import units
-from jaxsight_source.units import count, interval, seconds
 
 UNKNOWN = "?"
 

@@ -13,9 +13,8 @@ import os
 import time
 from pathlib import Path
 
-from jaxsight.files import private
+from jaxsight.files import private, reading
 from jaxsight.files.locks import try_lock
-from jaxsight_source.files import reading
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 

@@ -28,7 +28,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 log = logging.getLogger(__name__)
 

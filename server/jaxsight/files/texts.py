@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from importlib.util import decode_source
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 Version = str
 """Identifies the content of a file: `MISSING`, the digest of a text, or a stamp of data."""

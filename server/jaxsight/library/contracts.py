@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from jaxsight.library.compiling import CannotCompile
 from jaxsight.library.kernels import Kernels
 from jaxsight.library.kernels import kernels as kernels_of
-from jaxsight_source import units
+from jaxsight.text import units
 
 
 class ContractBroken(AssertionError):

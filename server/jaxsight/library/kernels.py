@@ -23,6 +23,7 @@ from jaxsight.meshes import named_shardings
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text.layout import aligned
+from jaxsight.text.units import count, interval
 from jaxsight.wire.donation import Alias, Donation, donations
 from jaxsight.wire.frames import PROGRAM_CAPTURED_LIMIT
 from jaxsight.wire.host_transfers import HostTransfer
@@ -32,7 +33,6 @@ from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compile, Compiled, Memory
 from jaxsight_source.compat.staging import open_jaxpr
 from jaxsight_source.files.ours import OURS
-from jaxsight_source.units import count, interval
 
 if TYPE_CHECKING:
     from IPython.lib.pretty import PrettyPrinter

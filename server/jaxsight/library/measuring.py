@@ -17,10 +17,10 @@ from jaxsight.library.kernels import lines_at, lines_of, places_of
 from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import CPU, Target, parse, recognized
+from jaxsight.text import units
 from jaxsight.text.layout import aligned
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.measuring import Conditions, MeasuringLimits, ProgramTimes
-from jaxsight_source import units
 from jaxsight_source.compat.staging import open_jaxpr
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import jax
 
+from jaxsight.files import reading
 from jaxsight.library import compiling, on_target
 from jaxsight.library.kernels import kernels_on
 from jaxsight.locks.differences import differences
@@ -24,7 +25,6 @@ from jaxsight.targets.target import parse as parse_target
 from jaxsight_source.compat import avals, locations
 from jaxsight_source.compat.inner import walk
 from jaxsight_source.compat.staging import open_jaxpr
-from jaxsight_source.files import reading
 
 UPDATES = {"on": False}
 """Whether files are written instead of compared: `pytest --update-programs`."""

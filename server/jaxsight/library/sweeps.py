@@ -20,8 +20,8 @@ from jaxsight.sweeps.picture import svg
 from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, point_of
 from jaxsight.sweeps.swept_sizes import BadSizes, Sizes, SweptSize, combined, given
 from jaxsight.targets.target import Target, parse, recognized
+from jaxsight.text import units
 from jaxsight.text.layout import aligned
-from jaxsight_source import units
 
 if TYPE_CHECKING:
     from IPython.lib.pretty import PrettyPrinter

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from jaxsight.locks.facts import KernelFact, ProgramFacts
 from jaxsight.locks.notation import NUMBERS, Tolerance
-from jaxsight_source import units
+from jaxsight.text import units
 
 _UNROLLED = (1.5, 20)
 """Equations are reported above this factor plus so many: fewer are an edit, no unrolled loop."""

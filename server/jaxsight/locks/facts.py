@@ -12,10 +12,10 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import get_args
 
+from jaxsight.text import units
 from jaxsight.wire.chunks import equation_paths
 from jaxsight.wire.donation import Donation
 from jaxsight.wire.kernel_graph import REASONS, CollectiveKind, Graph, Kernel
-from jaxsight_source import units
 
 _NAMED = frozenset(
     {"f64", "f32", "f16", "bf16", "c64", "c128", "i64", "u64", "i4", "i8", "u4", "u8"}

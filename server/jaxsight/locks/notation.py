@@ -31,7 +31,7 @@ from jaxsight.locks.facts import (
     read_amount,
 )
 from jaxsight.targets.target import Target
-from jaxsight_source import units
+from jaxsight.text import units
 
 VERSION = 1
 """The format of a lock, in its first line."""

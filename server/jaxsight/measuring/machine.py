@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.files.locks import try_lock
-from jaxsight_source.files import reading
 
 _POLL = 0.05
 """Seconds between attempts to lock, a choice: a measurement takes seconds."""

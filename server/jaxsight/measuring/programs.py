@@ -23,6 +23,7 @@ from jax.profiler import StepTraceAnnotation
 from jax.stages import Compiled, Traced
 
 from jaxsight.measuring import machine, timing, tracing
+from jaxsight.measuring.arguments import arguments
 from jaxsight.profiles.executed import Executed, Mark
 from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.host_lines import PLANE, HostLines
@@ -35,7 +36,6 @@ from jaxsight.wire.messages.measuring import (
     MeasuringLimits,
     ProgramTimes,
 )
-from jaxsight_source.jaxprs.arguments import arguments
 
 # What a device did while a function ran, from JAX's own profiler.
 #

@@ -32,11 +32,11 @@ from jaxsight.library.written import editor_range, expression
 from jaxsight.notebooks import stages
 from jaxsight.targets.roofline import estimate
 from jaxsight.targets.target import parse, recognized
+from jaxsight.text import units
 from jaxsight.text.layout import cut
 from jaxsight.text.parsing import module_in
 from jaxsight.wire.messages.replies import Call, Equation
 from jaxsight.wire.spans import Span
-from jaxsight_source import units
 
 if TYPE_CHECKING:
     from jaxsight_source.compat.locations import Location

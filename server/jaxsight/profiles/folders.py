@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 ENDING = ".xplane.pb"
 _RUNS = Path("plugins") / "profile"

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from jaxsight.profiles import protobuf
 from jaxsight.profiles.places import CodePlace, LibraryPlace, Place, library_of
 from jaxsight.profiles.space import Bytes, FilePart
-from jaxsight_source.files import protobuf
 
 _INSTRUCTION = 1 << 16
 """Bytes of an instruction that is read as a whole, a choice; constants are longer."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final
 
-from jaxsight.profiles import programs
+from jaxsight.profiles import programs, protobuf
 from jaxsight.profiles.executed import Executed, Mark, innermost, ordered
 from jaxsight.profiles.folders import ProfileFiles
 from jaxsight.profiles.host_lines import PLANE, HostLines, HostTask, program_name
@@ -18,7 +18,6 @@ from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledHost, Pro
 from jaxsight.profiles.programs import ProfiledInstruction
 from jaxsight.profiles.space import PROGRAMS, EventName, XLine, XPlane, XSpace, opened, stats
 from jaxsight.profiles.timeline import KernelKey, KernelTotal, Timeline
-from jaxsight_source.files import protobuf
 
 # What a GPU or a TPU executed.
 #

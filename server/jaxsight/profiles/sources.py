@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from jaxsight.files import reading
 from jaxsight.profiles.places import CodePlace
-from jaxsight_source.files import reading
 
 _LATE = 1.0
 """Seconds that a file may be newer than a profile and still be that of the run, a choice: clocks of

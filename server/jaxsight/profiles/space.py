@@ -14,7 +14,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 
-from jaxsight_source.files import protobuf, reading
+from jaxsight.files import reading
+from jaxsight.profiles import protobuf
 
 _AT_ONCE = 1 << 22
 """Bytes of a line that are read at a time, a choice: events are some tens of bytes long."""

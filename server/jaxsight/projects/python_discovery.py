@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.trust.words import shown_path
-from jaxsight_source.files import reading
 
 log = logging.getLogger(__name__)
 

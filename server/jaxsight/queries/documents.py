@@ -15,6 +15,7 @@ from pathlib import Path
 
 from jaxsight.examples import choice
 from jaxsight.examples.sets import Examples, OutsideSet
+from jaxsight.files import reading
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.source.functions import Function
@@ -23,7 +24,6 @@ from jaxsight.source.run_marks import is_root
 from jaxsight.source.text import Position, Range, normalized
 from jaxsight.source.text_shift import TextShift
 from jaxsight.wire.messages.inputs import PROGRAM
-from jaxsight_source.files import reading
 
 _Key = tuple[object, ...]
 """The data that a function's example inputs depend on."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 if TYPE_CHECKING:
     from jaxsight.profiles.profile import Profile, Share

@@ -17,9 +17,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.meshes.compat import shardings
+from jaxsight.meshes.compat import host_memory, shardings
 from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec, over
-from jaxsight_source.compat import avals, dtypes, host_memory
+from jaxsight_source.compat import avals, dtypes
 from jaxsight_source.compat.jaxpr_types import DType
 
 LONGEST = 20_000

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.recording import (
     PROFILE,
     PROFILE_FUNCTION,
@@ -16,7 +17,6 @@ from jaxsight.recording import (
     ProfileOutcome,
 )
 from jaxsight.recording.running import observed_environment, run
-from jaxsight_source.files import reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.files.markers import is_marked
 from jaxsight.files.ownership import is_everybodys
 from jaxsight.recording.observing.functions import is_test
-from jaxsight_source.files import reading
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?|py(\.exe)?", re.IGNORECASE)
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from jaxsight.files import private
+from jaxsight.files import private, reading
 from jaxsight.files.texts import Version, stamp_of
-from jaxsight_source.files import reading
 
 FOLDER = ".jaxsight"
 NAME = "recorded.json"

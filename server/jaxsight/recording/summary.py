@@ -9,8 +9,8 @@ from pathlib import Path
 from jaxsight.recording import recorded_file
 from jaxsight.recording.merging import Recording, Unwritten
 from jaxsight.recording.recorded_file import Functions
+from jaxsight.text import units
 from jaxsight.text.inert import clause, one_line
-from jaxsight_source import units
 
 _WIDTH, _MOST_REASONS = 100, 10
 """Columns of a line, and lines with reasons: what fits in a terminal."""

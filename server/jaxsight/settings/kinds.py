@@ -17,9 +17,9 @@ from jaxsight.rules import NAMES, RULES
 from jaxsight.rules.selection import is_selector
 from jaxsight.targets.target import UnknownTarget
 from jaxsight.targets.target import parse as parse_target
+from jaxsight.text import units
 from jaxsight.text.layout import cut
 from jaxsight.wire.meshes import Mesh
-from jaxsight_source import units
 
 T = TypeVar("T")
 

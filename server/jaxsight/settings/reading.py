@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from jaxsight.files import reading
 from jaxsight.rules import wording
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.settings.kinds import Complain, nearest, shortened, shown
@@ -23,7 +24,6 @@ from jaxsight.settings.toml_places import TomlPlace, places
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import clause
 from jaxsight.text.spelling import camel
-from jaxsight_source.files import reading
 
 GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
 CODE = "JX900"

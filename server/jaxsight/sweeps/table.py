@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint
 from jaxsight.sweeps.swept_sizes import written
-from jaxsight_source import units
+from jaxsight.text import units
 
 # Where XLA changes its mind: the same program with a larger size has other kernels.
 #

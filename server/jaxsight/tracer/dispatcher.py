@@ -43,6 +43,7 @@ from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.platforms.compat import seen
+from jaxsight.tracer.programs import views
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import (
     Cancelled,
@@ -57,7 +58,6 @@ from jaxsight.wire.messages.replies import (
 )
 from jaxsight.wire.messages.requests import AboutTrace, Overlay, Request, Trace
 from jaxsight.wire.observations import Caveat, Failure, Reused
-from jaxsight_source.jaxprs import views
 
 if TYPE_CHECKING:
     from jaxsight.tracer.dry_runs.programs import DryRuns

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 OF_SERVER = frozenset(
     {

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from jaxsight.files import reading
 from jaxsight.wire.messages.replies import Failed, Imported
 from jaxsight.wire.messages.requests import Import
 from jaxsight.workers.environment import neutral_folder, tracer_environment
@@ -17,7 +18,6 @@ from jaxsight.workers.output import nowhere
 from jaxsight.workers.own_python import tracer_command
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.results import Death, Died, Reason
-from jaxsight_source.files import reading
 
 GRACE = 2.0
 """Seconds past the deadline in which a process has to print its traceback and exit, a choice:

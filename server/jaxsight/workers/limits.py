@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxsight_source.units import GIB, MIB
+from jaxsight.text.units import GIB, MIB
 
 
 @dataclass(frozen=True, slots=True)

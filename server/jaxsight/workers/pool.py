@@ -17,11 +17,11 @@ from typing import Any
 
 from jaxsight.boot import TOO_OLD
 from jaxsight.files.texts import Version
+from jaxsight.text.units import MIB
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Overlay
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.results import Death, Reason, State, TracerStatus
-from jaxsight_source.units import MIB
 
 log = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import TypeAlias, TypeVar, Union
 
 from jaxsight.files.texts import Version
+from jaxsight.text import units
 from jaxsight.text.layout import cut
 from jaxsight.wire.messages.inputs import EntryPoint
 from jaxsight.wire.messages.replies import (
@@ -17,7 +18,6 @@ from jaxsight.wire.messages.replies import (
     Hello,
 )
 from jaxsight.wire.messages.requests import Request
-from jaxsight_source import units
 
 SENT_BY_OTHERS = (9, 15)
 """SIGKILL and SIGTERM, signal(7): sent by a user, or by the kernel when memory runs out."""

@@ -20,6 +20,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast, get_args
 
+from jaxsight.files import reading
 from jaxsight.files.texts import Texts
 from jaxsight.wire.frames import WireError
 from jaxsight.wire.messages.replies import Cancelled, Failed, Reply, Spoiled, Stage, Traced
@@ -54,7 +55,6 @@ from jaxsight.workers.results import (
     unavailable,
 )
 from jaxsight.workers.warm_imports import WarmImports
-from jaxsight_source.files import reading
 
 __all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers"]
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.text.parsing import module_in
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.requests import Trace
-from jaxsight_source.files import reading
 
 KEPT = 256
 """Remembered import statements, a choice: above the number in a project; a spare runs them all."""

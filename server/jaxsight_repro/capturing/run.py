@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 
+from jaxsight.files import reading
 from jaxsight.wire.frames import HEADER, decode
 from jaxsight.wire.messages.requests import Trace
 from jaxsight_repro.capturing import case, more_devices
 from jaxsight_repro.capturing.capture import Capture, chain, is_ours
-from jaxsight_source.files import reading
 
 
 def run_program(

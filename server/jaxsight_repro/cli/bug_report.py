@@ -7,10 +7,10 @@ from typing import Annotated
 
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.parameters import Option
+from jaxsight.files.reading import text as read_text
 from jaxsight_repro.emit.issue import issue_text
 from jaxsight_repro.failures import RunFailure
 from jaxsight_repro.system import information
-from jaxsight_source.files.reading import text as read_text
 
 Issue = Annotated[
     Path | None,

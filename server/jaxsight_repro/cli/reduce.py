@@ -15,6 +15,7 @@ from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Text, print_json, styled
 from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.user_python import user_interpreter
+from jaxsight.files.reading import UnreadableError, source
 from jaxsight.text import parsing
 from jaxsight.text.inert import one_line
 from jaxsight.text.names import bound_in_scope
@@ -24,7 +25,6 @@ from jaxsight_repro.cli.bug_report import Issue, write_issue
 from jaxsight_repro.cli.processes import run, run_captured
 from jaxsight_repro.failures import HANG_AFTER, RunFailure
 from jaxsight_repro.processes import Event, emit_command, facts, progress, reduce_command
-from jaxsight_source.files.reading import UnreadableError, source
 
 Repro = Annotated[Path, Positional(metavar="REPRO.py", help="A repro, or a script that fails.")]
 

@@ -25,7 +25,7 @@ from jax.tree_util import PyTreeDef
 from jaxsight_source.compat.jaxpr_types import Params
 from jaxsight_source.compat.parameters import callbacks
 from jaxsight_source.text.names import identifier
-from jaxsight_source.writing.passed_values import HostFunction
+from jaxsight_source.writing.constant_pool import HostFunction
 
 Calling = Callable[[str], AbstractContextManager[Callable[[object], None]]]
 """Returns the context of a call of the function of a name; it yields who takes the results."""

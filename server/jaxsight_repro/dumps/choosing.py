@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jaxsight_source.units import count
+from jaxsight.text.units import count
 
 _FILE = re.compile(
     r"(?P<module>(?:.*\.)?module_\d+\.[^/]*?)\.(?P<stage>before_optimizations|"

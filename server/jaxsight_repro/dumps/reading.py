@@ -11,18 +11,18 @@ import jax
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
+from jaxsight.files import reading
 from jaxsight_repro.emit.data import SEEDS
 from jaxsight_repro.values import ConcreteValue
 from jaxsight_source.compat import dtypes
-from jaxsight_source.files import reading
 from jaxsight_source.hlo import formats
-from jaxsight_source.hlo import read as read_hlo
 from jaxsight_source.hlo.reading import flattened, stablehlo_of
+from jaxsight_source.hlo.reading import read as read_hlo
 from jaxsight_source.programs import contents
 from jaxsight_source.programs.contents import Content
-from jaxsight_source.stablehlo import StablehloProgram, UnreadableProgram
-from jaxsight_source.stablehlo import read as read_stablehlo
+from jaxsight_source.stablehlo.program import StablehloProgram, UnreadableProgram
 from jaxsight_source.stablehlo.proof import difference
+from jaxsight_source.stablehlo.reading import read as read_stablehlo
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ def read(path: Path) -> DumpedProgram:
             text = content.decode("utf-8", "replace")
             missing = formats.elided(text)
             notes = [f"The dump leaves out the numbers of constants ({missing}): ones here."]
-            stablehlo = stablehlo_of(text, ones=True)
+            complete = formats.with_ones(text)
             assumed = tuple(notes) if missing else ()
-            return DumpedProgram(read_hlo(text, ones=True), stablehlo, assumed)
+            return DumpedProgram(read_hlo(complete), stablehlo_of(complete), assumed)
         case Content.PROTO:
             return DumpedProgram(read_hlo(content), stablehlo_of(content))
         case Content.STABLEHLO:

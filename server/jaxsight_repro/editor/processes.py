@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.features.recording.until_seen import temporary_folder
+from jaxsight.files import reading
 from jaxsight.projects.project import Project
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.environment import neutral_folder, tracer_environment
@@ -17,7 +18,6 @@ from jaxsight.workers.watchdog.watched import WatchedProcess, watched
 from jaxsight_repro.failures import EXCEPTION, FINISHED, HANG, RunFailure
 from jaxsight_repro.processes import Event, Events, NoResult, run_command
 from jaxsight_repro.running import DEFAULT_MEMORY, MOST_PROCESSES, failure_of_ending
-from jaxsight_source.files import reading
 
 CALL_LIMIT = 120.0
 """Seconds after which a call counts as a hang: those of `timeouts.compile`, as it compiles."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jaxsight.features.model import Action, DocumentKind, Linked, VirtualText
 from jaxsight.features.named_function import question_of
-from jaxsight.files import private
+from jaxsight.files import private, reading
 from jaxsight.lru import Recent
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.engine import Engine
@@ -39,7 +39,6 @@ from jaxsight_repro.processes import (
     progress,
     reduce_command,
 )
-from jaxsight_source.files import reading
 
 EXTRACTED, REDUCED = "repro", "reduced"
 """The virtual documents of repros."""

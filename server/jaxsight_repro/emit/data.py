@@ -20,7 +20,7 @@ from jaxsight_repro.values import ConcreteValue, array_of, value_of
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.text.exprs import subscript
 from jaxsight_source.text.layout import flat
-from jaxsight_source.values import constants, scalars, spelling
+from jaxsight_source.values import constants, spelling
 
 LARGEST_INLINE = 4 << 10
 """Bytes of an array that is written into the text, a choice; larger ones go to a file beside it."""
@@ -143,7 +143,7 @@ class Data:
             self._packed += constants.definition(constant, packed)
             return constant if make == "jnp.asarray" else f"np.asarray({constant})"
         self.stored[name] = constants.plain(data)
-        read: ast.expr = subscript(ast.Name("stored"), scalars.text(name))
+        read: ast.expr = subscript(ast.Name("stored"), ast.Constant(name))
         text = flat(constants.read_back(read, data))
         return text if make == "jnp.asarray" else text.replace("jnp.asarray", make)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxsight_repro.capturing.raised import Raised
-from jaxsight_source.text.layout import flat
-from jaxsight_source.values import scalars
+from jaxsight_source.text.exprs import quoted
 
 
 def class_name(raised: Raised) -> str:
@@ -35,5 +34,5 @@ def class_lines(raised: Raised) -> Sequence[str]:
 
 def expression(raised: Raised) -> str:
     """Return the call that makes an exception."""
-    args = [flat(scalars.text(arg)) if isinstance(arg, str) else repr(arg) for arg in raised.args]
+    args = [quoted(arg) if isinstance(arg, str) else repr(arg) for arg in raised.args]
     return f"{class_name(raised)}({', '.join(args)})"

@@ -26,7 +26,7 @@ from jaxsight_source.errors import Unwritable
 from jaxsight_source.text.exprs import call, modules_in, parsed
 from jaxsight_source.text.layout import STEP, WIDTH, broken, flat
 from jaxsight_source.text.statements import Raw
-from jaxsight_source.values import scalars, spelling
+from jaxsight_source.values import spelling
 
 _LONGEST = 120
 """The maximum length of a `repr` in a check, in characters: nobody reads longer ones."""
@@ -87,7 +87,7 @@ def checks(fixed: Sequence[Fixed], fresh: Callable[[str], str]) -> Checks:
                 expected = spelling.value(argument.value)
         condition = _condition(argument.value, expected)
         if condition is None:
-            kind = flat(scalars.text(type(argument.value).__name__))
+            kind = flat(ast.Constant(type(argument.value).__name__))
             condition = f"type({_NAME}).__name__ != {kind}"
             explained.append(
                 (name, f"is built in: the program is valid for {_shown(argument.value)} only")
@@ -163,10 +163,10 @@ def _joined(together: Sequence[_Check], index: str = "") -> tuple[list[str], fro
     if len(together) == 1 and test.startswith("("):
         test = test[1:-1]
     text = f"written for {', '.join(check.told for check in together)}"
-    message: ast.expr = scalars.text(text)
+    message: ast.expr = ast.Constant(text)
     if index:
         literal = text.replace("{", "{{").replace("}", "}}").replace(f"[{index}]", f"[{{{index}}}]")
-        message = parsed(f"f{flat(scalars.text(literal))}")
+        message = parsed(f"f{flat(ast.Constant(literal))}")
     indent = STEP * (3 if index else 2)
     rows = broken(call("ValueError", message), indent, "raise ", "")
     modules = frozenset[str]().union(*(check.modules for check in together))
@@ -182,7 +182,7 @@ def _condition(value: object, expected: ast.expr | None) -> str | None:
         return f"{_NAME} {'is not' if identical else '!='} {flat(expected)}"
     shown = repr(value)
     if _tells_all(value, shown):
-        return f"repr({_NAME}) != {flat(scalars.text(shown))}"
+        return f"repr({_NAME}) != {flat(ast.Constant(shown))}"
     return None
 
 

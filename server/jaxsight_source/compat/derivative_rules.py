@@ -58,26 +58,20 @@ def differentiable(params: Params) -> list[bool]:
     ]
 
 
-def jvp_inputs(params: Params) -> int:
-    """Return how many possibly nonzero tangents the rule of a `custom_jvp_call` takes."""
-    return sum(differentiable(params))
-
-
-def jvp_rule(params: Params, absent: Sequence[bool] | None = None) -> DerivativeRule:
+def jvp_rule(params: Params, absent: Sequence[bool]) -> DerivativeRule:
     """Return the rule of a `custom_jvp_call`, from primals and tangents to primals and tangents.
 
     Tangents that are symbolic zeros are neither inputs nor results.
 
     Args:
-        absent: which tangents are symbolic zeros; by default, none.
+        absent: which tangents are symbolic zeros.
 
     Raises:
         Refused: with the error of the rule.
     """
-    flags = absent if absent is not None else (False,) * len(differentiable(params))
     rule = params["jvp_jaxpr_fun"]
     with _refusals(), undisturbed(rule, always=False):
-        jaxpr, consts, zeros = rule.call_wrapped(*flags)
+        jaxpr, consts, zeros = rule.call_wrapped(*absent)
     return DerivativeRule(closed(jaxpr, consts), tuple(zeros))
 
 

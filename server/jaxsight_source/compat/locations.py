@@ -1,7 +1,7 @@
-"""Source locations of equations and functions. Applies to JAX 0.8 to 0.12.
+"""Source locations of equations. Applies to JAX 0.8 to 0.12.
 
 Private API used: `source_info_util.user_frames`, `JaxprEqn.source_info` (`traceback`,
-`name_stack.stack`, whose transformations are `source_info_util.Transform`), a jaxpr's `debug_info`.
+`name_stack.stack`, whose transformations are `source_info_util.Transform`).
 """
 
 from __future__ import annotations
@@ -84,30 +84,9 @@ def _callers(traceback: Any) -> tuple[Caller, ...]:
     return tuple(reversed(innermost_first))
 
 
-def maker(equation: Equation) -> str:
-    """Return the qualified name of the function that created an equation.
-
-    It is one of the user's, or one of JAX's solvers; empty if there is neither.
-    """
-    traceback = equation.source_info.traceback
-    for frame in traceback.frames if traceback is not None else ():
-        if not _CORE.search(frame.file_name):
-            return str(frame.function_name)
-    return ""
-
-
-_CORE = re.compile(r"[/\\]jax[/\\](?!experimental[/\\]|_src[/\\]scipy[/\\])")
-"""JAX's own files, except those that call JAX as a user's code does."""
-
-
 def scope(equation: Equation) -> str:
     """Return the named scopes and transformations around an equation: `transpose(jvp(norm))`."""
     return str(equation.source_info.name_stack)
-
-
-def is_backward(equation: Equation) -> bool:
-    """Return whether an equation was transposed, relative to the jaxpr that it is in."""
-    return "transpose(" in scope(equation)
 
 
 def named_scopes(equation: Equation) -> tuple[str, ...]:
@@ -126,47 +105,3 @@ _INTERNAL = re.compile(r"|checkpoint|rematted_computation|.*->.*|eqx\.nn\..*")
 """Scopes that JAX opens itself (`jax/_src/ad_checkpoint.py`, `einsum`), and those of `equinox.nn`,
 which are named after classes instead of modules.
 """
-
-
-_DEFINED = re.compile(r"(?P<name>.*?) at (?P<file>.*):(?P<line>\d+)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """Where the function of a jaxpr is defined, and what it takes and returns."""
-
-    name: str
-    file: str = ""
-    line: int = 0
-    arguments: tuple[tuple[str, str], ...] = ()
-    """Names and types of its arguments."""
-    results: tuple[str, ...] = ()
-
-
-def definition(jaxpr: Any) -> Definition:
-    """Return what a jaxpr says of its function."""
-    opened = getattr(jaxpr, "jaxpr", jaxpr)
-    info = opened.debug_info
-    match = _DEFINED.fullmatch(info.func_src_info or "")
-    arguments = [variable.aval for variable in opened.invars]
-    names = info.arg_names or ()
-    if len(names) != len(arguments):
-        names = [""] * len(arguments)
-    results = tuple(_type(getattr(each, "aval", None)) for each in opened.outvars)
-    types = map(_type, arguments)
-    return Definition(
-        match["name"] if match else str(info.func_src_info or ""),
-        match["file"] if match else "",
-        int(match["line"]) if match else 0,
-        tuple((str(name or ""), type_) for name, type_ in zip(names, types, strict=True)),
-        results,
-    )
-
-
-def _type(aval: Any) -> str:
-    """Return a type as JAX writes it, `f32[8]`, with a mark if it is weak: `f32[]*`."""
-    try:
-        text = str(aval.str_short(short_dtypes=True))
-    except (AttributeError, TypeError):
-        return str(aval)
-    return f"{text}*" if getattr(aval, "weak_type", False) else text

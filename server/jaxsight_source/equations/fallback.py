@@ -10,19 +10,13 @@ from collections.abc import Iterator
 
 from jaxsight_source.compat.jaxpr_types import Params
 from jaxsight_source.equations.registry import View
-from jaxsight_source.text.exprs import TRUE, Item, call, is_identifier
-from jaxsight_source.text.imports import SHORT
+from jaxsight_source.text.exprs import SHORT, TRUE, Item, call, is_identifier
 from jaxsight_source.values import public_names, spelling
 
 _HOMES = {"lax": "jax.lax", "lax.linalg": "jax.lax.linalg", "jax": "jax"} | {
     SHORT[module]: module for module in SHORT if ".pallas" in module
 }
 """The modules with functions named like primitives, those of Pallas if they are imported."""
-
-
-def keywords(view: View, *names: str) -> dict[str, ast.expr]:
-    """Return those of the named parameters that the equation has, as keyword arguments."""
-    return {name: spelling.value(view.params[name]) for name in names if name in view.params}
 
 
 def given(params: Params, *names: str) -> dict[str, ast.expr]:

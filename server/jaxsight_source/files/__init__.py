@@ -1,1 +1,1 @@
-"""Read files of unknown origin, and the Protocol Buffers in them."""
+"""Which files are ours."""

@@ -32,16 +32,13 @@ _COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 
 
 def with_calls(
-    equations: list[Any],
-    outputs: Sequence[object],
-    numbers: EquationNumbers,
-    chains: dict[int, Sequence[Caller]],
+    equations: list[Any], outputs: Sequence[object], numbers: EquationNumbers
 ) -> list[object]:
     """Return the equations with helper calls in place of equal runs that one call created each.
 
-    Innermost functions come first. `chains` has the functions that created each item, by its id;
-    those of the new steps are added.
+    Innermost functions come first.
     """
+    chains = _chains(equations)
     ranks: dict[tuple[str, str], int] = {}
     """The greatest depth of each function in the chains of calls."""
     for chain in _distinct(chains.values()):
@@ -130,7 +127,7 @@ def _distinct(chains: Iterable[Sequence[Caller]]) -> Iterable[Sequence[Caller]]:
     return {id(chain): chain for chain in chains}.values()
 
 
-def chains_of(equations: Iterable[Equation]) -> dict[int, Sequence[Caller]]:
+def _chains(equations: Iterable[Equation]) -> dict[int, Sequence[Caller]]:
     """Return the user's functions that created each equation, outermost first, by its id."""
     own: dict[int, tuple[object, Sequence[Caller]]] = {}  # by the id of the chain, kept alive
     chains: dict[int, Sequence[Caller]] = {}

@@ -1,6 +1,6 @@
 """Families of equal runs: which values they read and return, and which is written in which.
 
-Runs that lack some equations because nothing reads their results are added to complete ones.
+Runs that lack sums, because there is nothing to add, are added to complete ones.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jaxsight_source.compat.staging import is_literal, new_variable
+from jaxsight_source.compat.staging import new_variable
 from jaxsight_source.folding.steps import (
     CALL,
     NOTHING,
@@ -261,7 +261,7 @@ def complete(
     segments: Iterable[tuple[int, int, str]],
     numbers: EquationNumbers,
 ) -> None:
-    """Add runs to families that lack some equations because nothing reads their results."""
+    """Add runs to families that lack sums, because there is nothing to add."""
     used = {position for _, places in families for position in places}
     unplaced = [segment for segment in segments if segment[:2] not in used]
     for family, places in families:
@@ -279,12 +279,11 @@ def complete(
 def _completed(
     family: Family, segment: Sequence[Item], numbers: EquationNumbers
 ) -> list[Item] | None:
-    """Return equations as a run of a family with `Missing` ones, or None if they do not fit."""
+    """Return equations as a run of a family with `Missing` sums, or None if they do not fit."""
     full, flow = family.runs[0], flow_of(family.runs[0])
     own = {id(var) for equation in segment for var in equation.outvars}
     variables: dict[Place, int] = {}
     """The ids of the variables that correspond to results of the full run."""
-    sums: dict[Place, int] = {}
     optional: set[int] = set()
     run: list[Item] = []
     for position, equation in enumerate(full):
@@ -295,32 +294,20 @@ def _completed(
         ):
             run.append(candidate)
             variables.update({(position, i): id(var) for i, var in enumerate(candidate.outvars)})
-            optional |= {sums[source] for source in flow[position] if source in sums}
             continue
-        unread: list[object] = [
-            Returned("_") if isinstance(var, Returned) else new_variable(var.aval)
-            for var in equation.outvars
-        ]
-        run.append(Missing(list(equation.invars), unread))
         inside = [source for source in flow[position] if source is not None]
-        if equation.primitive.name == "add_any" and len(inside) == 1 and inside[0] in variables:
-            variables[position, 0] = variables[inside[0]]  # the sum has no other operand
-            sums[position, 0] = position
-    if len(present(run)) < len(segment) or 2 * len(segment) < len(full):
+        if equation.primitive.name != "add_any" or len(inside) != 1 or inside[0] not in variables:
+            return None
+        variables[position, 0] = variables[inside[0]]  # the sum has no other operand
+        optional.add(position)
+        operands = [
+            NOTHING if source is None else atom
+            for source, atom in zip(flow[position], equation.invars, strict=True)
+        ]
+        run.append(Missing(operands, [new_variable(equation.outvars[0].aval)]))
+    if len(present(run)) < len(segment):
         return None
     partner = _partner_of(family, segment)
-    for position, equation in enumerate(run):
-        if not isinstance(equation, Missing):
-            continue
-        for slot, source in enumerate(flow[position]):
-            if source is not None or is_literal(equation.invars[slot]):
-                continue
-            value = (
-                NOTHING if position in optional else _value_of(family, run, position, slot, partner)
-            )
-            if value is None:
-                return None
-            equation.invars[slot] = value
     if partner is not None:
         family.partners.append(partner)
     elif family.inside is not None:
@@ -359,35 +346,3 @@ def _partner_of(family: Family, segment: Sequence[Item]) -> int | None:
     }
     number = run_read(family.inside, read)
     return None if number in family.partners else number
-
-
-def _value_of(
-    family: Family, run: Sequence[Item], position: int, slot: int, partner: int | None
-) -> object:
-    """Return the value that a run would read at a place, by analogy with the other runs.
-
-    Return None if it does not follow from them.
-    """
-    row = [peer[position].invars[slot] for peer in family.runs]
-    if all(var is row[0] for var in row):
-        return row[0]
-    for there, equation in enumerate(run):
-        for index, atom in enumerate(equation.invars if not isinstance(equation, Missing) else ()):
-            if all(
-                peer[there].invars[index] is var for peer, var in zip(family.runs, row, strict=True)
-            ):
-                return atom
-    if partner is None or family.inside is None:
-        return None
-    outer = family.inside
-    for outer_row in outer.inputs:
-        if all(outer_row[n] is var for n, var in zip(family.partners, row, strict=True)):
-            return outer_row[partner]
-    for there, equation in enumerate(outer.runs[0]):
-        for output in range(len(equation.outvars)):
-            if all(
-                outer.variable(n, (there, output)) is var
-                for n, var in zip(family.partners, row, strict=True)
-            ):
-                return outer.variable(partner, (there, output))
-    return None

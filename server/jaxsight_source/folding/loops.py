@@ -39,7 +39,7 @@ A repeat of a period is also one of twice that period, and so on: these take the
 def tandems(tokens: _Numbers, weights: _Numbers) -> list[tuple[int, int, int]]:
     """Return tandem repeats as start, length and count, with every phase; the best first."""
     repeats: list[tuple[int, int, int]] = []
-    for _, start, period, length in tandem_runs(tokens, weights):
+    for _, start, period, length in _runs(tokens, weights):
         count = length // period + 1
         slack = length + period - count * period
         repeats.extend((start + phase, period, count) for phase in range(slack + 1))
@@ -48,7 +48,7 @@ def tandems(tokens: _Numbers, weights: _Numbers) -> list[tuple[int, int, int]]:
     return repeats
 
 
-def tandem_runs(tokens: _Numbers, weights: _Numbers) -> list[tuple[int, int, int, int]]:
+def _runs(tokens: _Numbers, weights: _Numbers) -> list[tuple[int, int, int, int]]:
     """Return tandem repeats, the best first.
 
     Each is the number of equations that it saves, its start, its period, and the length of the

@@ -24,14 +24,8 @@ layers of a few equations are written out as often as they are called.
 CALL: Final = "call of a helper"
 ADDED: Final = "sum of what may be nothing"
 LOOP: Final = "loop over helpers"
-SHARED: Final = "call of a shared function"
 
-StepKind = Literal[
-    "call of a helper",
-    "sum of what may be nothing",
-    "loop over helpers",
-    "call of a shared function",
-]
+StepKind = Literal["call of a helper", "sum of what may be nothing", "loop over helpers"]
 
 
 Place = tuple[int, int]
@@ -46,7 +40,7 @@ class Operand(Protocol):
 
 
 class Item(Protocol):
-    """An item of a run: an equation, a step, or what stands for a missing equation."""
+    """An item of a run: an equation, a step, or what stands for a missing sum."""
 
     @property
     def invars(self) -> Sequence[Operand]: ...
@@ -91,7 +85,7 @@ NOTHING = _Nothing()
 
 @dataclass(eq=False, slots=True)
 class Missing:
-    """Stands for an equation that a run does not have, because nothing reads its results."""
+    """Stands for a sum that a run does not have, because there is nothing to add."""
 
     invars: list[Any]
     outvars: list[object]

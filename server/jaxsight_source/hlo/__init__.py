@@ -4,9 +4,3 @@ XLA itself reads the text or proto and converts it to StableHLO (`formats`, `com
 `convolutions` and `flattening` replace what optimized HLO has and StableHLO has not; `reading` puts
 them together. Calls of compute libraries are read like operations of StableHLO.
 """
-
-from __future__ import annotations
-
-from jaxsight_source.hlo.reading import read
-
-__all__ = ["read"]

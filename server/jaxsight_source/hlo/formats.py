@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 from jaxsight_source.compat.lowered.hlo_modules import proto_of_text
-from jaxsight_source.files import protobuf
 
 _TABLES = re.compile(
     r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:\d+ .*\n)*\n?", re.MULTILINE
@@ -91,17 +90,22 @@ def module_proto(program: str | bytes) -> bytes:
         text = "\n" * before.count("\n") + start + after
         text = _TABLES.sub(lambda table: "\n" * table[0].count("\n"), text)
         return proto_of_text(_FRAMES.sub("", text))
-    inner = _first_field(program)
-    return program if inner is None else inner
+    return _module_in(program)
 
 
-def _first_field(message: bytes) -> bytes | None:
-    """Return the message in field 1; None if the message is an `HloModuleProto` itself."""
-    try:
-        numbers = dict(protobuf.fields(message))
-    except (ValueError, IndexError):
-        raise ValueError("neither an HLO text nor a proto of one") from None
-    inner = numbers.get(1)
-    # The ids of a module and of its entry computation, which the messages around it do not have.
-    is_module = isinstance(numbers.get(5), int) or isinstance(numbers.get(6), int)
-    return inner if isinstance(inner, bytes) and not is_module else None
+_NAME, _ENTRY = b"\n", b"\x12"
+"""How a module begins: with its name, field 1, or without one with that of its entry, field 2."""
+
+
+def _module_in(message: bytes) -> bytes:
+    """Return the module in field 1 of an `HloProto`; an `HloModuleProto` is one itself."""
+    if not message.startswith((_NAME, _ENTRY)) and message:
+        raise ValueError("neither an HLO text nor a proto of one")
+    length = shift = 0
+    for at, byte in enumerate(message[1:], start=2):  # https://protobuf.dev/programming-guides
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            inner = message[at : at + length]
+            return inner if inner.startswith((_NAME, _ENTRY)) else message
+    return message

@@ -13,51 +13,45 @@ from jaxsight_source.compat.lowered.hlo_modules import (
 )
 from jaxsight_source.hlo import convolutions, formats
 from jaxsight_source.hlo.flattening import Unflattened, flatten
-from jaxsight_source.stablehlo import StablehloProgram, UnreadableProgram
-from jaxsight_source.stablehlo import read as read_stablehlo
-from jaxsight_source.stablehlo.program import with_plain_names
-from jaxsight_source.units import count
+from jaxsight_source.stablehlo.program import StablehloProgram, UnreadableProgram, with_plain_names
+from jaxsight_source.stablehlo.reading import read as read_stablehlo
 
 
-def read(program: str | bytes, *, ones: bool = False) -> StablehloProgram:
+def read(program: str | bytes) -> StablehloProgram:
     """Return the program of an HLO text, or of a proto of a module, before or after optimizations.
 
     Fusions are inlined, and library calls that stand for an operation become that operation.
 
     Args:
         program: an HLO text; or bytes of one, of an `HloModuleProto` or `HloProto`.
-        ones: read ones for constants whose numbers a text leaves out, instead of raising.
 
     Raises:
         UnreadableProgram: it is none of these, or has no JAX.
     """
-    found = read_stablehlo(stablehlo_of(program, ones=ones))
-    names = parameter_names(program, ones=ones)
+    found = read_stablehlo(stablehlo_of(program))
+    names = parameter_names(program)
     return replace(found, names=names) if len(names) == len(found.names) else found
 
 
-def parameter_names(program: str | bytes, *, ones: bool = False) -> tuple[str, ...]:
+def parameter_names(program: str | bytes) -> tuple[str, ...]:
     """Return names for the parameters of a program, as `read` takes it; none for a tuple's."""
-    text = text_of_proto(_module_proto(program, ones=ones), metadata=True)
+    text = text_of_proto(_module_proto(program), metadata=True)
     return with_plain_names(formats.parameter_names(text) or [])
 
 
-def stablehlo_of(program: str | bytes, *, ones: bool = False) -> str:
+def stablehlo_of(program: str | bytes) -> str:
     """Return the StableHLO text of a program, as `read` takes it."""
-    return _stablehlo(_module_proto(program, ones=ones))
+    return _stablehlo(_module_proto(program))
 
 
-def _module_proto(program: str | bytes, *, ones: bool) -> bytes:
+def _module_proto(program: str | bytes) -> bytes:
     if isinstance(program, bytes) and formats.is_text(program):
         program = program.decode("utf-8", "replace")
-    if isinstance(program, str):
-        missing = formats.elided(program)
-        if missing and not ones:
-            raise UnreadableProgram(
-                f"the text leaves out the numbers of {count(missing, 'constant')}; "
-                "help: dump protos, with --xla_dump_hlo_as_proto"
-            )
-        program = formats.with_ones(program)
+    if isinstance(program, str) and (missing := formats.elided(program)):
+        raise UnreadableProgram(
+            f"the text leaves out the numbers of {missing} constant{'s' * (missing > 1)}; "
+            "help: dump protos, with --xla_dump_hlo_as_proto"
+        )
     try:
         return formats.module_proto(program)
     except (InvalidModule, ValueError) as error:

@@ -1,187 +1,21 @@
-"""Writes similar values as comprehensions: `[g(x) for x in rest]`.
+"""Writes what is read in the same way from each element of a list as a comprehension.
 
-Works on the statements of one function (`alike`), or on an expression whose parts are read in the
-same way from each element of a list (`gathered`): `[{"w": g[0]} for g in reversed(gradients)]`. The
-computations and their order stay the same.
+An example is `[{"w": g[0]} for g in reversed(gradients)]`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeGuard, TypeVar
+from typing import Any, TypeAlias
 
 from jaxsight_source.text.exprs import call, changed, generators, is_atom, mapped, parsed, tuple_
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.paths import Path, iterated, numbered, path_of, walk
-from jaxsight_source.text.statements import assign, equations_of, height
-from jaxsight_source.text.walks import value_name
-
-_T = TypeVar("_T")
-
-FEWEST_STATEMENTS = 3
-"""The minimum number of consecutive statements in a comprehension.
-
-A choice, as are the next ones: fewer or longer are read more easily one by one.
-"""
-
-FEWEST_ITEMS = 4
-"""The minimum number of consecutive items in a comprehension."""
-
-_SHORTER = 0.75
-"""The maximum length of a comprehension, relative to the items that it replaces."""
-
-_MOST_VARYING = 2
-"""The maximum number of names in which the expressions of a comprehension differ."""
-
-
-def alike(body: Sequence[ast.stmt], indent: str, used: set[str]) -> list[ast.stmt]:
-    """Return the statements of a function, with comprehensions for consecutive similar ones."""
-    inside = [_alike_within(statement, indent, used) for statement in body]
-    written: list[ast.stmt] = []
-    for run in _runs(inside, _continues):
-        comprehension = _one(run, indent, used)
-        written.extend([comprehension] if comprehension is not None else run)
-    return written
-
-
-def _runs(items: Sequence[_T], continues: Callable[[list[_T], _T], bool]) -> Iterator[list[_T]]:
-    """Yield consecutive items together, as long as the next one continues those before it."""
-    run: list[_T] = []
-    for item in items:
-        if run and not continues(run, item):
-            yield run
-            run = []
-        run.append(item)
-    if run:
-        yield run
-
-
-def _alike_within(statement: ast.stmt, indent: str, used: set[str]) -> ast.stmt:
-    """Return a statement with comprehensions inside it: for statements, and for items."""
-    match statement:
-        case ast.With(body=body) | ast.For(body=body):
-            return changed(statement, body=alike(body, f"{indent}    ", used))
-        case ast.Assign(value=value) | ast.Expr(value) | ast.Return(ast.expr() as value):
-            return changed(statement, value=_gathered(value, used))
-        case _:
-            return statement
-
-
-def _continues(before: Sequence[ast.stmt], statement: ast.stmt) -> bool:
-    """Return whether a statement is similar to those before it, and independent of them."""
-    first = before[0]
-    if not (_is_computed(first) and _is_computed(statement)):
-        return False
-    assigned = {flat(each.targets[0]) for each in before if isinstance(each, ast.Assign)}
-    is_same = _shape(first.value) == _shape(statement.value)
-    return is_same and not assigned & set(_leaves(statement.value))
-
-
-def _is_computed(statement: ast.stmt) -> TypeGuard[ast.Assign]:
-    match statement:
-        case ast.Assign([ast.Name()], value):
-            is_commented = getattr(statement, "comment", "")
-            return not is_atom(value) and bool(equations_of(statement)) and not is_commented
-        case _:
-            return False
-
-
-def _one(run: Sequence[Any], indent: str, used: set[str]) -> ast.Assign | None:
-    """Return a comprehension for similar statements, or None if that is not shorter."""
-    if len(run) < FEWEST_STATEMENTS:
-        return None
-    each = _each([statement.value for statement in run], used)
-    if each is None:
-        return None
-    targets = tuple_(statement.targets[0] for statement in run)
-    equations = [equation for statement in run for equation in equations_of(statement)]
-    assignment = assign(targets, ast.ListComp(*each), equations)
-    return assignment if height([assignment], indent) < height(run, indent) else None
-
-
-def _gathered(expr: Any, used: set[str]) -> Any:
-    """Return an expression with comprehensions for similar items."""
-    if is_atom(expr) or isinstance(expr, ast.Lambda | ast.IfExp):
-        return expr
-    expr = mapped(expr, lambda part: _gathered(part, used))
-    if not isinstance(expr, ast.Tuple | ast.List):
-        return expr
-
-    def similar(run: list[ast.expr], part: ast.expr) -> bool:
-        return isinstance(run[0], ast.Call) and _shape(run[0]) == _shape(part)
-
-    elements: list[ast.expr] = []
-    for run in _runs(expr.elts, similar):
-        each = _each(run, used) if len(run) >= FEWEST_ITEMS else None
-        comprehension = ast.ListComp(*each) if each is not None else None
-        longest = _SHORTER * len(flat(tuple_(run)))
-        if comprehension is not None and len(flat(comprehension)) - 2 < longest:
-            elements.append(ast.Starred(comprehension))
-        else:
-            elements.extend(run)
-    match elements:
-        case [ast.Starred(ast.ListComp(body, over) as only)] if len(expr.elts) > 1:
-            is_list = isinstance(expr, ast.List)
-            return only if is_list else call("tuple", ast.GeneratorExp(body, over))
-        case _:
-            return changed(expr, elts=elements)
-
 
 _Each: TypeAlias = tuple[ast.expr, list[ast.comprehension]]
 """The body of a comprehension, and what it is over."""
-
-
-def _each(exprs: Sequence[ast.expr], used: set[str]) -> _Each | None:
-    """Return `f(x) for x in values` for expressions that differ in one name or two, or None."""
-    columns = list(zip(*map(_leaves, exprs), strict=True))
-    varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
-    if not 1 <= len(varying) <= _MOST_VARYING:
-        return None
-    names = [name for name in ("x", "y", "each", "other") if name not in used][: len(varying)]
-    if len(names) < len(varying):
-        return None
-    called = dict(zip(varying, names, strict=True))
-    leaves = iter([called.get(column, column[0]) for column in columns])
-    values = [tuple_(map(ast.Name, column)) for column in varying]
-    over = values[0] if len(values) == 1 else call("zip", *values)
-    return _renamed(exprs[0], lambda _: next(leaves)), generators(_target(names), over)
-
-
-def _target(names: Sequence[str]) -> ast.expr:
-    return ast.Name(names[0]) if len(names) == 1 else tuple_(map(ast.Name, names))
-
-
-_LATER = (ast.Lambda, ast.IfExp, ast.ListComp, ast.GeneratorExp, ast.DictComp)
-
-
-def _shape(expr: ast.expr) -> object:
-    """Return a key for an expression without the names of values in it."""
-    later = (id(part) for part in ast.walk(expr) if isinstance(part, _LATER))
-    return flat(_renamed(expr, lambda _: "")), *later
-
-
-def _leaves(expr: ast.expr) -> list[str]:
-    """Return the names of values in an expression, in order."""
-    names: list[str] = []
-
-    def note(name: str) -> str:
-        names.append(name)
-        return name
-
-    _renamed(expr, note)
-    return names
-
-
-def _renamed(expr: Any, rename: Callable[[str], str]) -> Any:
-    """Return an expression with other names of values; those of functions that it calls stay."""
-    if name := value_name(expr):
-        return ast.Name(rename(name))
-    if is_atom(expr) or isinstance(expr, _LATER):
-        return expr
-    function = expr.func if isinstance(expr, ast.Call) and value_name(expr.func) else None
-    return mapped(expr, lambda part: part if part is function else _renamed(part, rename))
 
 
 FEWEST_ELEMENTS = 3
@@ -231,7 +65,8 @@ def _pairs(expr: ast.Dict, sizes: Sizes) -> ast.expr:
             pairs += [(key, gathered(value, sizes)) for _, key, value in group]
             continue
         body, [over] = each
-        counted = generators(_target(["i", _ELEMENT]), call("enumerate", over.iter))
+        both_names = tuple_(map(ast.Name, ("i", _ELEMENT)))
+        counted = generators(both_names, call("enumerate", over.iter))
         both = ast.DictComp(parsed(f'f"{keys[0]}{{i}}"'), body, counted)
         if len(groups) == 1:
             return both

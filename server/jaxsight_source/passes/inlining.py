@@ -13,26 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from jaxsight_source.passes.comprehensions import alike
-from jaxsight_source.passes.together import (
-    items_of,
-    returned,
-    returned_whole,
-    starred,
-    unread,
-    with_rest,
-)
-from jaxsight_source.text.exprs import (
-    changed,
-    dotted,
-    indices_of,
-    is_atom,
-    is_identifier,
-    lambda_,
-    parts_of,
-    substituted,
-)
-from jaxsight_source.text.imports import IMPORTS
+from jaxsight_source.passes import together
+from jaxsight_source.text import exprs
+from jaxsight_source.text.exprs import changed, indices_of, is_atom, parts_of, substituted
 from jaxsight_source.text.layout import STEP, WIDTH, flat, parameters, precedence
 from jaxsight_source.text.statements import equations_of, height
 from jaxsight_source.text.walks import contents, names_assigned, names_read, rewritten
@@ -71,10 +54,10 @@ def inlined(body: Sequence[ast.stmt], main: str) -> list[ast.stmt]:
     """
     functions = {statement.name for statement in body if isinstance(statement, ast.FunctionDef)}
     outside = [statement for statement in body if not isinstance(statement, ast.FunctionDef)]
-    names = {*names_assigned(outside), *functions, *IMPORTS}
+    names = {*names_assigned(outside), *functions, *exprs.IMPORTS}
     statements = _inlined(body, "", _Names(functions, names))
     return [
-        with_rest(statement, names | _names_of(statement))
+        together.with_rest(statement, names | _names_of(statement))
         if isinstance(statement, ast.FunctionDef) and statement.name != main
         else statement
         for statement in statements
@@ -121,7 +104,7 @@ def _with_lambdas(
 
     These functions are removed from `before`.
     """
-    arguments = items_of(statement.value) if isinstance(statement.value, ast.Call) else ()
+    arguments = together.items_of(statement.value) if isinstance(statement.value, ast.Call) else ()
     for argument in arguments:
         position = _defined(before, argument.id) if isinstance(argument, ast.Name) else None
         if position is None:
@@ -131,7 +114,7 @@ def _with_lambdas(
             continue
         (inside,) = function.body
         assert isinstance(inside, ast.Return)
-        small = lambda_(parameters(function.args), _value(inside))
+        small = exprs.lambda_(parameters(function.args), _value(inside))
         value = substituted(statement.value, {function.name: small})
         if len(indent + _start(statement) + flat(value)) <= WIDTH:
             del before[position]
@@ -153,7 +136,7 @@ def _is_small(statement: ast.stmt) -> TypeGuard[ast.FunctionDef]:
     """Return whether a statement is an undecorated function that returns one short expression."""
     match statement:
         case ast.FunctionDef(args=named, body=[ast.Return(ast.expr() as value)], decorator_list=[]):
-            return all(map(is_identifier, parameters(named))) and _steps(value) <= MOST_STEPS
+            return all(map(exprs.is_identifier, parameters(named))) and _steps(value) <= MOST_STEPS
         case _:
             return False
 
@@ -221,11 +204,11 @@ def _within(statement: ast.stmt, indent: str, names: _Names) -> ast.stmt:
         case ast.FunctionDef():
             used = names.used if indent else names.used | _names_of(statement)
             own = _Names(names.functions, used)
-            unpacked = starred(returned_whole(statement.body), used, mostly=True)
-            body = alike(_inlined(unpacked, inner, own), inner, used)
-            body = returned(unread(starred(body, used)), names.functions)
+            unpacked = together.starred(together.returned_whole(statement.body), used, mostly=True)
+            body = _inlined(unpacked, inner, own)
+            body = together.returned(together.unread(together.starred(body, used)), names.functions)
             shorter = changed(statement, body=body)
-            return with_rest(shorter, used) if indent else shorter
+            return together.with_rest(shorter, used) if indent else shorter
         case ast.With() | ast.For():
             return changed(statement, body=_inlined(statement.body, inner, names))
         case _:
@@ -282,9 +265,7 @@ def _reads_well(before: _Valued, statement: _Valued, moved: ast.expr, indent: st
         )
         and _steps(value) <= MOST_STEPS
         and _depth(value) <= DEEPEST
-        and not isinstance(
-            moved, ast.IfExp | ast.Lambda | ast.ListComp | ast.DictComp | _COLLECTIONS
-        )
+        and not isinstance(moved, ast.IfExp | ast.Lambda | _COLLECTIONS)
     )
 
 
@@ -352,7 +333,7 @@ def _depth(expr: ast.AST) -> int:
         return 0
     match expr:
         case ast.Call(function):
-            inside = max(map(_depth, items_of(expr)), default=0)
+            inside = max(map(_depth, together.items_of(expr)), default=0)
             return max(_depth(function), inside + 1)
         case ast.Subscript(value):
             inside = max(map(_depth, indices_of(expr)), default=0)
@@ -386,8 +367,8 @@ def _handled(expr: ast.AST, outer: bool) -> set[str]:
         case ast.Name(name):
             return {name} if outer else set()
         case ast.Call(function):
-            public = "." in dotted(function)
-            inside = [_handled(part, not public) for part in items_of(expr)]
+            public = "." in exprs.dotted(function)
+            inside = [_handled(part, not public) for part in together.items_of(expr)]
             return set().union(_handled(function, True), *inside)
         case ast.Tuple() | ast.List() | ast.Set() | ast.keyword() | ast.Starred():
             return set().union(*(_handled(part, outer) for part in parts_of(expr)))

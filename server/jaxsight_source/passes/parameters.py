@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from jaxsight_source.calls.signature import BoundCall, Fixed, TracedArgument
-from jaxsight_source.text.exprs import call, substituted
-from jaxsight_source.text.imports import IMPORTS
+from jaxsight_source.text.exprs import IMPORTS, call, substituted
 from jaxsight_source.text.layout import WIDTH
 from jaxsight_source.text.layout import parameters as texts_of
 from jaxsight_source.text.statements import define, lines, return_, roots

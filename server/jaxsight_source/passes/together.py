@@ -11,30 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from jaxsight_source.text.exprs import (
-    NONE,
-    arguments,
-    call,
-    changed,
-    dotted,
-    is_atom,
-    is_identifier,
-    mapped,
-    parts_of,
-    tuple_,
-)
+from jaxsight_source.text import exprs, walks
+from jaxsight_source.text.exprs import changed, dotted, is_atom, tuple_
 from jaxsight_source.text.layout import flat, parameters
 from jaxsight_source.text.names import unused, without_number
 from jaxsight_source.text.statements import equations_of, return_
-from jaxsight_source.text.walks import (
-    UNREAD,
-    expressions,
-    names_assigned,
-    names_read,
-    own_statements,
-    rewritten,
-    value_name,
-)
+from jaxsight_source.text.walks import UNREAD, value_name
 
 FEWEST = 2
 """The minimum number of results of a call that get a common name: one has its own."""
@@ -70,7 +52,7 @@ class _Passed:
                 if len(items) == 1:
                     self.single[name] += 1
             before = name
-        for part in parts_of(expr):
+        for part in exprs.parts_of(expr):
             if not is_atom(part):
                 self.note(part)
 
@@ -93,10 +75,10 @@ def starred(body: Sequence[ast.stmt], used: set[str], *, mostly: bool = False) -
         used: names that are in use; new ones are added.
         mostly: skip results most of which would keep their names.
     """
-    own = [statement for statement in own_statements(body) if _is_taking_apart(statement)]
+    own = [statement for statement in walks.own_statements(body) if _is_taking_apart(statement)]
     if not own:
         return list(body)
-    together = _together(body, names_assigned(own))
+    together = _together(body, walks.names_assigned(own))
     runs: dict[str, tuple[list[str], ast.expr]] = {}
     others: dict[int, ast.stmt | None] = {}
     for statement in own:
@@ -125,7 +107,7 @@ def starred(body: Sequence[ast.stmt], used: set[str], *, mostly: bool = False) -
         runs[run[0]] = run, common
     if not others:
         return list(body)
-    return rewritten(body, lambda expr: _passing(expr, runs), replaced=others)
+    return walks.rewritten(body, lambda expr: _passing(expr, runs), replaced=others)
 
 
 def _together(body: Sequence[ast.stmt], names: Iterable[str]) -> Callable[[str, str], bool]:
@@ -133,9 +115,9 @@ def _together(body: Sequence[ast.stmt], names: Iterable[str]) -> Callable[[str, 
 
     For a single name, it returns whether that is only read as the only item.
     """
-    reads, assigned = Counter(names_read(body)), Counter(names_assigned(body))
+    reads, assigned = Counter(walks.names_read(body)), Counter(walks.names_assigned(body))
     passed = _Passed(frozenset(names))
-    for expr in expressions(body):
+    for expr in walks.expressions(body):
         passed.note(expr)
 
     def together(name: str, after: str) -> bool:
@@ -154,7 +136,7 @@ def with_rest(function: ast.FunctionDef, used: set[str]) -> ast.FunctionDef:
     All calls of the function must use positional arguments only.
     """
     names = parameters(function.args)
-    if len(names) < FEWEST_PARTS or not all(map(is_identifier, names)):
+    if len(names) < FEWEST_PARTS or not all(map(exprs.is_identifier, names)):
         return function
     together = _together(function.body, names)
     count = 1
@@ -165,8 +147,8 @@ def with_rest(function: ast.FunctionDef, used: set[str]) -> ast.FunctionDef:
     run = names[-count:]
     common = _fresh(_plural(run), used)
     runs: dict[str, tuple[list[str], ast.expr]] = {run[0]: (run, ast.Name(common))}
-    body = rewritten(function.body, lambda expr: _passing(expr, runs))
-    return changed(function, args=arguments([*names[:-count], f"*{common}"]), body=body)
+    body = walks.rewritten(function.body, lambda expr: _passing(expr, runs))
+    return changed(function, args=exprs.arguments([*names[:-count], f"*{common}"]), body=body)
 
 
 def _is_taking_apart(statement: ast.stmt) -> TypeGuard[Any]:
@@ -175,7 +157,7 @@ def _is_taking_apart(statement: ast.stmt) -> TypeGuard[Any]:
         case ast.Assign([ast.Tuple(targets)], value):
             is_read = is_atom(value) and not equations_of(statement)
             return (
-                (is_read or isinstance(value, ast.Call | ast.Tuple | ast.List | ast.ListComp))
+                (is_read or isinstance(value, ast.Call | ast.Tuple | ast.List))
                 and not getattr(statement, "user_named", False)
                 and not any(isinstance(part, ast.Starred) for part in targets)
             )
@@ -203,7 +185,7 @@ def _gives_sequence(value: ast.expr) -> bool:
             path = dotted(function)
             return bool(path) and ("." not in path or path in _LOOPS)
         case _:
-            return isinstance(value, ast.Tuple | ast.List | ast.ListComp)
+            return isinstance(value, ast.Tuple | ast.List)
 
 
 def _plural(run: Sequence[str]) -> str:
@@ -221,12 +203,10 @@ def _passing(expr: Any, runs: Mapping[str, tuple[list[str], ast.expr]]) -> Any:
     """Return an expression with `*rest` for each run of names."""
     if isinstance(expr, ast.Lambda | ast.IfExp) or is_atom(expr):
         return expr
-    expr = mapped(expr, lambda part: _passing(part, runs))
+    expr = exprs.mapped(expr, lambda part: _passing(part, runs))
     match expr:
         case ast.Call(_, args):
             return changed(expr, args=_with_stars(args, runs))
-        case ast.comprehension(_, ast.Tuple([ast.Starred(only)])):
-            return changed(expr, iter=only)
         case ast.Tuple(items) | ast.List(items):
             return changed(expr, elts=_with_stars(items, runs))
         case _:
@@ -239,7 +219,7 @@ def _with_stars(
     starred_parts: list[ast.expr] = []
     position = 0
     while position < len(parts):
-        run, common = runs.get(value_name(parts[position]), ([], NONE))
+        run, common = runs.get(value_name(parts[position]), ([], exprs.NONE))
         if run and list(map(value_name, parts[position : position + len(run)])) == run:
             starred_parts.append(ast.Starred(common))
             position += len(run)
@@ -267,19 +247,12 @@ def returned_whole(body: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def returned(body: Sequence[ast.stmt], functions: Collection[str]) -> list[ast.stmt]:
-    """Return the statements of a function that returns a whole tuple or list without unpacking it.
+    """Return the statements of a function that returns a whole tuple without unpacking it.
 
     Args:
         functions: the module's own functions, which return tuples.
     """
     match list(body):
-        case [
-            *before,
-            ast.Assign([ast.Name(name)], ast.ListComp(each, over)) as made,
-            ast.Return(ast.Tuple([ast.Starred(ast.Name(same))])) as last,
-        ] if name == same:
-            value = call("tuple", ast.GeneratorExp(each, over))
-            return [*before, return_(value, [*equations_of(made), *equations_of(last)])]
         case [
             *before,
             ast.Return(ast.Tuple([ast.Starred(ast.Call(function) as value)])) as last,
@@ -291,9 +264,9 @@ def returned(body: Sequence[ast.stmt], functions: Collection[str]) -> list[ast.s
 
 def unread(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a function without names for unread results: `first, *_ = f(x)`."""
-    counts = Counter(names_read(body))
+    counts = Counter(walks.names_read(body))
     others: dict[int, ast.stmt | None] = {}
-    for statement in own_statements(body):
+    for statement in walks.own_statements(body):
         match statement:
             case ast.Assign([ast.Tuple() as before], value):
                 targets = _read_alone(before, counts)
@@ -303,7 +276,7 @@ def unread(body: Sequence[ast.stmt]) -> list[ast.stmt]:
                     others[id(statement)] = changed(statement, targets=[targets])
             case _:
                 pass
-    return rewritten(body, replaced=others) if others else list(body)
+    return walks.rewritten(body, replaced=others) if others else list(body)
 
 
 def _read_alone(targets: ast.Tuple, counts: Counter[str]) -> ast.Tuple:

@@ -10,7 +10,8 @@ from jax import export
 from jaxsight_source.hlo import reading as hlo
 from jaxsight_source.programs.given import GivenProgram
 from jaxsight_source.programs.lowered import of_exported, of_stablehlo
-from jaxsight_source.stablehlo import UnreadableProgram, mesh_devices
+from jaxsight_source.stablehlo.program import UnreadableProgram
+from jaxsight_source.stablehlo.reading import mesh_devices
 
 _BYTECODE = b"ML\xefR"
 """How MLIR bytecode begins (https://mlir.llvm.org/docs/BytecodeFormat)."""

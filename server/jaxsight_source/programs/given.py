@@ -23,10 +23,9 @@ from jaxsight_source.compat.staging import Program, evaluate, opened
 from jaxsight_source.jaxprs.graph import dot
 from jaxsight_source.program_text import ProgramLanguage
 from jaxsight_source.programs.lines import printed
-from jaxsight_source.stablehlo import StablehloProgram
+from jaxsight_source.stablehlo.program import StablehloProgram
 from jaxsight_source.text.exprs import is_identifier
 from jaxsight_source.text.names import identifier, of_path
-from jaxsight_source.units import count
 
 _VARIADIC = inspect.Parameter.VAR_POSITIONAL
 
@@ -155,7 +154,7 @@ def of_jaxpr(jaxpr: object) -> GivenProgram:
     """
     program = opened(jaxpr)
     if missing := len(program.jaxpr.constvars) - len(program.consts):
-        constants = count(missing, "constant")
+        constants = f"{missing} constant{'s' * (missing > 1)}"
         raise TypeError(f"the jaxpr has {constants} without values; pass a ClosedJaxpr")
     structs = tuple(avals.leaf(var.aval) for var in program.jaxpr.invars)
     names = distinct(of_path(name, "") for name in names_of(program, len(structs)))

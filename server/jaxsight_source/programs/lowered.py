@@ -1,4 +1,4 @@
-"""Lowered and exported functions: StableHLO, with what JAX keeps of arguments and results."""
+"""Traced, lowered and exported functions, with what JAX keeps of arguments and results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,23 @@ import jax
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.lowered import stages
 from jaxsight_source.compat.staging import evaluate, opened
-from jaxsight_source.programs.given import GivenProgram, Stablehlo
-from jaxsight_source.stablehlo import StablehloProgram, UnreadableProgram, read
+from jaxsight_source.programs.given import GivenProgram, Stablehlo, names_of
+from jaxsight_source.stablehlo.program import StablehloProgram, UnreadableProgram
+from jaxsight_source.stablehlo.reading import read
 from jaxsight_source.text.names import identifier
+
+
+def of_traced(traced: jax.stages.Traced) -> GivenProgram:
+    """Return a traced function with its parameters and pytrees.
+
+    Static arguments are not among its parameters: JAX does not keep their values.
+    """
+    args, kwargs = stages.arguments(traced)
+    program = stages.program(traced)
+    count = len(jax.tree.leaves((args, kwargs)))
+    name = identifier(traced.fun_name.rpartition(".")[2], "program")
+    results = jax.tree.structure(traced.out_info)
+    return GivenProgram(program, name, args, kwargs, names_of(program, count), results)
 
 
 def of_stablehlo(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import TypeAlias
 
@@ -10,11 +11,13 @@ from jax import export
 from jax.extend.core import ClosedJaxpr
 
 from jaxsight_source.compat.staging import is_jaxpr
-from jaxsight_source.files import reading
 from jaxsight_source.programs.contents import of_content
 from jaxsight_source.programs.given import GivenProgram, of_jaxpr
-from jaxsight_source.programs.lowered import of_exported, of_lowered
-from jaxsight_source.programs.stages import of_traced
+from jaxsight_source.programs.lowered import of_exported, of_lowered, of_traced
+from jaxsight_source.stablehlo.program import UnreadableProgram
+
+LARGEST = 64 * 2**20
+"""Bytes of a program's file, a choice: weights are arguments, and more could fill the memory."""
 
 ProgramObject: TypeAlias = (
     ClosedJaxpr
@@ -53,7 +56,7 @@ def given_program(value: object) -> GivenProgram | None:
         case export.Exported():
             return of_exported(value)
         case Path():
-            return of_content(reading.data(value))
+            return of_content(_content(value))
         case bytes() | bytearray():
             return of_content(bytes(value))
         case str():
@@ -62,3 +65,13 @@ def given_program(value: object) -> GivenProgram | None:
             raise TypeError("a compiled function has no StableHLO; pass what it was compiled from")
         case _:
             return None
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a file; a pipe would be waited for, and a device has no end."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise UnreadableProgram(f"{path} is not a file")
+    if status.st_size > LARGEST:
+        raise UnreadableProgram(f"{path} is larger than 64 MiB")
+    return path.read_bytes()

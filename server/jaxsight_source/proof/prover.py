@@ -24,8 +24,7 @@ from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import stage, surroundings
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.jaxprs.same.tokens import Block
-from jaxsight_source.text.exprs import modules_in
-from jaxsight_source.text.imports import SHORT
+from jaxsight_source.text.exprs import SHORT, modules_in
 from jaxsight_source.text.layout import flat
 
 _log = logging.getLogger(__name__)

@@ -29,10 +29,9 @@ import numpy as np
 from jaxsight_source.compat import dtypes
 from jaxsight_source.equations.registry import LAX, PRETTY, Spelling, View
 from jaxsight_source.jaxprs.base import Rules
-from jaxsight_source.text.exprs import NONE, binary, call, list_, public, tuple_
-from jaxsight_source.text.imports import AT_HAND, IMPORTS
+from jaxsight_source.text.exprs import AT_HAND, IMPORTS, NONE, binary, call, list_, public, tuple_
 from jaxsight_source.values import public_names
-from jaxsight_source.values.spelling import struct, value
+from jaxsight_source.values.spelling import layout, struct, value
 
 _LAX = r"""
 add_any: ad.add_jaxvals(*operands)
@@ -68,6 +67,9 @@ gather: lax.gather(*operands, dimension_numbers=dimension_numbers, slice_sizes=s
 global_array_to_host_local_array host_local_array_to_global_array: \
     jax.experimental.multihost_utils.{name}(*operands, global_mesh, pspec)
 integer_pow: lax.integer_pow(*operands, y)
+iota: lax.iota(dtype, shape[0]) if len(shape) == 1 and not operands else None
+iota: lax.broadcasted_iota(dtype, shape, dimension, out_sharding=sharding)
+layout_constraint: jax.experimental.layout.with_layout_constraint(*operands, layout(layout))
 name: jax.ad_checkpoint.checkpoint_name(*operands, name)
 optimization_barrier: lax.optimization_barrier(whole)
 pad: lax.pad(*operands, tuple(padding_config))
@@ -227,6 +229,8 @@ def _part(node: ast.expr, names: _Values) -> ast.expr:
             return names[name]  # type: ignore[no-any-return]
         case ast.Call(ast.Name("struct"), [aval]):
             return struct(_evaluated(aval, names))
+        case ast.Call(ast.Name("layout"), [array_layout]):
+            return layout(_evaluated(array_layout, names))
         case _:
             return value(_evaluated(node, names))
 

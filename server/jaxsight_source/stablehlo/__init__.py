@@ -8,17 +8,3 @@ functions, regions become the functions of `while_loop`, `cond`, `reduce` and so
 `canonical` prints a module so that two modules with the same computation have the same text.
 `prove` lowers a written function again, compares, and runs both.
 """
-
-from jaxsight_source.stablehlo.program import OpaqueCall, StablehloProgram, UnreadableProgram
-from jaxsight_source.stablehlo.proof import SameProgram, prove
-from jaxsight_source.stablehlo.reading import mesh_devices, read
-
-__all__ = [
-    "OpaqueCall",
-    "SameProgram",
-    "StablehloProgram",
-    "UnreadableProgram",
-    "mesh_devices",
-    "prove",
-    "read",
-]

@@ -13,8 +13,7 @@ import keyword
 import re
 from collections.abc import Callable, Iterable
 
-from jaxsight_source.text.exprs import dotted
-from jaxsight_source.text.imports import IMPORTS
+from jaxsight_source.text.exprs import IMPORTS, dotted
 
 LONGEST = 30
 """The maximum length of a name, in characters; longer names leave no room on the line."""

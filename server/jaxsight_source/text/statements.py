@@ -13,20 +13,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from jaxsight_source.text import layout
 from jaxsight_source.text.exprs import arguments, changed, parse, public
-from jaxsight_source.text.layout import (
-    STEP,
-    WIDTH,
-    assignment,
-    bare,
-    broken,
-    broken_always,
-    definition,
-    flat,
-    kept,
-    parameters,
-    returned,
-)
+from jaxsight_source.text.layout import STEP, WIDTH, bare, broken, flat, kept, returned
 
 
 class Raw(ast.stmt):
@@ -186,7 +175,7 @@ def _assigned(target: ast.expr, value: ast.expr, indent: str) -> list[str]:
             pass
     if isinstance(target, ast.Subscript):
         return broken(value, indent, f"{flat(target)} = ", "")
-    return assignment(target, value, indent)
+    return layout.assignment(target, value, indent)
 
 
 _LONGEST_BARE = WIDTH - 16
@@ -203,7 +192,7 @@ def _heading(target: ast.expr, values: ast.expr, indent: str) -> list[str]:
     if isinstance(target, ast.Name) or len(f"{indent}for {bare(target)} in zip(") <= WIDTH:
         return broken(values, indent, f"for {bare(target)} in ", ":")
     assert isinstance(target, ast.Tuple)
-    _, *rows, last = broken_always(target, indent)
+    _, *rows, last = layout.broken_always(target, indent)
     return [f"{indent}for (", *rows, *broken(values, indent, f"{last.strip()} in ", ":")]
 
 
@@ -212,7 +201,7 @@ def _function(function: ast.FunctionDef, indent: str) -> list[Line]:
     for decorator in function.decorator_list:
         head += kept(broken(decorator, indent, "@", ""))
     end = f" -> {flat(function.returns)}:" if function.returns else ":"
-    head += kept(definition(function.name, parameters(function.args), indent, end))
+    head += kept(layout.definition(function.name, layout.parameters(function.args), indent, end))
     return [*map(Line, head), *lines(function.body, indent + STEP)]
 
 

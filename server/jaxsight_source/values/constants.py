@@ -126,7 +126,7 @@ def spelled(value: Any) -> ast.expr | None:
     if dtypes.is_key(getattr(value, "aval", value)):
         data = jax.random.key_data(value)
         inside = spelled(data)
-        impl = scalars.text(dtypes.key_impl(value.dtype))
+        impl = ast.Constant(dtypes.key_impl(value.dtype))
         return None if inside is None else call("jax.random.wrap_key_data", inside, impl=impl)
     array = np.asarray(value)
     weak = getattr(value, "weak_type", False)

@@ -16,8 +16,7 @@ import jax.extend.core.primitives
 import jax.numpy as jnp
 
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.text.exprs import dotted, is_identifier, parsed, public
-from jaxsight_source.text.imports import AT_HAND, SHORT
+from jaxsight_source.text.exprs import AT_HAND, SHORT, dotted, is_identifier, parsed, public
 
 PUBLIC_MODULES = (
     "jax",
@@ -74,32 +73,20 @@ _SOURCES = (
     "jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.0)",
     "jax.make_jaxpr(lambda: lax.platform_dependent(cpu=lambda: 0.0, default=lambda: 1.0))()",
 )
-"""Programs made by public functions, with primitives that are in no public module."""
+"""Programs of public functions that begin with primitives which are in no public module."""
 
 
 @functools.cache
-def _obtained(source: str) -> dict[int, str]:
-    """Return an expression for each primitive of such a program, by the primitive's `id`."""
-    names: dict[int, str] = {}
-    waiting = [(eval(source, {"jax": jax, "jnp": jnp, "lax": jax.lax}), source)]
-    while waiting:
-        jaxpr, path = waiting.pop()
-        for index, equation in enumerate(jaxpr.eqns):
-            names.setdefault(id(equation.primitive), f"{path}.eqns[{index}].primitive")
-            waiting += [
-                (inner, f'{path}.eqns[{index}].params["{key}"]')
-                for key, inner in equation.params.items()
-                if hasattr(inner, "eqns")
-            ]
-    return names
+def _obtained() -> dict[int, str]:
+    """Return expressions for these primitives, by the primitive's `id`."""
+    names = {"jax": jax, "jnp": jnp, "lax": jax.lax}
+    texts = [f"{source}.eqns[0].primitive" for source in _SOURCES]
+    return {id(eval(text, names)): text for text in texts}
 
 
 def _from_a_program(primitive: object) -> ast.expr | None:
-    for source in _SOURCES:
-        text = _obtained(source).get(id(primitive))
-        if text is not None:
-            return parsed(text)
-    return None
+    text = _obtained().get(id(primitive))
+    return None if text is None else parsed(text)
 
 
 def primitive(subject: object) -> ast.expr:
@@ -128,7 +115,7 @@ def elsewhere(subject: object) -> ast.expr | None:
         for name, value in list(getattr(module, "__dict__", {}).items())
         if value is subject and is_identifier(name)
     ]
-    return _path(*min(places, key=_by_openness)) if places else None
+    return at_hand(*min(places, key=_by_openness)) if places else None
 
 
 def package_of(subject: object) -> str | None:
@@ -182,7 +169,8 @@ def type_path(cls: type) -> ast.expr | None:
     return path
 
 
-def _path(module: str, name: str) -> ast.expr:
+def at_hand(module: str, name: str) -> ast.expr:
+    """Return the path of a public name, by the module's short name if it has one."""
     if module in SHORT or module in AT_HAND:
         return public(f"{SHORT.get(module, module)}.{name}")
     return imported(module, name)
@@ -229,7 +217,7 @@ def public_path(value: object) -> ast.expr | None:
     """
     entry = _names_without(frozenset(_LARGE - sys.modules.keys())).get(id(value))
     if entry is not None and entry[0] is value:
-        return _path(entry[1], entry[2])
+        return at_hand(entry[1], entry[2])
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or "<" in name:
         return None
@@ -247,7 +235,7 @@ def public_path(value: object) -> ast.expr | None:
         for part in name.split("."):
             exported = getattr(exported, part, None)
         if exported is value:
-            return _path(home, name)
+            return at_hand(home, name)
     return None
 
 
@@ -276,12 +264,7 @@ def functions_called(name: str, root: str) -> list[ast.expr]:
         for module_name in _public_homes(root)
         if callable(getattr(sys.modules[module_name], name, None))
     ]
-    return [_path(*home) for home in sorted(homes, key=_by_openness)]
-
-
-def at_hand(module: str, name: str) -> ast.expr:
-    """Return the path of a public name, by the module's short name if it has one."""
-    return _path(module, name)
+    return [at_hand(*home) for home in sorted(homes, key=_by_openness)]
 
 
 def imported(module: str, name: str) -> ast.expr:

@@ -6,19 +6,16 @@ A pytree is built from public types, or has the structure of an argument, or one
 from __future__ import annotations
 
 import ast
-import dataclasses
 import operator
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.text.exprs import NONE, call, dict_, list_, modules_in, subscript, tuple_
-from jaxsight_source.text.imports import SHORT
-from jaxsight_source.text.layout import flat
-from jaxsight_source.values import public_names, scalars, spelling
+from jaxsight_source.text.exprs import NONE, call, dict_, list_, subscript, tuple_
+from jaxsight_source.values import spelling
+from jaxsight_source.values.public_names import type_path
 
 Opaque = Callable[[object, str], ast.expr]
 """Returns a name for the structure (a `PyTreeDef`) of a result that has no expression, given the
@@ -61,10 +58,9 @@ def built(
             return tuple_(map(inner, structure))
         case list() if type(structure) is list:
             return list_(map(inner, structure))
-        case tuple() if _is_of_fields(structure) and public_names.type_path(type(structure)):
-            return _from_fields(
-                structure, dict(zip(_field_names(structure), structure, strict=True)), inner
-            )
+        case tuple() if _is_of_fields(structure) and (path := type_path(type(structure))):
+            named = zip(_field_names(structure), map(inner, structure), strict=True)
+            return call(path, *(ast.keyword(name, part) for name, part in named))
         case _:
             return _other(structure, leaves, arguments, opaque)
 
@@ -108,17 +104,9 @@ def _parts(expr: ast.expr, value: object, depth: int = 4) -> Iterator[tuple[ast.
         case dict():
             for key, part in value.items():
                 if isinstance(key, str):
-                    yield from _parts(subscript(expr, scalars.text(key)), part, depth - 1)
+                    yield from _parts(subscript(expr, ast.Constant(key)), part, depth - 1)
         case _:
             return
-
-
-def _from_fields(
-    structure: object, fields: dict[str, object], inner: Callable[[object], ast.expr]
-) -> ast.expr:
-    path = public_names.type_path(type(structure))
-    assert path is not None
-    return call(path, *(ast.keyword(name, inner(part)) for name, part in fields.items()))
 
 
 def _other(
@@ -131,53 +119,7 @@ def _other(
             structure_of_value: object = jax.tree.structure(value)
             if structure_of_value == tree:
                 return call("jax.tree.unflatten", call("jax.tree.structure", expr), leaf_list)
-    constructed = _dataclass(structure, leaves, arguments, opaque)
-    if constructed is not None:
-        return constructed
     cls = type(structure)
     name = f"{cls.__module__}.{cls.__qualname__}"
     why = f"is the `jax.tree.structure` of a result of type {name}, which has no public constructor"
     return call("jax.tree.unflatten", opaque(tree, why), leaf_list)
-
-
-def _dataclass(
-    structure: object, leaves: Sequence[ast.expr], arguments: Trees, opaque: Opaque
-) -> ast.expr | None:
-    """Return a constructor call for a dataclass, if it results in the same structure, or None."""
-    if not dataclasses.is_dataclass(structure) or isinstance(structure, type):
-        return None
-    if not public_names.type_path(type(structure)):
-        return None
-    fields = {
-        field.name: getattr(structure, field.name, None)
-        for field in dataclasses.fields(structure)
-        if field.init
-    }
-
-    def build(numbers: Sequence[ast.expr], otherwise: Opaque) -> ast.expr:
-        def inner(part: object) -> ast.expr:
-            inside = jax.tree.leaves(part)
-            if inside and all(type(leaf) is Leaf for leaf in inside):
-                return built(part, numbers, arguments, otherwise)
-            return spelling.value(part)
-
-        return _from_fields(structure, fields, inner)
-
-    def refuse(tree: object, why: str) -> ast.expr:
-        raise Unwritable(tree, why)
-
-    count = len(leaves)
-    short = {name: sys.modules.get(module) for module, name in SHORT.items()}
-    try:
-        trial = build([ast.Constant(number) for number in range(count)], refuse)
-        roots = {module.partition(".")[0] for module in modules_in(trial)} | {"jax"}
-        # Constructors of other packages may raise anything for numbers in place of arrays.
-        again = eval(flat(trial), short | {root: sys.modules[root] for root in roots})
-    except Exception:  # noqa: BLE001
-        return None
-    there: object = jax.tree.structure(again)
-    if there != jax.tree.structure(structure):
-        return None
-    if jax.tree.leaves(again) != jax.tree.leaves(structure):
-        return None
-    return build(leaves, opaque)

@@ -126,11 +126,6 @@ def typed(value: object) -> ast.expr:
     return call(flat(dtype(array.dtype)), inside)
 
 
-def text(value: str) -> ast.expr:
-    """Return a string literal."""
-    return ast.Constant(value)
-
-
 def scalar(value: object, weak: bool) -> ast.expr:
     """Return a scalar that keeps its dtype and weak type wherever it is passed."""
     array = np.asarray(value)

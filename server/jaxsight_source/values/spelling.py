@@ -18,37 +18,27 @@ import numpy as np
 
 from jaxsight_source.compat import dtypes
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.text.exprs import (
-    NONE,
-    TRUE,
-    call,
-    dict_,
-    is_identifier,
-    list_,
-    once,
-    parsed,
-    public,
-    tuple_,
-)
+from jaxsight_source.text import exprs
+from jaxsight_source.text.exprs import call, list_, parsed, public
 from jaxsight_source.values.public_names import imported, path_of, primitive, public_path
-from jaxsight_source.values.scalars import dtype, number, text, typed
+from jaxsight_source.values.scalars import dtype, number, typed
 
 
 def value(subject: object) -> ast.expr:
     """Return an expression for any parameter of an equation; raise `Unwritable` if it has none."""
     match subject:
         case None:
-            return NONE
+            return exprs.NONE
         case np.bool_() | np.number():
             return value(subject.item()) if subject.dtype.isbuiltin == 1 else typed(subject)
-        case enum.Enum() if is_identifier(subject.name or ""):
+        case enum.Enum() if exprs.is_identifier(subject.name or ""):
             return ast.Attribute(path_of(type(subject), subject), subject.name)
         case enum.Enum():
             raise Unwritable(subject)
         case bool() | int() | float() | complex():
             return number(subject)
         case str():
-            return text(subject)
+            return ast.Constant(subject)
         case bytes():
             return ast.Constant(subject)
         case np.dtype() | jax.dtypes.prng_key():
@@ -64,11 +54,11 @@ def _collection(collection: object) -> ast.expr | None:
         case tuple() if hasattr(collection, "_fields"):
             return _fields(collection, zip(collection._fields, collection, strict=True))
         case tuple() if type(collection) is tuple:
-            return tuple_(value(part) for part in collection)
+            return exprs.tuple_(value(part) for part in collection)
         case list():
             return list_(value(part) for part in collection)
         case dict():
-            return dict_((value(key), value(part)) for key, part in collection.items())
+            return exprs.dict_((value(key), value(part)) for key, part in collection.items())
         case range():
             step = () if collection.step == 1 else (value(collection.step),)
             return call("range", value(collection.start), value(collection.stop), *step)
@@ -120,7 +110,7 @@ def _of_jax(subject: object) -> ast.expr:
         case jax.sharding.Mesh():
             if not subject.axis_names:
                 raise Unwritable(subject, "it has no devices")
-            return once("_MESH", _usual_mesh(subject) or _mesh_of_positions(subject))
+            return exprs.once("_MESH", _usual_mesh(subject) or _mesh_of_positions(subject))
         case functools.partial():
             raise Unwritable(subject)
         case _ if isinstance(subject, type) or (
@@ -133,7 +123,7 @@ def _of_jax(subject: object) -> ast.expr:
 
 def _sharding(sharding: Any) -> ast.expr:
     usual = sharding.memory_kind in (None, "device")
-    memory_kind = {} if usual else {"memory_kind": text(sharding.memory_kind)}
+    memory_kind = {} if usual else {"memory_kind": ast.Constant(sharding.memory_kind)}
     if isinstance(sharding, jax.sharding.SingleDeviceSharding):
         (device,) = sharding.device_set
         return call("jax.sharding.SingleDeviceSharding", value(device), **memory_kind)
@@ -258,5 +248,5 @@ def struct(aval: Any) -> ast.expr:
     """Return `jax.ShapeDtypeStruct((3,), jnp.float32)` for an array's abstract value."""
     if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
         raise Unwritable(aval)
-    weak = {"weak_type": TRUE} if getattr(aval, "weak_type", False) else {}
+    weak = {"weak_type": exprs.TRUE} if getattr(aval, "weak_type", False) else {}
     return call("jax.ShapeDtypeStruct", value(tuple(aval.shape)), dtype(aval.dtype), **weak)

@@ -13,7 +13,7 @@ import jax
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.text.exprs import call, is_identifier
 from jaxsight_source.text.layout import flat
-from jaxsight_source.values import public_names, scalars, spelling
+from jaxsight_source.values import public_names, spelling
 
 
 def contexts(context: Any) -> list[ast.expr]:
@@ -37,7 +37,7 @@ def contexts(context: Any) -> list[ast.expr]:
         managers.append(
             call(
                 public_names.imported("jax.experimental.compute_on", "compute_on"),
-                scalars.text(context.compute_type),
+                ast.Constant(context.compute_type),
             )
         )
     if context.xla_metadata:

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from jaxsight_source.compat.staging import is_jaxpr, trace_settings
-from jaxsight_source.equations.claims import VARIANTS
 from jaxsight_source.equations.fallback import by_name, by_package, by_primitive
 from jaxsight_source.equations.idioms import Window, candidates
-from jaxsight_source.equations.registry import IDIOMS, LAX, PRETTY, Spelling, View
+from jaxsight_source.equations.registry import IDIOMS, LAX, PRETTY, VARIANTS, Spelling, View
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.jaxprs.base import Rules
 from jaxsight_source.options import Style

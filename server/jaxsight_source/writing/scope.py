@@ -14,48 +14,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from jaxsight_source.compat import avals, derivative_rules
-from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Equation, Var
+from jaxsight_source.compat import avals, derivative_rules, staging
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight_source.compat.locations import scope as scope_of
 from jaxsight_source.compat.parameters.sources import is_backward
-from jaxsight_source.compat.staging import (
-    Program,
-    is_dropped,
-    is_literal,
-    is_tracer,
-    on_its_mesh,
-    variable,
-)
-from jaxsight_source.equations.claims import claim_of, spelling_key
+from jaxsight_source.compat.staging import Program, is_dropped, is_literal
+from jaxsight_source.equations import registry
 from jaxsight_source.equations.idioms import find_windows
 from jaxsight_source.equations.locations import place
-from jaxsight_source.equations.registry import (
-    ABSORBS,
-    IDIOMS,
-    LAX,
-    PRETTY,
-    PRETTY_STRUCTURES,
-    STRUCTURES,
-)
+from jaxsight_source.equations.registry import claim_of, spelling_key
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.folding.fold import folded
-from jaxsight_source.folding.repeats import listed, with_repeats
 from jaxsight_source.folding.steps import Returned
 from jaxsight_source.jaxprs.same.liveness import live, needed_by, read_by_live
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import (
-    ELLIPSIS,
-    NONE,
-    call,
-    is_number,
-    lambda_,
-    uses_python,
-    with_operands,
-)
+from jaxsight_source.text import exprs
+from jaxsight_source.text.exprs import ELLIPSIS, call
 from jaxsight_source.text.names import after_expression, suggested
 from jaxsight_source.text.statements import assign, define, effect, return_
-from jaxsight_source.values import scalars
+from jaxsight_source.values import public_names
 from jaxsight_source.writing.contexts import contexts, put_under
 from jaxsight_source.writing.named_numbers import with_names
 from jaxsight_source.writing.results import (
@@ -74,7 +51,7 @@ DEEPEST = 12
 captured values as arguments. (Python itself allows a hundred levels of indentation.)
 """
 
-WRITTEN = Proved(NONE, None)
+WRITTEN = Proved(exprs.NONE, None)
 """The result of a rule that wrote its own statements: there is nothing to assign."""
 
 _TRANSFORMATIONS = re.compile(r"\w+\(|[)/]")
@@ -104,7 +81,7 @@ class Scope(Variables):
         self,
         name: str,
         program: Program,
-        captured: Sequence[JaxprAtom] = (),
+        captured: Sequence[Atom] = (),
         parameters: Parameters = Variables.parameters,
         results: Results = sequence,
         unnamed: str | Sequence[str] = "x",
@@ -139,13 +116,13 @@ class Scope(Variables):
         self.writer.functions.statements.append(define(fresh, lifted, [*scope.body, *end]))
         if not scope.captured:
             return ast.Name(fresh)
-        return lambda_(named, call(fresh, *(ast.Name(text) for text in lifted)))
+        return exprs.lambda_(named, call(fresh, *(ast.Name(text) for text in lifted)))
 
     def as_function(
         self,
         name: str,
         program: Program,
-        captured: Sequence[JaxprAtom] = (),
+        captured: Sequence[Atom] = (),
         unnamed: str | Sequence[str] = "x",
         results: Results = sequence,
     ) -> ast.FunctionDef:
@@ -173,10 +150,10 @@ class Scope(Variables):
             needed = set(map(id, needed_by(program)))
             constants = self.writer.constants
             for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
-                if is_tracer(value):
+                if staging.is_tracer(value):
                     if id(var) in needed:
                         try:
-                            self.write(var, self.read(variable(value)))
+                            self.write(var, self.read(staging.variable(value)))
                         except KeyError:
                             why = "it captures values of a finished trace"
                             raise derivative_rules.Outlived(why) from None
@@ -187,7 +164,7 @@ class Scope(Variables):
         return [self.operand(atom) for atom in program.jaxpr.outvars]
 
     def equations(
-        self, equations: Sequence[Equation], outputs: Sequence[JaxprAtom], *, named: bool = True
+        self, equations: Sequence[Equation], outputs: Sequence[Atom], *, named: bool = True
     ) -> None:
         """Write equations.
 
@@ -198,25 +175,22 @@ class Scope(Variables):
         writer.bound_length()
         if named:
             writer.find_user_names(equations, needed)
-        around = writer.folds.listing
         if writer.options.folds:
-            needed = self._repeated(folded(needed, outputs, writer.folds.numbers), outputs)
+            needed = folded(needed, outputs, writer.folds.numbers)
         read = itertools.chain(outputs, *(equation.invars for equation in needed))
         uses: dict[int, int] = Counter(id(atom) for atom in read if not is_literal(atom))
         called = _called(needed, writer.user_names)
         self.names.promise(itertools.chain.from_iterable(called.values()))
         self.uses |= uses
         pretty = writer.options.style == "pretty"
-        windows = find_windows(IDIOMS, needed, uses, writer.proofs.prove_window, pretty)
+        windows = find_windows(registry.IDIOMS, needed, uses, writer.proofs.prove_window, pretty)
         position = 0
         while position < len(needed):
             equation = needed[position]
-            if writer.folds.listing is not None:
-                writer.folds.listing.at = position
             if (window := windows.get(position)) is not None:
                 group: Sequence[Equation] = window.window.equations
             else:
-                absorb = ABSORBS.of(equation.primitive.name)
+                absorb = registry.ABSORBS.of(equation.primitive.name)
                 count = 1
                 if absorb is not None:
                     count = absorb(needed, position, lambda var: uses.get(id(var), 0))
@@ -233,20 +207,6 @@ class Scope(Variables):
                 start = len(self.body)
                 self._group(group, names, uses)
                 self._place(start, group[-1])
-        writer.folds.listing = around
-
-    def _repeated(self, equations: list[Equation], outputs: Sequence[JaxprAtom]) -> list[Any]:
-        """Return the items with calls of shared functions, or list them to find repeats."""
-        folds = self.writer.folds
-        if folds.repeats is not None:
-            return with_repeats(
-                equations, outputs, folds.repeats, folds.repeating, self.read_everywhere
-            )
-        listing = listed(equations, outputs, self.read_everywhere)
-        listing.around = (folds.listing, folds.listing.at) if folds.listing else None
-        folds.programs.append(listing)
-        folds.listing = listing
-        return equations
 
     def _place(self, start: int, equation: Equation) -> None:
         """Put the statements from `start` on under the equation's context, if it is unusual."""
@@ -256,14 +216,14 @@ class Scope(Variables):
             raise Unsourceable(equation.primitive.name, str(error), place(equation)) from error
         names = scope_of(equation) if self.writer.options.scopes else ""
         if _TRANSFORMATIONS.sub("", names):
-            managers.insert(0, call("jax.named_scope", scalars.text(names)))
+            managers.insert(0, call("jax.named_scope", ast.Constant(names)))
         put_under(self.body, start, managers)
 
     def _group(
         self, group: Sequence[Equation], names: Sequence[str] | None, uses: dict[int, int]
     ) -> None:
         equation = group[-1]
-        structure = STRUCTURES.of(equation.primitive.name)
+        structure = registry.STRUCTURES.of(equation.primitive.name)
         proved = self._idiom(equation) if structure and len(group) == 1 else None
         if proved is None and structure:
             before = self.writer.backward
@@ -289,8 +249,7 @@ class Scope(Variables):
         equation = group[-1]
         outputs = equation.outvars
         if self.writer.options.style == "pretty":
-            expr = with_names(proved.expr, group, self.writer.constants.of_user)
-            proved = replace(proved, expr=expr)
+            proved = replace(proved, expr=with_names(proved.expr, group))
         if not outputs or not any(uses.get(id(var)) for var in outputs):
             self.body.append(effect(proved.expr, group))
             return
@@ -336,7 +295,7 @@ class Scope(Variables):
         proved = self.writer.proofs.proved(key)
         if proved is None:
             try:
-                with on_its_mesh(equation.ctx):
+                with staging.on_its_mesh(equation.ctx):
                     proved = self.writer.proofs.prove(*claim_of(equation), key)
             except Unsourceable as error:
                 return self.passed_in(equation, error.why)
@@ -348,11 +307,11 @@ class Scope(Variables):
         """Return a proved public call for an equation with inner programs, or None."""
         name = equation.primitive.name
         if self.writer.options.style != "pretty":
-            if LAX.of(name) is None:
+            if registry.LAX.of(name) is None:
                 return None
-        elif (structure := PRETTY_STRUCTURES.of(name)) is not None:
+        elif (structure := registry.PRETTY_STRUCTURES.of(name)) is not None:
             return structure(self, equation)
-        elif PRETTY.of(name) is None:
+        elif registry.PRETTY.of(name) is None:
             return None
         proved = self.writer.proofs.prove_whole(*claim_of(equation), spelling_key(equation))
         return self._filled(proved, equation) if proved else None
@@ -376,6 +335,12 @@ class Scope(Variables):
         )
         return Proved(call(function, *operands), nested_results(len(equation.outvars)))
 
+    def bound(self, equation: Equation, *operands: ast.expr, **params: ast.expr) -> Proved:
+        """Return the equation as a call of `bind`, where no public function creates it."""
+        self.writer.bound.append(equation.primitive.name)
+        bind = ast.Attribute(public_names.primitive(equation.primitive), "bind")
+        return Proved(call(bind, *operands, **params), tuple(range(len(equation.outvars))))
+
     def _filled(self, proved: Proved, equation: Equation) -> Proved:
         variables = [atom for atom in equation.invars if not is_literal(atom)]
         return Proved(self.fill(proved.expr, variables), proved.results)
@@ -386,9 +351,9 @@ class Scope(Variables):
         If all of these are numbers, they become arrays: Python would compute with them itself.
         """
         operands = [self.read(var) for var in variables]
-        if operands and all(map(is_number, operands)) and uses_python(expr):
+        if operands and all(map(exprs.is_number, operands)) and exprs.uses_python(expr):
             operands = [call("jnp.asarray", operand) for operand in operands]
-        filled: ast.expr = with_operands(self.once(expr), operands)
+        filled: ast.expr = exprs.with_operands(self.once(expr), operands)
         return filled
 
     def once(self, expr: ast.expr) -> ast.expr:

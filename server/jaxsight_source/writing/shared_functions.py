@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from jaxsight_source.compat import derivative_rules
 from jaxsight_source.compat.staging import Program
-from jaxsight_source.folding.repeats import Listed
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import STAND_IN, ModuleNames, identifier
@@ -19,11 +18,9 @@ from jaxsight_source.text.walks import renamed
 class SharedFunctions:
     """The functions at the top of a module, by what they compute."""
 
-    def __init__(self, names: ModuleNames, orders: int, programs: list[Listed]) -> None:
+    def __init__(self, names: ModuleNames, orders: int) -> None:
         self._names = names
         self._orders = orders
-        self._programs = programs
-        """The programs that were written; those of a function with equal text are removed."""
         self.statements: list[ast.stmt] = []
         self.inside: list[tuple[object, str]] = []
         """Keys and names of the functions with custom rules that are being written where they are
@@ -72,7 +69,7 @@ class SharedFunctions:
         cut = self._cut
         stand_in = f"{STAND_IN}{len(self._building)}__"
         self._building.append(stand_in)
-        start, first = len(self.statements), len(self._programs)
+        start = len(self.statements)
         around, self.inside = self.inside, []  # not visible at the top of the module
         try:
             statements = build(stand_in)
@@ -92,8 +89,6 @@ class SharedFunctions:
                     self._names.keep(statement.name)
             self.statements[start:] = final
             self._texts[text] = name
-        else:
-            del self._programs[first:]
         self._shared[key] = (keep, name, self._rules if self._cut > cut else 0)
         return ast.Name(name)
 

@@ -10,8 +10,7 @@ from typing import Self
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Literal, Var
+from jaxsight_source.compat.jaxpr_types import Atom, Literal, Var
 from jaxsight_source.compat.parameters.shard_maps import has_mesh
 from jaxsight_source.compat.staging import Program, is_literal
 from jaxsight_source.errors import Unwritable
@@ -52,7 +51,7 @@ class Variables:
         """Let `var` stand for `expr`: a name, or an expression with the same value anywhere."""
         self._environment.write(var, (self, expr))
 
-    def alias(self, var: Var, atom: JaxprAtom) -> None:
+    def alias(self, var: Var, atom: Atom) -> None:
         """Let `var` stand for the value of `atom`, here or in an enclosing function."""
         if is_literal(atom):
             value = np.asarray(atom.val).astype(atom.aval.dtype)
@@ -63,7 +62,7 @@ class Variables:
             with contextlib.suppress(KeyError):  # values that only dead code reads are not written
                 self._environment.write(var, self._environment.read(atom))
 
-    def capture(self, program: Program, captured: Sequence[JaxprAtom]) -> None:
+    def capture(self, program: Program, captured: Sequence[Atom]) -> None:
         """Let a program's first inputs stand for atoms of an enclosing function."""
         converted = converted_variables(program)
         for var, atom in zip(program.jaxpr.invars, captured, strict=False):
@@ -82,15 +81,6 @@ class Variables:
                 scope.captured[expr.id] = None
                 scope = scope.around
         return expr
-
-    def read_everywhere(self, var: Var) -> ast.expr | None:
-        """Return the expression of a variable if it is a number or has a name of the module."""
-        try:
-            _, expr = self._environment.read(var)
-        except KeyError:
-            return None
-        is_local = isinstance(expr, ast.Name) and expr.id not in self.writer.names.module
-        return None if is_local else expr
 
     def path(self, var: Var) -> Path | None:
         """Return the path of a variable that is a part of another value, or None."""
@@ -112,7 +102,7 @@ class Variables:
         self.write(var, ast.Name(name))
         self.body.append(assign(name, path.expr))
 
-    def operand(self, atom: JaxprAtom, weak: bool | None = None) -> ast.expr:
+    def operand(self, atom: Atom, weak: bool | None = None) -> ast.expr:
         """Return an expression for `atom`.
 
         Literals keep their dtype; `weak` overrides their weak type.
@@ -124,11 +114,11 @@ class Variables:
         weak = bool(getattr(atom.aval, "weak_type", False)) if weak is None else weak
         return scalar(value if own is None else value.astype(own), weak)
 
-    def operands(self, atoms: Sequence[JaxprAtom], binders: Sequence[Var]) -> list[ast.expr]:
+    def operands(self, atoms: Sequence[Atom], binders: Sequence[Var]) -> list[ast.expr]:
         """Return arguments for the inputs of an inner program."""
         return [self._argument(atom, binder) for atom, binder in zip(atoms, binders, strict=True)]
 
-    def _argument(self, atom: JaxprAtom, binder: Var) -> ast.expr:
+    def _argument(self, atom: Atom, binder: Var) -> ast.expr:
         """Return an argument for an input; a literal over a mesh stays over it."""
         weak = bool(getattr(binder.aval, "weak_type", False))
         if not (is_literal(atom) and has_mesh(atom.aval) and has_mesh(binder.aval)):

@@ -9,13 +9,11 @@ from typing import Any
 from jaxsight_source.compat.jaxpr_types import Equation, Var
 from jaxsight_source.compat.parameters.sources import is_derivative
 from jaxsight_source.errors import TooLong
-from jaxsight_source.folding.repeats import Listed, Repeat, Repeats
 from jaxsight_source.folding.tokens import EquationNumbers
 from jaxsight_source.options import SourceOptions
 from jaxsight_source.text.names import ModuleNames, identifier, suggested
 from jaxsight_source.text.paths import Path
-from jaxsight_source.writing.constant_pool import ConstantPool
-from jaxsight_source.writing.passed_values import PassedValues
+from jaxsight_source.writing.constant_pool import ConstantPool, PassedValues
 from jaxsight_source.writing.proofs import Proofs
 from jaxsight_source.writing.results import primitive_name
 from jaxsight_source.writing.shared_functions import SharedFunctions
@@ -45,14 +43,6 @@ class Folds:
 
     numbers: EquationNumbers = field(default_factory=EquationNumbers)
     """The numbers of the equations."""
-    repeats: Repeats | None = None
-    """The repeated runs that become functions, once known."""
-    programs: list[Listed] = field(default_factory=list)
-    """The programs that were written, to find their repeats."""
-    listing: Listed | None = None
-    """The program of these that is being written."""
-    repeating: list[Repeat] = field(default_factory=list)
-    """The repeats whose functions are being written."""
     parameters: dict[int, Any] = field(default_factory=dict)
     """The parameters of helper functions, by the family's id."""
     paths: dict[int, Path] = field(default_factory=dict)
@@ -66,16 +56,14 @@ class Folds:
 class Writer:
     """The parts of a module: constants, shared functions, names, and proved expressions."""
 
-    def __init__(
-        self, options: SourceOptions, original: Original | None = None, folds: Folds | None = None
-    ) -> None:
+    def __init__(self, options: SourceOptions, original: Original | None = None) -> None:
         self.options = options
         self.original = original or Original()
-        self.folds = folds or Folds()
+        self.folds = Folds()
         self.names = ModuleNames()
         self.passed = PassedValues(self.names)
         self.constants = ConstantPool(options.constants or "inline", self.names, self.passed)
-        self.functions = SharedFunctions(self.names, options.orders, self.folds.programs)
+        self.functions = SharedFunctions(self.names, options.orders)
         self.proofs = Proofs(options.style)
         self.bound: list[str] = []
         """Names of the primitives that are written with `bind`, once for each equation."""

@@ -13,7 +13,7 @@ import jax
 from jaxsight_repro.dumps.choosing import ChosenDump
 from jaxsight_repro.dumps.emit import emit
 from jaxsight_repro.emit.repro_file import CannotEmit
-from jaxsight_source.stablehlo import UnreadableProgram
+from jaxsight_source.stablehlo.program import UnreadableProgram
 
 DUMPS = sorted((Path(__file__).parents[2] / "corpora" / "jaxsight_repro" / "dumps").iterdir())
 

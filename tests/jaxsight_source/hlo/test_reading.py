@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from jaxsight_source.compat.staging import evaluate, opened
-from jaxsight_source.hlo import read
-from jaxsight_source.stablehlo import UnreadableProgram
+from jaxsight_source.hlo import formats
+from jaxsight_source.hlo.reading import read
+from jaxsight_source.stablehlo.program import UnreadableProgram
 
 
 def run(program, *arguments):
@@ -281,7 +282,7 @@ ENTRY main {
 def test_numbers_that_a_text_leaves_out_are_not_made_up():
     with pytest.raises(UnreadableProgram, match="leaves out the numbers of 1 constant; help: dump"):
         read(ELIDED)
-    jaxpr = opened(read(ELIDED, ones=True).jaxpr)
+    jaxpr = opened(read(formats.with_ones(ELIDED)).jaxpr)
     assert np.array_equal(evaluate(jaxpr, np.zeros(12, np.float32))[0], np.ones(12))
 
 

@@ -20,9 +20,11 @@ from jax.sharding import PartitionSpec as P
 
 from jaxsight_source.api import write
 from jaxsight_source.options import SourceOptions
-from jaxsight_source.hlo import read as read_hlo
+from jaxsight_source.hlo.reading import read as read_hlo
 from jaxsight_source.hlo.reading import flattened
-from jaxsight_source.stablehlo import UnreadableProgram, prove, read
+from jaxsight_source.stablehlo.program import UnreadableProgram
+from jaxsight_source.stablehlo.proof import prove
+from jaxsight_source.stablehlo.reading import read
 from jaxsight_source.written import load
 
 mesh = jax.make_mesh((2, 2), ("i", "j"), axis_types=(AxisType.Auto,) * 2)

@@ -9,8 +9,9 @@ import pytest
 from jax import lax
 
 from jaxsight_source.compat.staging import evaluate, opened
-from jaxsight_source.hlo import read as read_hlo
-from jaxsight_source.stablehlo import UnreadableProgram, read
+from jaxsight_source.hlo.reading import read as read_hlo
+from jaxsight_source.stablehlo.program import UnreadableProgram
+from jaxsight_source.stablehlo.reading import read
 
 HARD = np.array([1, -0.0, np.nan, 3, 0.0, -np.inf, 1, -2, np.inf, -np.nan], np.float32)
 

@@ -9,7 +9,8 @@ from jax.extend.core import jaxpr_as_fun
 
 from jaxsight_source.api import write
 from jaxsight_source.options import SourceOptions
-from jaxsight_source.stablehlo import prove, read
+from jaxsight_source.stablehlo.proof import prove
+from jaxsight_source.stablehlo.reading import read
 from jaxsight_source.written import load
 from tests.jaxsight_source.stablehlo.whole_programs import PROGRAMS, WholeProgram
 

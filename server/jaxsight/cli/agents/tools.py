@@ -20,12 +20,12 @@ from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
 from jaxsight.cli.sources.arguments import file_and_function
 from jaxsight.cli.trusted_paths import AGENT
 from jaxsight.features.asking.answer import AgentAnswer, AnswerPart, AnswerRow
+from jaxsight.files import reading
 from jaxsight.text.inert import one_line, visible, words
 from jaxsight.text.layout import cut
 from jaxsight.trust import Trust
 from jaxsight.trust.decisions import SSH
 from jaxsight.workers.own_python import with_packages
-from jaxsight_source.files import reading
 
 _MORE = "and {:,} more lines"
 

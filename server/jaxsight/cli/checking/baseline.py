@@ -16,9 +16,9 @@ from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.output.reports.reported import Reported
+from jaxsight.files import reading
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight_source import units
-from jaxsight_source.files import reading
 
 Entry = tuple[str, str, str]
 

@@ -29,6 +29,7 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.uncompiled import uncompiled
 from jaxsight.features.locked.functions import LockableFunction, LockedFile, lockable
 from jaxsight.features.verification import VerifiedImports, verify
+from jaxsight.files import reading
 from jaxsight.files.markers import is_marked
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.projects.sources import Sources
@@ -36,7 +37,6 @@ from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
-from jaxsight_source.files import reading
 
 SYNTAX = "invalid-syntax"
 """Ruff's name; it is not a rule of jaxsight, so it cannot be selected or ignored."""

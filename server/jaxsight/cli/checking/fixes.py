@@ -17,11 +17,11 @@ from jaxsight.cli.output.printing import Printer, Text, styled
 from jaxsight.cli.output.reports.text import shown_path
 from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.fixes.verifier import Fix
+from jaxsight.files import reading
 from jaxsight.rules.fixing.context import applied
 from jaxsight.source.module import Module
 from jaxsight.text.inert import one_line
-from jaxsight_source.files import reading
-from jaxsight_source.units import count
+from jaxsight.text.units import count
 
 ROUNDS = 20
 """Rounds for a file, as fixes that undo each other would go on forever: a choice. With fewer, fixes

@@ -17,6 +17,7 @@ from jaxsight.features.findings.findings import path_in_project
 from jaxsight.features.findings.report import is_ignored, wanted
 from jaxsight.features.locked.findings import finding_of_differences
 from jaxsight.features.locked.functions import LockableFunction, LockedFile
+from jaxsight.files import reading
 from jaxsight.locks.differences import Figure, differences
 from jaxsight.locks.notation import (
     LockedFunction,
@@ -32,9 +33,8 @@ from jaxsight.rules.jx502_changed_program.rule import RULE
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import clause, one_line
+from jaxsight.text.units import count
 from jaxsight.trust.words import shown_path
-from jaxsight_source.files import reading
-from jaxsight_source.units import count
 
 LOCK = "jaxsight.lock"
 """The file's name, in the root of a project."""

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.reports.reported import Reported
+from jaxsight.files import reading
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import finding_of
 from jaxsight.rules.recompilation import Miss, read
 from jaxsight.rules.selection import selected
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
-from jaxsight_source.files import reading
 
 PLUGIN = Path(__file__).parents[2] / "recompiling"
 _NO_TESTS = 5

@@ -40,7 +40,7 @@ from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.texts import SourceFile, texts
 from jaxsight.locks.notation import Tolerance
 from jaxsight.settings.kinds import CODE_LIST
-from jaxsight_source.units import count
+from jaxsight.text.units import count
 
 Paths = Annotated[
     list[Path] | None,

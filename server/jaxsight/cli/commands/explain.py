@@ -12,10 +12,10 @@ from jaxsight.cli.options import AsJson
 from jaxsight.cli.output.printing import Printer, Table, cells, print_json, print_page
 from jaxsight.cli.parameters import Positional
 from jaxsight.files.bytecode import cached_bytecode, file_for
+from jaxsight.files.reading import UnreadableError
 from jaxsight.rules import RULES, rule_of
 from jaxsight.rules.documentation import page
 from jaxsight.rules.rule import Rule
-from jaxsight_source.files.reading import UnreadableError
 
 ExplainedName = Annotated[
     str | None,

@@ -31,11 +31,11 @@ from jaxsight.features.virtual_documents.show import with_settings
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized, label
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import block
+from jaxsight.text.units import count
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Transform, TransformedSource
 from jaxsight_source.options import Constants, Derivatives, Style
 from jaxsight_source.program_text import ProgramLanguage
-from jaxsight_source.units import count
 
 StyleName = Annotated[
     Style,

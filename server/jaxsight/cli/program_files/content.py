@@ -7,8 +7,8 @@ from pathlib import Path
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.sources.arguments import STDIN
-from jaxsight_source import units
-from jaxsight_source.files import reading
+from jaxsight.files import reading
+from jaxsight.text import units
 
 _OF_PYTHON = frozenset({".py", ".pyi", ".pyw", ".ipynb"})
 

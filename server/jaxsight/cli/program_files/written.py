@@ -16,11 +16,11 @@ from jaxsight.cli.sources.arguments import Address
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.model import VirtualText
 from jaxsight.text.inert import block, one_line
+from jaxsight.text.units import count
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import GRAPH, STABLEHLO, UNOPTIMIZED, TransformedSource
 from jaxsight.workers.program_files import NotRead, NotTimely, program_text
 from jaxsight_source.program_text import ProgramLanguage, ProgramText
-from jaxsight_source.units import count
 
 
 @dataclass(frozen=True, slots=True)

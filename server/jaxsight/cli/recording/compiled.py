@@ -16,7 +16,7 @@ from jaxsight.runs.merging import merged
 from jaxsight.runs.page.document import document
 from jaxsight.runs.running import collect
 from jaxsight.text.inert import one_line
-from jaxsight_source.units import count, time
+from jaxsight.text.units import count, time
 
 
 def report_run(program: list[str], output: Path, python: str | None, *, anonymize: bool) -> int:

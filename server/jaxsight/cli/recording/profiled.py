@@ -9,8 +9,8 @@ from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.recording.starting import program_environment, starting
 from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.recording import profiling, running
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight_source import units
 
 
 def run_profiled(

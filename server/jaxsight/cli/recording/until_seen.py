@@ -24,8 +24,8 @@ from jaxsight.features.recording.wanted import Key
 from jaxsight.recording import running
 from jaxsight.recording.observing.functions import is_test
 from jaxsight.recording.program import program, project_root
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight_source import units
 
 OPTION = "--until-seen"
 FILE_OPTION = "--seen-file"

@@ -25,7 +25,7 @@ from jaxsight.cli.resident.kept_sessions import KeptSessions
 from jaxsight.cli.resident.own_code import own_code
 from jaxsight.cli.resident.requests import STOP, ClientCommand, NoRequest, receive
 from jaxsight.cli.resident.this_process import THIS_PROCESS
-from jaxsight_source.units import count
+from jaxsight.text.units import count
 
 log = logging.getLogger(__name__)
 

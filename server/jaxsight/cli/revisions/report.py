@@ -10,9 +10,9 @@ from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows
 from jaxsight.cli.revisions.changes import ChangeOutcome, ProgramChange, lines_of
 from jaxsight.features.locked.functions import LockableFunction
 from jaxsight.locks.facts import ProgramFacts
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import commented, span, table_cell
-from jaxsight_source import units
 
 _MARKS = {
     ChangeOutcome.FAILS: "❌",

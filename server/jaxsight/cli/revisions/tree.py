@@ -17,10 +17,9 @@ from pathlib import Path, PurePosixPath
 
 from jaxsight.cli import git
 from jaxsight.cli.errors import CommandError, failing_on
-from jaxsight.files import private
+from jaxsight.files import private, reading
 from jaxsight.projects.python_discovery import package_folders
-from jaxsight_source.files import reading
-from jaxsight_source.units import MIB
+from jaxsight.text.units import MIB
 
 _KEPT = 4
 """Revisions of a repository that are kept, a choice: the branches that are worked on."""

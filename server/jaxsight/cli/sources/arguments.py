@@ -12,8 +12,8 @@ from pathlib import Path
 from jaxsight.cli import git
 from jaxsight.cli.errors import CommandError, failing_on, or_nearest
 from jaxsight.cli.sources import notebooks
+from jaxsight.files import reading
 from jaxsight.source.module import Module
-from jaxsight_source.files import reading
 
 SKIPPED = frozenset(
     {"__pycache__", "build", "dist", "env", "node_modules", "site-packages", "venv"}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxsight.files import reading
 from jaxsight.text.magics import without_magics
-from jaxsight_source.files import reading
 
 SUFFIX = ".ipynb"
 

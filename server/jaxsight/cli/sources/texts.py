@@ -16,7 +16,7 @@ from jaxsight.cli.sources.arguments import (
     read_stdin,
 )
 from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 
 @dataclass(frozen=True, slots=True)

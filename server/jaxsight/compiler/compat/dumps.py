@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.compiler.hlo.shapes import HOST_SPACE
+from jaxsight.profiles.protobuf import fields
 from jaxsight.wire.messages.compiling import HostMemory, Memory
-from jaxsight_source.files.protobuf import fields
 
 _CACHE = "kernels"
 _NO_CACHE = b"\xff" * 16

@@ -13,8 +13,8 @@ from jaxsight.features.findings.examined import examined
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.proposals.actions import keep_proposed
 from jaxsight.queries.engine import Engine
+from jaxsight.text import units
 from jaxsight.text.inert import clause, one_line
-from jaxsight_source import units
 
 # What an agent may do next, and the commands that answer more.
 

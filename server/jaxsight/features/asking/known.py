@@ -26,9 +26,9 @@ from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position
 from jaxsight.targets.roofline import total
+from jaxsight.text import units
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
-from jaxsight_source import units
 
 
 class Topic(StrEnum):

@@ -31,10 +31,10 @@ from jaxsight.source.text import Edit
 from jaxsight.targets.chips import Gpu
 from jaxsight.targets.roofline import bounds
 from jaxsight.text import pytree_display as trees
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut
 from jaxsight.wire.messages.replies import Traced
-from jaxsight_source import units
 
 _LINES = 6
 """Lines of a kernel that a row lists, a choice: more would not help to find it."""

@@ -18,8 +18,8 @@ from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
+from jaxsight.text.units import count
 from jaxsight.wire.meshes import Chosen, Mesh, Sharding
-from jaxsight_source.units import count
 
 _TYPE = re.compile(r"(\w+)\[([\d,]*)\]")
 _SIGNED = re.compile(r"i(\d+)$")

@@ -12,12 +12,12 @@ from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
 from jaxsight.targets.chips.links import LINKS
 from jaxsight.targets.roofline import estimate
+from jaxsight.text import units
 from jaxsight.text.layout import cut
+from jaxsight.text.units import count, some
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
 from jaxsight.wire.meshes import Chosen
-from jaxsight_source import units
-from jaxsight_source.units import count, some
 
 SIGN = "⇄"
 

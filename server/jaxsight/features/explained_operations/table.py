@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from jaxsight.features.printed_programs.program import HLO, JAXPR, STABLEHLO
+from jaxsight.files import reading
 from jaxsight.text.markdown import prose, span
-from jaxsight_source.files import reading
 
 _FILES = {JAXPR: "primitives.txt", STABLEHLO: "stablehlo.txt", HLO: "hlo.txt"}
 _ROW = re.compile(r"(?P<name>[\w.\-]+)(?:=(?P<words>[\w.]+))?(?:: (?P<explanation>.+))?")

@@ -19,7 +19,7 @@ from jaxsight.settings import Settings
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range, lines_of
 from jaxsight.text.inert import clause
-from jaxsight_source.units import some
+from jaxsight.text.units import some
 
 UNUSED = "JX910"
 

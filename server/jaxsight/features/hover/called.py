@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from jaxsight.features.findings.reached import ReachedPlaces
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.replies import Traced
-from jaxsight_source import units
 
 _NAMED = ("program", "recorded")
 

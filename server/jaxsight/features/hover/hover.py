@@ -45,12 +45,12 @@ from jaxsight.source.relocate import expressions_at
 from jaxsight.source.text import Position, Range
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target
+from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.queue import Urgency
-from jaxsight_source import units
 
 # The rows of a hover about targets.
 

@@ -21,11 +21,11 @@ from jaxsight.queries.traces.tracer_requests import Waits
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import escaped, fenced, prose, span
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.observations import Observation, Seen
-from jaxsight_source import units
 
 _WIDTH = 88
 """Columns of code in a hover, the default of Black; VS Code makes a wider one scroll."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut
 from jaxsight.text.markdown import fenced
 from jaxsight.wire.observations import Row, Tree
-from jaxsight_source import units
 
 MOST_LINES = 16
 """Lines of a table in a hover, a choice: what follows has to be seen without scrolling."""

@@ -29,8 +29,8 @@ from jaxsight.figures.summary import (
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text.markdown import prose
 from jaxsight.text.pytree_display import ELLIPSIS
+from jaxsight.text.units import count
 from jaxsight.wire.messages.replies import Traced
-from jaxsight_source.units import count
 
 SIGN = "▣"
 

@@ -9,8 +9,8 @@ from jaxsight.features.inlay_hints.places import line_end, line_hints, of_views
 from jaxsight.features.measuring.shown import lines_of, row_words, shown_times
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
-from jaxsight_source import units
 
 _SENTENCES = 12
 """Number of kernels that a tooltip describes, a choice: a line each."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end
 from jaxsight.features.model import Hint
+from jaxsight.text import units
 from jaxsight.text.markdown import prose
-from jaxsight_source import units
 
 _LEAST = 0.005
 """The least share of the time that is shown at a line, a choice: less is not worth a look."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from jaxsight.figures.summary import xla_seconds
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.text.units import seconds
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.spans import Span
-from jaxsight_source.units import seconds
 
 _NOTICED = 2.0
 """Seconds of all stages from which hovers and tooltips list them: shorter ones interrupt nobody."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jaxsight.figures.summary import devices
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
-from jaxsight_source.units import some
+from jaxsight.text.units import some
 
 _NAMED = 5
 """Equations or kernels that a line names, a choice: it must not wrap; further ones are counted."""

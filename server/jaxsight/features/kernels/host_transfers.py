@@ -9,11 +9,11 @@ from jaxsight.figures.summary import moved_to_host
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
 from jaxsight.targets import host_links
+from jaxsight.text import units
+from jaxsight.text.units import count
 from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, WITHIN_HOST, HostTransfer
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import HostMemory
-from jaxsight_source import units
-from jaxsight_source.units import count
 
 SIGN = "⇅"
 

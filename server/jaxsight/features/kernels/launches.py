@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.features.kernels import loop_costs
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.text.units import count, interval, some
 from jaxsight.wire.kernel_graph import Graph
-from jaxsight_source.units import count, interval, some
 
 _NAMED = 3
 """Libraries that a line names, a choice: more than that call cuBLAS, cuDNN and cuFFT."""

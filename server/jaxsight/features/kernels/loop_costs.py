@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import together
+from jaxsight.text import units
 from jaxsight.wire.kernel_graph import CALLBACK
-from jaxsight_source import units
 
 LAUNCH = 3.1e-6
 """Seconds of the host per launch, on a machine with an H100: `fori_loop`s of one small kernel and a

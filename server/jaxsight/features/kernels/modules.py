@@ -8,8 +8,8 @@ from itertools import groupby
 
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import together
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight_source import units
 
 FEW = 20
 """Kernels that a table lists, a choice: a screen. Programs with more are summed up by module."""

@@ -11,9 +11,9 @@ from jaxsight.queries.traces.equation_ranges import Places
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.kernel_memory import memory_limits
 from jaxsight.targets.target import Target
+from jaxsight.text.units import size
 from jaxsight.wire.pallas import SHARED, SMEM, VMEM, KernelArray, PallasKernel
 from jaxsight.wire.program import Body, Step
-from jaxsight_source.units import size
 
 COLUMNS = ("array", "block", "of", "buffers", "memory", "bytes")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
-from jaxsight_source.units import count
+from jaxsight.text.units import count
 
 
 @dataclass(frozen=True, slots=True)

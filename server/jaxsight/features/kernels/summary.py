@@ -17,10 +17,10 @@ from jaxsight.figures.summary import (
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.chips import Gpu
 from jaxsight.targets.target import CPU
+from jaxsight.text import units
+from jaxsight.text.units import count
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight_source import units
-from jaxsight_source.units import count
 
 SAME = "the same"
 

@@ -13,8 +13,8 @@ from jaxsight.features.kernels.summary import memory_lines
 from jaxsight.features.measuring.shown import ShownTimes, seconds_words
 from jaxsight.figures.summary import launches_of, origin
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
-from jaxsight_source import units
 
 _LOOPS = 4
 """Loops of known length that are listed, a choice: a sentence each."""

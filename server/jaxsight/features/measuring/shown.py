@@ -20,8 +20,8 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target
+from jaxsight.text import units
 from jaxsight.wire.kernel_graph import Kernel
-from jaxsight_source import units
 
 # Measured times of a function's kernels, beside their estimates and at their lines.
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from jaxsight.queries.memory import Measurement
 from jaxsight.targets.target import CPU
+from jaxsight.text import units
 from jaxsight.wire.messages.measuring import BUSY, Conditions, MeasuredRatio, ProgramTimes
 from jaxsight.wire.messages.replies import Stage
-from jaxsight_source import units
 
 HOST_BOUND = 0.5
 """The share of the wall time in which no kernel runs from which a program is said to wait for the

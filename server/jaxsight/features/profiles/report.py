@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from jaxsight.profiles.places import CodePlace, LibraryPlace
 from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledKernel, Share
 from jaxsight.profiles.sources import ProfiledSources
+from jaxsight.text import units
 from jaxsight.text.layout import aligned, cut
-from jaxsight_source import units
 
 DEAREST = 10
 """Rows of a table, a choice: what is worth a look; JSON has all."""

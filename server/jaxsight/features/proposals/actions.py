@@ -15,6 +15,7 @@ from jaxsight.examples.docstrings.sections import heading_lines, style_of
 from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.model import Action
+from jaxsight.files import reading
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.engine import Engine
@@ -25,7 +26,6 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.inert import clause
-from jaxsight_source.files import reading
 
 if TYPE_CHECKING:
     from jaxsight.examples.proposals.proposal import Proposal

@@ -25,8 +25,8 @@ from jaxsight.recording import running
 from jaxsight.recording.observing.functions import is_test
 from jaxsight.recording.program import StartedProgram
 from jaxsight.source.text import Position, Range
+from jaxsight.text import units
 from jaxsight.workers.environment import tracer_environment
-from jaxsight_source import units
 
 RUN_UNTIL_SEEN = "jaxsight.runUntilSeen"
 

@@ -10,12 +10,11 @@ from itertools import islice
 from pathlib import Path
 
 from jaxsight.features.recording.wanted import imported, text_of
-from jaxsight.files import notebooks
+from jaxsight.files import notebooks, reading
 from jaxsight.queries.documents import module_name
 from jaxsight.recording.observing.functions import ProjectFiles, is_test
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
-from jaxsight_source.files import reading
 
 _MOST = 300
 """Files of a project that are looked at, the nearest first: a choice, each is read and searched."""

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jaxsight.examples.jax_use import JaxUse
-from jaxsight.files import notebooks
+from jaxsight.files import notebooks, reading
 from jaxsight.recording.observing.functions import ProjectFiles
 from jaxsight.recording.program import StartedProgram
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import normalized
 from jaxsight.text.parsing import module_in
-from jaxsight_source.files import reading
 
 Key = tuple[str, str]
 """A file, relative to the root of its project, and the qualified name of a function in it."""

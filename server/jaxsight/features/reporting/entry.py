@@ -26,9 +26,9 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.module import Module
 from jaxsight.source.text import Range
 from jaxsight.targets.roofline import total
+from jaxsight.text import units
 from jaxsight.text.inert import one_line, visible
 from jaxsight.wire.messages.requests import JAXPR, STABLEHLO, TransformedSource
-from jaxsight_source import units
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from jaxsight.queries.traces.query import Question
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.text.inert import clause
+from jaxsight.text.units import count, some
 from jaxsight.workers.results import Died
-from jaxsight_source.units import count, some
 
 _LONGEST = 80
 """Characters of a clause, a choice: status bars share a line with other extensions."""

@@ -25,12 +25,12 @@ from jaxsight.sweeps.memory_search import MemorySearch
 from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, point_of
 from jaxsight.sweeps.swept_sizes import Sizes, SweptSize, combined, written
 from jaxsight.targets.target import Target
+from jaxsight.text.units import some
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
 from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.request_queue import Priority
-from jaxsight_source.units import some
 
 # Example inputs with the sizes of a sweep: named sizes, and whole numbers that are arguments.
 

@@ -16,8 +16,8 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.text import units
 from jaxsight.workers.compilation.compilers import Trouble
-from jaxsight_source import units
 
 
 def document(engine: Engine, view: View, result: CompileResult, kind: CompiledKind) -> VirtualText:

@@ -9,11 +9,11 @@ from pathlib import PurePath
 
 from jaxsight.features.model import Linked, VirtualText
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
+from jaxsight.files import reading
 from jaxsight.queries.engine import Engine
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.requests import TransformedSource
 from jaxsight.workers.program_files import NotRead, NotTimely, program_text
-from jaxsight_source.files import reading
 
 ENDINGS = frozenset({".mlir", ".mlirbc", ".stablehlo", ".hlo", ".jaxexport"})
 """The endings of files that editors open as programs."""

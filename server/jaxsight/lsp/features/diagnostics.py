@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from jaxsight.files import reading
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import SEVERITIES
 from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
@@ -21,7 +22,6 @@ from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.rules.finding import Finding, Place
 from jaxsight.source.text import Position
 from jaxsight.text.inert import one_line, visible
-from jaxsight_source.files import reading
 
 log = logging.getLogger(__name__)
 

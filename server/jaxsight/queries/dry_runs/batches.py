@@ -7,8 +7,8 @@ from itertools import groupby
 from pathlib import PurePath
 
 from jaxsight.examples.jax_use import is_program_name
+from jaxsight.text.units import some
 from jaxsight.wire.messages.inputs import EntryPoint
-from jaxsight_source.units import some
 
 _BATCH = 4
 """Programs of one file that run in one request, a choice: all are lost when one ends the tracer."""

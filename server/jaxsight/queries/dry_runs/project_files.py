@@ -21,13 +21,13 @@ from jaxsight.examples.programs.ranking import (
     places_of,
     programs,
 )
+from jaxsight.files import reading
 from jaxsight.files.texts import Version, stamp_of, version_of_text
 from jaxsight.lru import Recent
 from jaxsight.queries.documents import module_name
 from jaxsight.queries.dry_runs.given_calls import given_in
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
-from jaxsight_source.files import reading
 
 _MOST_FILES = 1500
 _MOST_FOLDERS = 400

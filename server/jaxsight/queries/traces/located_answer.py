@@ -27,12 +27,12 @@ from jaxsight.source.supported_lines import lost_lines, names_bound
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift, shift_between
 from jaxsight.text import unknown_sizes
+from jaxsight.text.units import count
 from jaxsight.wire.chunks import CHUNK_FILE, line_in_chunk
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.observations import Observation, Reused, Seen
 from jaxsight.wire.spans import Span
 from jaxsight.workers.results import Died
-from jaxsight_source.units import count
 
 _MANY = 300
 """Observations from which finding their places takes noticeably long, see `source.module.SHORT`."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 _LIBRARIES = frozenset({"site-packages", "dist-packages", "node_modules", "__pycache__"})
 _SPECIAL = frozenset({"__init__", "__call__"})

@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
+from jaxsight.files import reading
 from jaxsight.recording.observing.observer import Observer
 from jaxsight.rewriting import nodes
 from jaxsight.rewriting.compiling import codes_in, compiled
-from jaxsight_source.files import reading
 
 _REPORT = "__jaxsight_began__"
 """The name of the builtin that functions report to."""

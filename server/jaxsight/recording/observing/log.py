@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jaxsight.files import reading
 from jaxsight.files.appended import AppendedFile
 from jaxsight.recording.observing.functions import ProjectFunction
-from jaxsight_source.files import reading
 
 NEW, AGAIN, FAILED, PLAIN, MISSING = 0, 1, 2, 3, 4
 LARGEST = 8 << 20

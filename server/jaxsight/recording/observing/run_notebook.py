@@ -14,8 +14,7 @@ import traceback
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from jaxsight.files import notebooks
-from jaxsight_source.files import reading
+from jaxsight.files import notebooks, reading
 
 
 def main(arguments: list[str]) -> int:

@@ -26,8 +26,8 @@ import jax
 from jaxsight.profiles.places import library_of
 from jaxsight.recording.compiled_calls import watch
 from jaxsight.recording.programs.compat import compiling
+from jaxsight.recording.programs.compat.definitions import definition
 from jaxsight.recording.programs.log import ProgramLog
-from jaxsight_source.compat.locations import definition
 from jaxsight_source.compat.staging import is_tracing
 
 # What a compiled function was called with: types of its arguments, and its static arguments.

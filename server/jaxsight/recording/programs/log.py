@@ -15,8 +15,8 @@ import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.files.appended import AppendedFile
-from jaxsight_source.files import reading
 
 LARGEST = 256 << 20
 """Maximum size of a file, in bytes, a choice: tens of thousands of programs."""

@@ -11,7 +11,7 @@ from jaxsight.runs.kernel_lists import KernelList, kernel_list
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation
 from jaxsight.runs.page.markup import Markup, element, joined, prose
 from jaxsight.runs.page.texts import KeptTexts
-from jaxsight_source.units import count, interval, size, some, time
+from jaxsight.text.units import count, interval, size, some, time
 
 _KERNELS = 200
 """Kernels that are listed, a choice: a row is about 200 bytes, and a page of 2 MB has room for a

@@ -13,7 +13,7 @@ from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation
 from jaxsight.runs.page.markup import Markup, element, joined
 from jaxsight.runs.page.program import definitions, place, placed, program_part, signature, why
 from jaxsight.runs.page.texts import KeptTexts
-from jaxsight_source.units import count, size, time
+from jaxsight.text.units import count, size, time
 
 _RECOMPILATIONS = 10
 """Recompilations of a function that are listed, a choice; its programs have all."""

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 ROOT = Path("/")
 """The root of the files of the system."""

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.lru import Recent
-from jaxsight.meshes.compat import meshes
+from jaxsight.meshes.compat import host_memory, meshes
 from jaxsight.meshes.compat.distributed import places_on_several
 from jaxsight.meshes.compat.meshes import AnyMesh
 from jaxsight.tracer.calls.leaves import (
@@ -49,7 +49,7 @@ from jaxsight.wire.messages.inputs import (
 )
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import Warned
-from jaxsight_source.compat import avals, host_memory
+from jaxsight_source.compat import avals
 
 # The mesh of example inputs: declared, an expression's value, or the one that the module has.
 

@@ -11,12 +11,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.meshes.compat import shardings
+from jaxsight.meshes.compat import host_memory, shardings
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import refs
 from jaxsight.tracer.compat.traces import PlacedArgument
 from jaxsight.tracer.states import nnx
-from jaxsight_source.compat import avals, host_memory
+from jaxsight_source.compat import avals
 from jaxsight_source.jaxprs.contents import NOTHING, cell_contents
 
 

@@ -18,7 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypedDict, TypeVar
 
+from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.distributed import communicates
+from jaxsight.recording.programs.compat.definitions import definition
+from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal
 from jaxsight.tracer.job import Job
@@ -31,13 +34,11 @@ from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.replies import Call, Equation, Link, Lowered, Shown
 from jaxsight.wire.messages.requests import Lower, Show
 from jaxsight.wire.spans import Span
-from jaxsight_source import units
-from jaxsight_source.compat import avals, locations
+from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight_source.compat.jaxpr_types import Jaxpr, Var
-from jaxsight_source.compat.locations import definition
+from jaxsight_source.compat.parameters.sources import is_backward
 from jaxsight_source.compat.staging import open_jaxpr
-from jaxsight_source.jaxprs.arguments import index_limits
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""
@@ -294,7 +295,7 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
                 jaxpr_text.span(equation, tree.files.span),
                 tuple(avals.text(var.aval) for var in equation.outvars[:4]),
                 scopes.scope(equation, outer.scope if outer is not None else None),
-                (outer is not None and outer.backward) or locations.is_backward(equation),
+                (outer is not None and outer.backward) or is_backward(equation),
                 around.call,
             )
             yield described

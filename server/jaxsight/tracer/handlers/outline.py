@@ -23,6 +23,7 @@ from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals, locations
 from jaxsight_source.compat.inner import Inner, inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var
+from jaxsight_source.compat.parameters.sources import is_backward
 from jaxsight_source.compat.staging import is_jaxpr, open_jaxpr
 
 _LONGEST_PARAMETER = 400
@@ -107,7 +108,7 @@ class ProgramOutliner:
         outer = self._forward, self._backward, self._around, self._calls
         self._around = within
         self._calls = around = self.tree.around(equation, self._calls, base)
-        self._backward = backward = self._backward or locations.is_backward(equation)
+        self._backward = backward = self._backward or is_backward(equation)
         self._forward = forward = (self._forward or "jvp(" in scope) and not backward
         # A jaxpr that several equations share is repeated for each, because facts about its values
         # differ.

@@ -6,13 +6,12 @@ from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.handlers.lower import stablehlo, unoptimized
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
-from jaxsight.tracer.programs import jaxpr_text, sections
+from jaxsight.tracer.programs import jaxpr_text, sections, views
 from jaxsight.tracer.programs.fingerprint import fingerprint
 from jaxsight.wire.messages import requests
 from jaxsight.wire.messages.replies import Link, Shown
 from jaxsight.wire.messages.requests import Show
 from jaxsight_source.compat.staging import is_jaxpr, open_jaxpr
-from jaxsight_source.jaxprs import views
 from jaxsight_source.jaxprs.graph import dot
 
 

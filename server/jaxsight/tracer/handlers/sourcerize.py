@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jaxsight.text import units
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.leaves import is_array
 from jaxsight.tracer.calls.transforms import transformed
@@ -25,7 +26,6 @@ from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.replies import Link, Shown
 from jaxsight.wire.messages.requests import Sourcerize, TransformedSource
-from jaxsight_source import units
 from jaxsight_source.compat.inner import equation_count
 from jaxsight_source.errors import NotTheSame, Untraceable
 

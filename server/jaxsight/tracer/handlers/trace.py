@@ -31,7 +31,7 @@ from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace
 from jaxsight.tracer.observation import display, scopes, trees
 from jaxsight.tracer.observation.observation_table import Observed
-from jaxsight.tracer.programs import jaxpr_text
+from jaxsight.tracer.programs import jaxpr_text, views
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.chunks import real_file
 from jaxsight.wire.messages.replies import Traced
@@ -40,7 +40,6 @@ from jaxsight.wire.observations import DRY_RUN, Failure, Frame
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import equation_count
 from jaxsight_source.compat.staging import open_jaxpr, opened
-from jaxsight_source.jaxprs import views
 
 _LEAVES = 40
 """Maximum number of leaves shown of a parameter, and of the result."""

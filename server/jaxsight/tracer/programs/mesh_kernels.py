@@ -5,7 +5,10 @@ Such a kernel allocates shared memory as it goes, by `run_scoped`. The rules are
 
 * Scopes within each other are there together; of those one after the other, the largest.
 * Each array takes a multiple of 1,024 bytes, a barrier 8, tensor memory 4 for its address.
-* A reduction reserves memory of its own: see `reduction_bytes`.
+* A reduction reserves memory of its own: see `_reduction_bytes`.
+
+Private API used: the parameters `mesh` of `core_map` and `meshes` of `mpmd_map` (`Mesh` of
+`mosaic_gpu/core.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -35,7 +39,7 @@ _REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod"
 
 def mesh_kernel_facts(equation: Equation) -> PallasKernel | None:
     """Return the grid, arrays and shared memory of a kernel; None if its mesh is not a GPU's."""
-    grid = pallas.gpu_grid(equation)
+    grid = _gpu_grid(equation)
     bodies = [part.jaxpr for part in inner_jaxprs(equation)]
     if grid is None or len(bodies) != 1:
         return None
@@ -106,7 +110,7 @@ class _Scopes:
 
     def _needed_by(self, equation: Equation) -> _Needed:
         if equation.primitive.name in _REDUCTIONS:
-            size = pallas.reduction_bytes(self.compiler_params, equation.invars[0].aval)
+            size = _reduction_bytes(self.compiler_params, equation.invars[0].aval)
             return _Needed((_shared("reduction", (size,), "uint8", size),))
         result = _Needed()
         for part in inner_jaxprs(equation):
@@ -124,7 +128,7 @@ def _allocated(scope: Jaxpr) -> _Needed:
     for name, var in zip(parameter_names(scope), scope.invars, strict=True):
         aval: Aval = var.aval
         size, memory = math.prod(aval.shape), getattr(pallas.memory_space(aval), "name", "")
-        if pallas.is_barrier(aval):
+        if _is_barrier(aval):
             barriers[str(aval.dtype), size] += 1
         elif memory == "SMEM":
             stored = size * _bits(aval.dtype) // 8
@@ -144,3 +148,32 @@ def _bits(dtype: DType) -> int:
     if jnp.issubdtype(dtype, jnp.floating):
         return int(_floats(dtype).bits)
     return dtype.itemsize * 8
+
+
+def _gpu_grid(equation: Equation) -> tuple[int, ...] | None:
+    """Return the grid, with the cluster, of a kernel over a mesh; None if that is not a GPU's."""
+    params: Any = equation.params
+    meshes = params.get("meshes") or (params.get("mesh"),)
+    mesh = meshes[0]
+    if len(meshes) != 1 or ".mosaic_gpu." not in type(mesh).__module__:
+        return None
+    return (*mesh.grid, *mesh.cluster)
+
+
+def _is_barrier(aval: Aval) -> bool:
+    """Return whether a reference is to barriers of a GPU."""
+    return type(aval.dtype).__name__ in ("BarrierType", "ClusterBarrierType")
+
+
+def _reduction_bytes(compiler_params: Any, aval: Aval) -> int:
+    """Return the bytes that Mosaic GPU reserves for a reduction.
+
+    The default is that of `plgpu.CompilerParams`; JAX 0.8 has 256 elements
+    (`REDUCE_SCRATCH_ELEMS` of `mosaic_gpu/lowering.py`).
+    """
+    from jax.experimental.pallas import mosaic_gpu
+
+    default = getattr(mosaic_gpu.CompilerParams(), "reduction_scratch_bytes", None)
+    if default is None:
+        return 256 * int(getattr(aval.dtype, "itemsize", 4))
+    return int(getattr(compiler_params, "reduction_scratch_bytes", default))

@@ -24,6 +24,7 @@ from typing import Literal, TypeVar
 from jaxsight.compiler import folding as constant_folding
 from jaxsight.targets.own import busy
 from jaxsight.targets.target import CPU, Target
+from jaxsight.text import units
 from jaxsight.wire.frames import WireError
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotCompiled, Refusal
 from jaxsight.wire.messages.replies import Hello
@@ -42,7 +43,6 @@ from jaxsight.workers.limits import Limits
 from jaxsight.workers.own_python import ROOT
 from jaxsight.workers.process import CompilerProcess
 from jaxsight.workers.results import Death, Reason, signal_name
-from jaxsight_source import units
 
 log = logging.getLogger(__name__)
 

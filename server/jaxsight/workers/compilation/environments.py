@@ -21,12 +21,11 @@ from functools import cache
 from pathlib import Path
 
 from jaxsight.compiler import stand_ins
-from jaxsight.files import private
+from jaxsight.files import private, reading
 from jaxsight.targets.own.devices import own_device
 from jaxsight.targets.target import CPU, Target, names
 from jaxsight.text.terminal import instruction
 from jaxsight.workers.own_python import OwnPython, booted, with_packages
-from jaxsight_source.files import reading
 
 MEGABYTES = {"cuda": 290, "tpu": 360}
 """Approximate size of the download: jaxlib with its dependencies (147 MB), and the CUDA plugin's

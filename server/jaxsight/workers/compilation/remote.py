@@ -33,10 +33,11 @@ _PACKAGES = Path(__file__).resolve().parents[3]
 _SENT = (
     "jaxsight/__init__.py", "jaxsight/timeline.py", "jaxsight/compiler/**/*.py",
     "jaxsight/targets/**/*.py", "jaxsight/wire/**/*.py", "jaxsight/files/__init__.py",
-    "jaxsight_source/__init__.py", "jaxsight_source/options.py", "jaxsight_source/units.py",
+    "jaxsight_source/__init__.py", "jaxsight_source/options.py",
     "jaxsight_source/files/*.py",
     # To run programs:
     "jaxsight/measuring/*.py", "jaxsight/profiles/*.py", "jaxsight/files/locks.py",
+    "jaxsight/files/reading.py",
     "jaxsight/text/*.py", "jaxsight_source/compat/*.py", "jaxsight_source/jaxprs/__init__.py",
     "jaxsight_source/jaxprs/arguments.py",
 )  # fmt: skip

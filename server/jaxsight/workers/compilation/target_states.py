@@ -13,9 +13,9 @@ from typing import Literal
 from jaxsight.targets.chips import Gpu
 from jaxsight.targets.own.devices import own_device
 from jaxsight.targets.target import CPU, Target
+from jaxsight.text import units
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.default_target import unusable
-from jaxsight_source import units
 
 State = Literal["ready", "needs", "cannot"]
 

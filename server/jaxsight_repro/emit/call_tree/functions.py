@@ -33,7 +33,7 @@ from jaxsight_source.compat.staging import surroundings
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.rules.functions.checkpoint import policy_expr
+from jaxsight_source.rules.functions.calls import policy_expr
 from jaxsight_source.text.exprs import (
     NONE,
     Item,

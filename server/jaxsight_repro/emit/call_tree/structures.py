@@ -10,8 +10,8 @@ from jaxsight_repro.capturing.call_tree.records import Container, Structure
 from jaxsight_repro.capturing.raised import Raised
 from jaxsight_repro.emit import raising
 from jaxsight_source.errors import Unwritable
+from jaxsight_source.text import exprs
 from jaxsight_source.text.exprs import NONE, call, dict_, list_, public, subscript, tuple_
-from jaxsight_source.text.imports import AT_HAND, SHORT
 from jaxsight_source.text.names import ModuleNames, identifier
 from jaxsight_source.text.statements import Raw
 from jaxsight_source.values.spelling import value
@@ -135,6 +135,6 @@ def path_of(path: str) -> ast.expr:
     module, _, name = path.rpartition(".")
     if not module:
         return ast.Name(name)
-    if module in SHORT:
-        return public(f"{SHORT[module]}.{name}")
-    return public(path, "" if module in AT_HAND or module in ("jax", "np") else module)
+    if module in exprs.SHORT:
+        return public(f"{exprs.SHORT[module]}.{name}")
+    return public(path, "" if module in exprs.AT_HAND or module in ("jax", "np") else module)

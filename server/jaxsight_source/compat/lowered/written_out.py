@@ -8,20 +8,21 @@ Private API used: `jaxlib.mlir`, for the same reason as `compat.mlir`.
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
 
 MOST = 10_000_000
-"""Operations and attributes of a program with all calls written out, a choice: ten times those of a
-model with a hundred layers. XLA inlines calls, too."""
+"""Operations or names of a program with all calls and names written out, a choice: ten times those
+of a model with a hundred layers. XLA inlines calls, too."""
 
 
 _ALIAS = re.compile(r"^\s*([#!][\w$.-]+)\s*=", re.MULTILINE)
 _USED = re.compile(r"[#!][\w$.-]+")
+
+_CALLEES = ("callee", "decomposition")
+"""The attributes that name a function which an operation calls."""
 
 
 def require_few(module: ir.Module, program: str | bytes) -> None:
@@ -29,88 +30,57 @@ def require_few(module: ir.Module, program: str | bytes) -> None:
 
     Args:
         module: the module.
-        program: its text, whose names of types and locations count, too, or bytecode.
+        program: its text, whose names of attributes, types and locations count, too, or bytecode.
 
     Raises:
         ValueError: it is, or is nested too deeply.
     """
-    with module.context:
-        try:
-            most = _Sizes(module).most()
-            if isinstance(program, str):
-                most = max(most, _most_of_aliases(program))
-        except RecursionError:
-            raise ValueError("its attributes or calls are nested too deeply") from None
+    try:
+        most = _largest(_functions(module))
+        if isinstance(program, str):
+            most = max(most, _largest(_aliases(program)))
+    except RecursionError:
+        raise ValueError("its attributes or calls are nested too deeply") from None
     if most > MOST:
         raise ValueError(f"written out, it has more than {MOST:,} operations and attributes")
 
 
-def _most_of_aliases(text: str) -> int:
-    """Return how many names the largest alias of a text stands for."""
-    _, *parts = _ALIAS.split(text)
-    used = {
-        name: _USED.findall(body.partition("\n")[0])
-        for name, body in zip(parts[::2], parts[1::2], strict=True)
-    }
+def _largest(uses: Mapping[str, Sequence[str]]) -> int:
+    """Return the most that one name stands for: what it uses, with what that stands for."""
     sizes: dict[str, int] = {}
 
     def size(name: str) -> int:
         if name not in sizes:
-            sizes[name] = 1
-            sizes[name] += sum(map(size, used.get(name, ())))
+            sizes[name] = 1  # one that uses itself is refused by whoever reads it
+            sizes[name] += sum(map(size, uses.get(name, ())))
         return sizes[name]
 
-    return max(map(size, used), default=0)
+    return max(map(size, uses), default=0)
 
 
-class _Sizes:
-    """Numbers of operations and attributes; each function and each attribute is counted once."""
-
-    def __init__(self, module: ir.Module) -> None:
-        self._module = module.operation
-        self._functions: dict[str, ir.Operation] = {}
-        for each in module.body.operations:
-            if "sym_name" in each.operation.attributes:
-                name = ir.StringAttr(each.operation.attributes["sym_name"]).value
-                self._functions[name] = each.operation
-        self._of: dict[Any, int] = {}
-
-    def most(self) -> int:
-        own = sum(map(self._attribute, _values(self._module)))
-        return max([own, *map(self._function, self._functions)])
-
-    def _function(self, name: str) -> int:
-        if name not in self._of:
-            self._of[name] = 0  # one that calls itself is refused by whoever reads it
-            self._of[name] = self._operation(self._functions[name])
-        return self._of[name]
-
-    def _operation(self, operation: ir.Operation) -> int:
-        inside = (
-            self._operation(each.operation)
-            for region in operation.regions
-            for block in region.blocks
-            for each in block.operations
-        )
-        return 1 + sum(map(self._attribute, _values(operation))) + sum(inside)
-
-    def _attribute(self, attribute: Any) -> int:
-        if isinstance(attribute, ir.FlatSymbolRefAttr):
-            return self._function(attribute.value) if attribute.value in self._functions else 1
-        if not isinstance(attribute, ir.ArrayAttr | ir.DictAttr):
-            return 1
-        if attribute not in self._of:
-            parts = attribute if isinstance(attribute, ir.ArrayAttr) else _in(attribute)
-            self._of[attribute] = 1 + sum(map(self._attribute, parts))
-        return self._of[attribute]
+def _aliases(text: str) -> dict[str, list[str]]:
+    """Return the names that each alias of a text uses."""
+    _, *parts = _ALIAS.split(text)
+    return {
+        name: _USED.findall(body.partition("\n")[0])
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }
 
 
-def _values(operation: ir.Operation) -> Iterator[Any]:
-    found = operation.attributes
-    for each in found:
-        with contextlib.suppress(TypeError):  # of complex numbers, for which jaxlib has no class
-            yield found[each if isinstance(each, str) else each.name]
+def _functions(module: ir.Module) -> dict[str, list[str]]:
+    """Return the operations in each function, those that call another one by its name."""
+    functions: dict[str, list[str]] = {}
+    for function in module.body.operations:
+        if "sym_name" not in function.operation.attributes:
+            continue
+        inside: list[str] = []
 
+        def add(operation: ir.Operation, inside: list[str] = inside) -> ir.WalkResult:
+            attributes = operation.attributes
+            named = [attributes[name] for name in _CALLEES if name in attributes]
+            inside.append(ir.FlatSymbolRefAttr(named[0]).value if named else "")
+            return ir.WalkResult.ADVANCE
 
-def _in(attribute: Any) -> list[Any]:
-    return [attribute[position].attr for position in range(len(attribute))]
+        function.operation.walk(add)
+        functions[ir.StringAttr(function.operation.attributes["sym_name"]).value] = inside
+    return functions

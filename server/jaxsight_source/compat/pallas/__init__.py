@@ -2,8 +2,7 @@
 
 Private API used: the parameter `grid_mapping` of a `pallas_call` (a `GridMapping` with a
 `BlockMapping` for each array, `jax/_src/pallas/core.py`), the classes of block dimensions by name,
-the memory spaces of references, and the parameters `mesh` of `core_map` and `meshes` of `mpmd_map`
-(`Mesh` of `mosaic_gpu/core.py`).
+and the memory spaces of references.
 """
 
 from __future__ import annotations
@@ -129,32 +128,3 @@ def semaphore(aval: Aval) -> str | None:
 def references(avals: Sequence[Aval]) -> int:
     """Return how many values there are up to the last reference."""
     return max((i + 1 for i, aval in enumerate(avals) if is_reference(aval)), default=0)
-
-
-def gpu_grid(equation: Equation) -> tuple[int, ...] | None:
-    """Return the grid, with the cluster, of a kernel over a mesh; None if that is not a GPU's."""
-    params: Any = equation.params
-    meshes = params.get("meshes") or (params.get("mesh"),)
-    mesh = meshes[0]
-    if len(meshes) != 1 or ".mosaic_gpu." not in type(mesh).__module__:
-        return None
-    return (*mesh.grid, *mesh.cluster)
-
-
-def is_barrier(aval: Aval) -> bool:
-    """Return whether a reference is to barriers of a GPU."""
-    return type(aval.dtype).__name__ in ("BarrierType", "ClusterBarrierType")
-
-
-def reduction_bytes(compiler_params: Any, aval: Aval) -> int:
-    """Return the bytes that Mosaic GPU reserves for a reduction.
-
-    The default is that of `plgpu.CompilerParams`; JAX 0.8 has 256 elements
-    (`REDUCE_SCRATCH_ELEMS` of `mosaic_gpu/lowering.py`).
-    """
-    from jax.experimental.pallas import mosaic_gpu
-
-    default = getattr(mosaic_gpu.CompilerParams(), "reduction_scratch_bytes", None)
-    if default is None:
-        return 256 * int(getattr(aval.dtype, "itemsize", 4))
-    return int(getattr(compiler_params, "reduction_scratch_bytes", default))

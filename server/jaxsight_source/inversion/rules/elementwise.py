@@ -1,8 +1,8 @@
 """Inverses of primitives with one operand, and of those with two operands of which one is known.
 
 For a function that takes a value more than once, the result is the principal one: the operand is
-assumed to lie in the range of JAX's inverse function (`DOMAINS` describes these ranges). A
-conversion of dtypes is inverted only if it is lossless.
+assumed to lie in the range of JAX's inverse function (a table in `docs/source/interpreters.md` has
+these ranges). A conversion of dtypes is inverted only if it is lossless.
 """
 
 from __future__ import annotations
@@ -18,20 +18,6 @@ from jax import lax
 
 from jaxsight_source.compat.jaxpr_types import Aval, DType
 from jaxsight_source.inversion.network import Blocked, Network, Node, Placed, Solution, inverses
-
-DOMAINS = {
-    "acosh": "all results",
-    "cos": "0 ≤ x ≤ π",
-    "cosh": "x ≥ 0",
-    "integer_pow": "even powers: x ≥ 0",
-    "mul": "integers: products that do not overflow",
-    "pow": "x ≥ 0",
-    "rsqrt": "x > 0",
-    "sin": "-π/2 ≤ x ≤ π/2",
-    "square": "x ≥ 0",
-    "tan": "-π/2 < x < π/2",
-}
-"""Where arguments must lie for `inverse(f)(f(x))` to be `x`, besides the function's own domain."""
 
 Unary: TypeAlias = Callable[..., jax.Array]
 """Computes the operand from the result, the operand's abstract value and the parameters."""

@@ -1,4 +1,4 @@
-"""Calls of jitted functions, and closed calls.
+"""Calls of jitted and of checkpointed functions, and closed calls.
 
 A closed call is not a call of a user's function; it holds the known part of a checkpoint before it
 is differentiated. From JAX 0.12 on, calling a traced function binds such an equation; in earlier
@@ -8,35 +8,30 @@ versions no public function does, so the text defines one.
 from __future__ import annotations
 
 import ast
-import contextlib
+import dataclasses
 import enum
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
 
 from jaxsight_source.compat import equations
-from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Equation, Params
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Params
 from jaxsight_source.compat.staging import Program, folded, is_literal, opened, substituted
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable
+from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.rules.functions.lineax import linear_solve
 from jaxsight_source.text.exprs import NONE, TRUE, call, list_, parse, public, tuple_
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import identifier
 from jaxsight_source.text.statements import assign, define
-from jaxsight_source.values import public_names, spelling
+from jaxsight_source.values import public_names
+from jaxsight_source.values.spelling import layout as spelled_layout
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import (
-    nested_results,
-    passed_as,
-    sequence,
-    with_parts,
-)
+from jaxsight_source.writing.results import nested_results, passed_as, sequence, with_parts
 from jaxsight_source.writing.scope import Scope
 
 
@@ -107,17 +102,12 @@ def _placed(sharding: object, layout: object) -> ast.expr:
     where = NONE if equations.is_unspecified(sharding) else value(sharding)
     if layout is None:
         return where
-    parts = [spelling.layout(layout)] + ([where] if where is not NONE else [])
+    parts = [spelled_layout(layout)] + ([where] if where is not NONE else [])
     return call(public_names.imported("jax.experimental.layout", "Format"), *parts)
 
 
 @STRUCTURES("jit", "pjit")
-def jit(scope: Scope, calls: Equation | list[Equation]) -> Proved | None:
-    group = calls if isinstance(calls, list) else [calls]
-    solution = linear_solve(scope, group)
-    if solution is not None or len(group) > 1:
-        return solution
-    (equation,) = group
+def jit(scope: Scope, equation: Equation) -> Proved:
     program = opened(equation.params["jaxpr"])
     if scope.writer.options.inline:
         return in_place(scope, program, equation)
@@ -137,7 +127,7 @@ def jit(scope: Scope, calls: Equation | list[Equation]) -> Proved | None:
 
 def in_place(scope: Scope, program: Program, equation: Equation) -> Proved:
     """Write a program's equations in place of its call."""
-    literals: dict[int, JaxprAtom] = {}
+    literals: dict[int, Atom] = {}
     for var, atom in zip(program.jaxpr.invars, equation.invars, strict=True):
         if is_literal(atom):
             literals[id(var)] = atom
@@ -169,10 +159,6 @@ def closed_call(scope: Scope, equation: Equation) -> Proved | None:
     if set(equation.params) != {"call_jaxpr"}:
         return None
     program = opened(equation.params["call_jaxpr"])
-    with contextlib.suppress(KeyError):  # the function of a `lax.custom_root`, in its solver
-        given = scope.read(program.jaxpr)
-        roots = [scope.operand(atom) for atom in equation.invars[-len(equation.outvars) :]]
-        return Proved(call(given, sequence(roots)), nested_results(len(roots)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
 
     def build(name: str) -> list[ast.stmt]:
@@ -214,3 +200,109 @@ def _closed_call(*, traced: bool) -> ast.FunctionDef:
             f"{bind}({'*args, subfuns=(wrapped,)' if by_name else 'wrapped, *args'})",
         ]
     return define(_CLOSED_CALL, ("function", "*args"), parse("\n".join(rows)))
+
+
+@STRUCTURES("remat2", "remat", "checkpoint")
+def checkpoint(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    program = opened(params["jaxpr"])
+    base = function_name(program, "checkpointed")
+    policy = policy_expr(params["policy"])
+    differentiated = params["differentiated"]
+    options: dict[str, ast.expr] = {}
+    if params["prevent_cse"] is not True:
+        options["prevent_cse"] = value(params["prevent_cse"])
+    if policy is not NONE:
+        options["policy"] = policy
+
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+
+    def build(name: str) -> list[ast.stmt]:
+        function = Scope.top(scope.writer).as_function(name, program, (), passed_as(operands))
+        if differentiated:
+            return [function]
+        return decorated(function, jax.checkpoint, "jax.checkpoint", options)
+
+    key = ("remat", id(params["jaxpr"]), differentiated, spelled(options))
+    function = scope.writer.functions.shared(key, params["jaxpr"], base, build)
+    if not differentiated:
+        return Proved(call(function, *operands), nested_results(len(equation.outvars)))
+    traced = call("jax.make_jaxpr", function)
+    arguments = scope.several(operands, "operands")
+    jaxpr = scope.assigned("jaxpr", ast.Attribute(call(traced, *arguments), "jaxpr"))
+    return scope.bound(
+        equation,
+        *arguments,
+        jaxpr=jaxpr,
+        prevent_cse=value(params["prevent_cse"]),
+        differentiated=TRUE,
+        policy=policy,
+    )
+
+
+def policy_expr(policy: object) -> ast.expr:
+    """Return an expression for a checkpoint policy; raise `Unwritable` if it has none.
+
+    It is a name in `jax.checkpoint_policies`, a call there, or the path of an import.
+    """
+    if policy is None:
+        return NONE
+    for name in _policies():
+        if getattr(jax.checkpoint_policies, name) == policy:
+            return public(f"jax.checkpoint_policies.{name}")
+    for name in _policies():
+        maker = getattr(jax.checkpoint_policies, name)
+        for args, kwargs in _makings(maker, _held(policy)):
+            try:
+                candidate = maker(*args, **kwargs)
+            except (TypeError, ValueError, AttributeError):
+                continue
+            if (
+                candidate is not True
+                and candidate is not False
+                and Comparison().values(candidate, policy)
+            ):
+                spelled = [_policy_part(arg) for arg in args]
+                named = {key: _policy_part(argument) for key, argument in kwargs.items()}
+                return call(f"jax.checkpoint_policies.{name}", *spelled, **named)
+    return value(policy)
+
+
+def _policy_part(argument: object) -> ast.expr:
+    return policy_expr(argument) if callable(argument) else value(argument)
+
+
+def _policies() -> list[str]:
+    return [name for name in dir(jax.checkpoint_policies) if not name.startswith("_")]
+
+
+def _held(policy: Any) -> dict[str, object]:
+    """Return the arguments of a policy: fields of an object, or variables of a closure."""
+    if dataclasses.is_dataclass(policy):
+        return {field.name: getattr(policy, field.name) for field in dataclasses.fields(policy)}
+    if getattr(policy, "__closure__", None):
+        cells = [cell.cell_contents for cell in policy.__closure__]
+        return dict(zip(policy.__code__.co_freevars, cells, strict=True))
+    return {}
+
+
+def _makings(
+    maker: Callable[..., object], arguments: dict[str, object]
+) -> Iterator[tuple[tuple[object, ...], dict[str, object]]]:
+    if not arguments:
+        yield (), {}
+        return
+    values_ = list(arguments.values())
+    if len(values_) == 1 and isinstance(values_[0], (set, frozenset, tuple, list)):
+        yield tuple(sorted(values_[0])), {}
+    try:
+        wanted = inspect.signature(maker).parameters
+    except (TypeError, ValueError):
+        return
+    bare = {key.strip("_"): argument for key, argument in arguments.items()}
+    if set(wanted) <= set(bare):
+        parts = ((key, bare[key]) for key in wanted)
+        named = {k: sorted(p) if isinstance(p, (set, frozenset)) else p for k, p in parts}
+        yield (), named
+    if all(callable(argument) for argument in values_):
+        yield tuple(values_), {}

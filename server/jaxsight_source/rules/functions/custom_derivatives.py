@@ -8,15 +8,12 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from jaxsight_source.compat import derivative_rules, rule_identity
-from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Aval, Equation, Params
+from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Params
 from jaxsight_source.compat.staging import Program, is_literal, opened
-from jaxsight_source.equations.claims import equation_key
-from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.equations.registry import STRUCTURES, equation_key
 from jaxsight_source.errors import Unsourceable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.functions.calls import function_name
-from jaxsight_source.rules.functions.symbolic_zeros import with_symbolic_zeros
 from jaxsight_source.rules.lax.external import call_exported
 from jaxsight_source.text.exprs import NONE, TRUE, call, public, tuple_
 from jaxsight_source.text.layout import flat
@@ -33,14 +30,8 @@ def custom_jvp(scope: Scope, equation: Equation) -> Proved:
     program = opened(params["call_jaxpr"])
     captured = params["num_consts"]
     base = function_name(program, "function")
-    if (
-        params["symbolic_zeros"]
-        and (count := derivative_rules.jvp_inputs(params)) > derivative_rules.MOST_PATTERNS
-    ):
-        why = (
-            f"its rule asks for symbolic zeros of {count} tangents, and at most "
-            f"{derivative_rules.MOST_PATTERNS} are supported"
-        )
+    if params["symbolic_zeros"] and sum(derivative_rules.differentiable(params)) > 1:
+        why = "its rule asks for symbolic zeros of several tangents"
         return _with_rules_passed_in(scope, equation, why)
 
     def build(home: Scope, name: str) -> list[ast.stmt]:
@@ -48,17 +39,13 @@ def custom_jvp(scope: Scope, equation: Equation) -> Proved:
         function.decorator_list.append(public("jax.custom_jvp"))
         try:
             with scope.writer.functions.rule():
-                if params["symbolic_zeros"]:
-                    bases = argument_bases(program)[captured:]
-                    return [function, *with_symbolic_zeros(home, name, params, bases, base)]
                 derivative = _jvp_function(home, name, program, params)
         except derivative_rules.Refused as error:
             if isinstance(error, derivative_rules.Outlived) and home is not scope:
                 raise
             derivative = define(f"{name}_jvp", ("primals", "tangents"), [_refusal(base, error)])
         if params["symbolic_zeros"]:
-            zeros = TRUE
-            registered = call(f"{name}.defjvp", ast.Name(derivative.name), symbolic_zeros=zeros)
+            registered = call(f"{name}.defjvp", ast.Name(derivative.name), symbolic_zeros=TRUE)
             return [function, derivative, effect(registered)]
         derivative.decorator_list.append(public(f"{name}.defjvp"))
         return [function, derivative]
@@ -67,22 +54,33 @@ def custom_jvp(scope: Scope, equation: Equation) -> Proved:
 
 
 def _jvp_function(home: Scope, name: str, program: Program, params: Params) -> ast.FunctionDef:
-    """Write the rule of a `custom_jvp` function `name`."""
-    rule = derivative_rules.jvp_rule(params)
+    """Write the rule of a `custom_jvp` function `name`, for its only pattern of symbolic zeros."""
+    symbolic_zeros = bool(params["symbolic_zeros"])
+    absent = [symbolic_zeros and not may for may in derivative_rules.differentiable(params)]
+    rule = derivative_rules.jvp_rule(params, absent)
     jvp = home.inner()
     primals = [jvp.names.fresh(base) for base in argument_bases(program)[params["num_consts"] :]]
-    tangents = [jvp.names.fresh(f"{primal}_dot") for primal in primals]
+    tangents = [
+        "_" if is_absent else jvp.names.fresh(f"{primal}_dot")
+        for primal, is_absent in zip(primals, absent, strict=True)
+    ]
     jvp.names.keep("primals")
     jvp.names.keep("tangents")
-    for var, parameter in zip(rule.program.jaxpr.invars, [*primals, *tangents], strict=True):
+    inputs = [*primals, *(tangent for tangent in tangents if tangent != "_")]
+    for var, parameter in zip(rule.program.jaxpr.invars, inputs, strict=True):
         jvp.write(var, ast.Name(parameter))
     jvp.body.append(assign(tuple_(map(ast.Name, primals)), ast.Name("primals")))
     jvp.body.append(assign(tuple_(map(ast.Name, tangents)), ast.Name("tangents")))
     results = iter(jvp.program(rule.program))
     outputs = [next(results) for _ in rule.zeros]
+    symbolic = "jax.custom_derivatives.SymbolicZero.from_primal_value"
     dots = [
-        _zero_tangent(var.aval) if zero else next(results)
-        for var, zero in zip(program.jaxpr.outvars, rule.zeros, strict=True)
+        next(results)
+        if not is_zero
+        else call(symbolic, output)
+        if symbolic_zeros
+        else _zero_tangent(var.aval)
+        for var, output, is_zero in zip(program.jaxpr.outvars, outputs, rule.zeros, strict=True)
     ]
     jvp.body.append(return_(tuple_([sequence(outputs), sequence(dots)])))
     return define(f"{name}_jvp", ("primals", "tangents"), jvp.body)
@@ -107,7 +105,7 @@ def _with_rules_passed_in(scope: Scope, equation: Equation, why: str) -> Proved:
 
 def _refusal(name: str, why: derivative_rules.Refused) -> ast.stmt:
     """Return the body of a rule for a function that cannot be differentiated."""
-    message = scalars.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
+    message = ast.Constant(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
     return ast.Raise(call("NotImplementedError", message))
 
 
@@ -242,7 +240,7 @@ def _backward_parameter(
     return parameter
 
 
-def _known(scope: Scope, atom: JaxprAtom) -> str:
+def _known(scope: Scope, atom: Atom) -> str:
     """Return the expression of a captured value; empty if only dead code reads it."""
     try:
         return flat(scope.operand(atom))

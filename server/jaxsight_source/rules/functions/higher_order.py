@@ -9,16 +9,14 @@ from typing import Any
 
 import jax
 
-from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Equation, Var
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight_source.compat.staging import Program, evaluate, is_literal, opened, stage
 from jaxsight_source.equations.fallback import flags, given
 from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import NONE, TRUE, call, subscript, tuple_
-from jaxsight_source.values import public_names, spelling
-from jaxsight_source.values.spelling import value
+from jaxsight_source.values.spelling import struct, value
 from jaxsight_source.writing.results import nested_results, sequence
 from jaxsight_source.writing.scope import Scope
 
@@ -108,7 +106,7 @@ def custom_linear_solve(scope: Scope, equation: Equation) -> Proved:
     equation's (under vmap), the solve is written with `bind`.
     """
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
-    captured: dict[str, Sequence[JaxprAtom]] = {}
+    captured: dict[str, Sequence[Atom]] = {}
     start = 0
     for name in _PARTS:
         captured[name] = equation.invars[start : start + getattr(lengths, name)]
@@ -171,21 +169,20 @@ def _bound_solve(scope: Scope, equation: Equation) -> Proved:
         if program is None:
             jaxprs[name] = NONE
             continue
-        opened_ = opened(program)
+        part = opened(program)
         function = scope.writer.functions.shared(
             ("linear_solve", id(program)),
             program,
             name,
-            functools.partial(_alone, scope, opened_),
+            functools.partial(_alone, scope, part),
         )
-        structs = [spelling.struct(var.aval) for var in opened_.jaxpr.invars]
+        structs = [struct(var.aval) for var in part.jaxpr.invars]
         jaxprs[name] = call(call("jax.make_jaxpr", function), *structs)
     scope.writer.constants.helper("_SOLVE", _EXAMPLE)
     example = scope.writer.constants.helper("_LINEAR_SOLVE", "_SOLVE.eqns[0].params")
     operands = [scope.operand(atom) for atom in equation.invars]
-    scope.writer.bound.append(equation.primitive.name)
-    bound = call(
-        ast.Attribute(public_names.primitive(equation.primitive), "bind"),
+    return scope.bound(
+        equation,
         *operands,
         const_lengths=call(
             ast.Attribute(subscript(example, ast.Constant("const_lengths")), "_replace"), **counts
@@ -194,16 +191,13 @@ def _bound_solve(scope: Scope, equation: Equation) -> Proved:
             ast.Attribute(subscript(example, ast.Constant("jaxprs")), "_replace"), **jaxprs
         ),
     )
-    return Proved(bound, tuple(range(len(equation.outvars))))
 
 
 def _alone(scope: Scope, program: Program, name: str) -> list[ast.stmt]:
     return [Scope.top(scope.writer).as_function(name, program)]
 
 
-def _of_vector(
-    scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]
-) -> ast.expr:
+def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Atom]) -> ast.expr:
     outputs = len(program.jaxpr.invars) - len(captured)
 
     def parameters(inner: Scope, inputs: Sequence[Var], bases: list[str]) -> tuple[str, ...]:

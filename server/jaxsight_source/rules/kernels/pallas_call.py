@@ -17,14 +17,13 @@ from jaxsight_source.compat.staging import Program
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.rules.kernels.batching import unbatched
 from jaxsight_source.text.exprs import ELLIPSIS, NONE, call, dict_, lambda_, list_, tuple_
 from jaxsight_source.text.names import identifier
 from jaxsight_source.text.statements import define, effect, return_
 from jaxsight_source.values.public_names import at_hand, path_of, public_path
-from jaxsight_source.values.scalars import dtype, text
+from jaxsight_source.values.scalars import dtype
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import argument_bases, nested_results, sequence
+from jaxsight_source.writing.results import argument_bases, nested_results, sequence, with_parts
 from jaxsight_source.writing.scope import Scope
 
 PALLAS = "jax.experimental.pallas"
@@ -212,12 +211,12 @@ def _options(params: Mapping[str, Any], copies: int) -> dict[str, ast.expr]:
         is_switch = isinstance(interpret, bool)
         options["interpret"] = value(interpret) if is_switch else _changed(interpret)
     if params.get("name") is not None:
-        options["name"] = text(params["name"])
+        options["name"] = value(params["name"])
     if params.get("metadata"):
         pairs = params["metadata"].items()
         options["metadata"] = dict_((value(key), value(part)) for key, part in pairs)
     if params.get("backend") is not None:
-        options["backend"] = text(params["backend"])
+        options["backend"] = value(params["backend"])
     return options
 
 
@@ -286,3 +285,49 @@ def _bases(kernel: pallas.KernelCall) -> list[str]:
     }
     fallbacks = [base for base, count in counts.items() for _ in range(count)]
     return argument_bases(kernel.body, fallbacks)
+
+
+def unbatched(kernel: pallas.KernelCall) -> tuple[pallas.KernelCall, list[int | None]]:
+    """Return a kernel without the first axis of its grid, and the mapped axes of its inputs.
+
+    Raises:
+        Unsourceable: if that axis is no axis of `vmap`.
+    """
+    if kernel.batched[0] != 0 or kernel.grid[0] is None:
+        raise Unsourceable("pallas_call", "vmap added an axis inside its grid")
+    inputs, outputs = (
+        [_unmapped(each) for each in part] for part in (kernel.inputs, kernel.outputs)
+    )
+    if any(axis != 0 for _, axis in outputs):
+        raise Unsourceable("pallas_call", "vmap added an axis other than the results' first")
+    inside = dataclasses.replace(
+        kernel,
+        grid=kernel.grid[1:],
+        batched=tuple(axis - 1 for axis in kernel.batched[1:]),
+        inputs=tuple(block for block, _ in inputs),
+        outputs=tuple(block for block, _ in outputs),
+    )
+    return inside, [None] * kernel.prefetched + [axis for _, axis in inputs]
+
+
+def _unmapped(block: pallas.KernelBlock) -> tuple[pallas.KernelBlock, int | None]:
+    """Return a block without the mapped axis, and this axis; None if it is not mapped."""
+    first, *others = block.index_map.jaxpr.invars
+    results = list(block.index_map.jaxpr.outvars)
+    axis = next((axis for axis, atom in enumerate(results) if atom is first), None)
+    if axis is None:
+        index_map = with_parts(block.index_map, invars=others)
+        return dataclasses.replace(block, index_map=index_map), None
+    if type(block.dimensions[axis]).__name__ != "Squeezed":
+        raise Unsourceable("pallas_call", "vmap added an axis that the kernel sees")
+    array: Any = block.array
+    without = {
+        "index_map": with_parts(block.index_map, invars=others, outvars=_left_out(results, axis)),
+        "dimensions": _left_out(block.dimensions, axis),
+        "array": array.update(shape=_left_out(array.shape, axis)),
+    }
+    return dataclasses.replace(block, **without), axis
+
+
+def _left_out(items: Any, position: int) -> tuple[Any, ...]:
+    return (*items[:position], *items[position + 1 :])

@@ -110,9 +110,8 @@ def bound_while(scope: Scope, equation: Equation, cond: Program, body: Program) 
         call(call("jax.make_jaxpr", function), *captured, *carried)
         for function, captured in zip(written, (for_cond, for_body), strict=True)
     ]
-    scope.writer.bound.append("while")
-    expr = call(
-        "primitives.while_p.bind",
+    return scope.bound(
+        equation,
         *for_cond,
         *for_body,
         *carried,
@@ -121,7 +120,6 @@ def bound_while(scope: Scope, equation: Equation, cond: Program, body: Program) 
         cond_nconsts=value(conds),
         body_nconsts=value(consts - conds),
     )
-    return Proved(expr, tuple(range(len(equation.outvars))))
 
 
 def _scan_as_is() -> ast.FunctionDef:
@@ -359,6 +357,4 @@ def bound(scope: Scope, equation: Equation) -> Proved:
     options = {
         key: value(arguments) for key, arguments in equation.params.items() if key != "branches"
     }
-    scope.writer.bound.append("cond")
-    expr = call("primitives.cond_p.bind", index, *arguments, branches=tuple_(branches), **options)
-    return Proved(expr, tuple(range(len(equation.outvars))))
+    return scope.bound(equation, index, *arguments, branches=tuple_(branches), **options)

@@ -1,6 +1,8 @@
-"""Calls with opaque bodies: foreign functions, exported programs, composites, custom rules.
+"""Calls of the host, and calls with opaque bodies.
 
-The custom rules here are those for transposition, batching and partitioning.
+The latter are foreign functions, exported programs, composites, and functions with custom batching
+rules. A callback is a function of the user's that cannot be written as source:
+the written function takes it as an argument.
 """
 
 from __future__ import annotations
@@ -11,21 +13,21 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight_source.compat.jaxpr_types import Equation, Var
-from jaxsight_source.compat.staging import Program, opened
+from jaxsight_source.compat.parameters import callbacks
+from jaxsight_source.compat.staging import opened
 from jaxsight_source.equations.fallback import flags, given
 from jaxsight_source.equations.registry import STRUCTURES
-from jaxsight_source.errors import Unsourceable
+from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.options import DEEPEST_RULES
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import FALSE, call, dict_, parsed, tuple_
+from jaxsight_source.text.exprs import TRUE, call, dict_, parsed, tuple_
 from jaxsight_source.text.names import identifier
-from jaxsight_source.text.statements import define, effect, return_
-from jaxsight_source.values import public_names, scalars, spelling
-from jaxsight_source.values.pytrees import Leaf, built
-from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import argument_bases, nested_results, sequence
+from jaxsight_source.text.statements import effect
+from jaxsight_source.values import public_names, scalars
+from jaxsight_source.values.pytrees import Leaf, built, pytree
+from jaxsight_source.values.spelling import struct, value
+from jaxsight_source.writing.results import nested_results, sequence
 from jaxsight_source.writing.scope import Scope
 
 
@@ -48,9 +50,9 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
     if params.get("custom_call_api_version", 4) != 4:
         options["custom_call_api_version"] = value(params["custom_call_api_version"])
     options |= given(params, "legacy_backend_config")
-    results = [spelling.struct(aval) for aval in params["result_avals"]]
+    results = [struct(aval) for aval in params["result_avals"]]
     maker = call(
-        "jax.ffi.ffi_call", scalars.text(params["target_name"]), sequence(results), **options
+        "jax.ffi.ffi_call", ast.Constant(params["target_name"]), sequence(results), **options
     )
     foreign = scope.assigned("foreign", maker)
     attributes = {  # whose types matter
@@ -94,51 +96,11 @@ def composite(scope: Scope, equation: Equation) -> Proved:
     base = identifier(str(params["name"]), "composite")
     function = scope.function(base, program, (), parameters)
     options = {"version": value(params["version"])} if params.get("version") else {}
-    made = call("lax.composite", function, scalars.text(params["name"]), **options)
+    made = call("lax.composite", function, ast.Constant(params["name"]), **options)
     composed = scope.assigned("composed", made)
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     keywords = {name: value(attribute) for name, attribute in attributes.items()}
     return Proved(call(composed, *operands, **keywords), nested_results(len(equation.outvars)))
-
-
-@STRUCTURES("linear_call")
-def linear_call(scope: Scope, equation: Equation) -> Proved:
-    params = equation.params
-    program = opened(params["callee"])
-    transposed, constants = params["transpose_thunk"]()
-    if constants:
-        raise Unsourceable("linear_call", "its transpose captures values")
-    consts, residuals = params["num_callee_consts"], params["num_res"]
-    split = consts + residuals
-    forward = _of_two(scope, "linear", program, equation.invars[:consts], residuals)
-    backward = _of_two(scope, "transposed", opened(transposed), [], residuals)
-    operands = scope.operands(equation.invars, program.jaxpr.invars)
-    expr = call(
-        public_names.imported("jax.custom_derivatives", "linear_call"),
-        forward,
-        backward,
-        tuple_(operands[consts:split]),
-        tuple_(operands[split:]),
-    )
-    return Proved(expr, tuple(range(len(equation.outvars))))
-
-
-def _of_two(
-    scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom], residuals: int
-) -> ast.expr:
-    """Write a function of residuals and of the linear operands, each a tuple."""
-
-    def parameters(inner: Scope, inputs: Sequence[Var], bases: list[str]) -> list[str]:
-        names = inner.parameters(inputs, bases)
-        groups = []
-        for base, part in (("residuals", names[:residuals]), ("linear", names[residuals:])):
-            parameter = inner.names.fresh(base)
-            if part:
-                inner.take_apart(part, parameter)
-            groups.append(parameter)
-        return groups
-
-    return scope.function(name, program, captured, parameters, tuple_)
 
 
 @STRUCTURES("custom_vmap_call")
@@ -154,11 +116,9 @@ def custom_vmap(scope: Scope, equation: Equation) -> Proved:
         raise Unsourceable("custom_vmap_call", "its rule takes pytrees or captured values")
     single = jax.tree.unflatten(params["out_tree"], range(len(equation.outvars))) == 0
     rule = params["rule"].rule
-    inner = scope.inner()
-    names = inner.parameters(program.jaxpr.invars, argument_bases(program))
-    results = inner.program(program)
     name = scope.names.fresh("batched")
-    function = define(name, tuple(names), inner.body)
+    results = sequence if single else tuple_
+    function = scope.inner().as_function(name, program, results=results)
     decorator = "custom_vmap"
     scope.body.append(function)
     if str(getattr(rule, "__qualname__", "")).startswith("sequential_vmap."):
@@ -169,43 +129,94 @@ def custom_vmap(scope: Scope, equation: Equation) -> Proved:
         )
         scope.body.append(effect(call(f"{name}.def_vmap", batching_rule)))
     function.decorator_list.append(public_names.imported("jax.custom_batching", decorator))
-    function.body.append(return_(results[0] if single else tuple_(results)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
-    return Proved(
-        call(name, *operands), nested_results(1) if single else tuple(range(len(results)))
-    )
+    return Proved(call(name, *operands), 0 if single else tuple(range(len(equation.outvars))))
 
 
-@STRUCTURES("custom_partitioning")
-def custom_partitioning(scope: Scope, equation: Equation) -> Proved:
-    """Write a function with custom partitioning by host functions, which the caller passes."""
+def _function(scope: Scope, function: object) -> ast.expr:
+    name = getattr(function, "__name__", "callback")
+    base = "callback" if name == "<lambda>" else identifier(str(name), "callback")
+    return scope.writer.passed.placeholder(function, base, "runs on the host")
+
+
+def _spelled(scope: Scope, argument: object) -> ast.expr:
+    """Return the expression of an argument's leaf; operands are expressions already."""
+    if isinstance(argument, ast.expr):
+        return argument
+    try:
+        return value(argument)
+    except Unwritable:
+        return scope.writer.passed.placeholder(argument, "static", "cannot be written as source")
+
+
+def _given(
+    scope: Scope, args: tuple[object, ...], kwargs: dict[str, object]
+) -> tuple[list[ast.expr], dict[str, ast.expr]]:
+    def tree(part: object) -> ast.expr:
+        leaves, structure = jax.tree.flatten(part)
+        spelled = [_spelled(scope, leaf) for leaf in leaves]
+        return pytree(structure, spelled, [], scope.writer.passed.structure)
+
+    return [tree(part) for part in args], {name: tree(part) for name, part in kwargs.items()}
+
+
+def _leaves(scope: Scope, equation: Equation) -> list[ast.expr]:
+    return [scope.operand(atom) for atom in equation.invars]
+
+
+@STRUCTURES("pure_callback", "io_callback")
+def callback(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
-    program = opened(params["call"])
-    count = len(equation.invars)
-    if jax.tree.unflatten(params["in_tree"], range(count)) != tuple(range(count)):
-        raise Unsourceable("custom_partitioning", "its functions take pytrees")
-    if params["static_args"]:
-        raise Unsourceable("custom_partitioning", "it has static arguments")
-    single = jax.tree.unflatten(params["out_tree"], range(len(equation.outvars))) == 0
-    options: dict[str, ast.expr] = {}
-    for key in (
-        "partition",
-        "infer_sharding_from_operands",
-        "propagate_user_sharding",
-        "sharding_rule",
-    ):
-        if params.get(key) is not None:
-            options[key] = scope.writer.passed.placeholder(
-                params[key], key, "partitions a function"
-            )
-    if not params.get("decode_shardings", True):
-        options["decode_shardings"] = FALSE
-    body = scope.function(
-        "whole", program, results=lambda results: results[0] if single else tuple_(results)
+    called = callbacks.flat_callback(params["callback"])
+    args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))
+    shapes = [struct(aval) for aval in params["result_avals"]]
+    options = given(params, "sharding")
+    if equation.primitive.name == "pure_callback":
+        path = "jax.pure_callback"
+        options |= given(params, "vmap_method")
+    else:
+        path = "jax.experimental.io_callback"
+        options |= flags(params, "ordered")
+    clash = kwargs.keys() & {"sharding", "vmap_method", "ordered", "callback"}
+    if clash:
+        names = ", ".join(sorted(clash))
+        raise Unsourceable(equation.primitive.name, f"its callback has an argument named {names}")
+    single = len(shapes) == 1
+    expr = call(
+        path,
+        _function(scope, called.function),
+        shapes[0] if single else tuple_(shapes),
+        *args,
+        **options,
+        **kwargs,
     )
-    path = public_names.imported("jax.experimental.custom_partitioning", "custom_partitioning")
-    name = scope.assigned("partitioned", call(path, body))
-    scope.body.append(effect(call(ast.Attribute(name, "def_partition"), **options)))
-    operands = scope.operands(equation.invars, program.jaxpr.invars)
-    results = nested_results(1) if single else tuple(range(len(equation.outvars)))
-    return Proved(call(name, *operands), results)
+    return Proved(expr, 0 if single else tuple(range(len(shapes))))
+
+
+@STRUCTURES("debug_callback")
+def debug_callback(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    called = callbacks.debug_callback(params["callback"])
+    if called is None:
+        raise Unsourceable("debug_callback", "it was not created by jax.debug.callback")
+    args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))
+    options: dict[str, ast.expr] = {}
+    if callbacks.is_ordered(params["effect"]):
+        options["ordered"] = TRUE
+    options |= flags(params, "partitioned")
+    function = _function(scope, called.function)
+    return Proved(call("jax.debug.callback", function, *args, **options, **kwargs), ())
+
+
+@STRUCTURES("debug_print")
+def debug_print(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    if params.get("logging_record") is not None:
+        raise Unsourceable("debug_print", "it logs, for which there is no public option")
+    args, kwargs = _given(scope, *callbacks.print_arguments(params, _leaves(scope, equation)))
+    options = flags(params, "ordered", "partitioned")
+    if not params.get("has_placeholders", True) and (args or kwargs):
+        options["skip_format_check"] = TRUE
+    return Proved(
+        call("jax.debug.print", ast.Constant(params["fmt"]), *args, **options, **kwargs), ()
+    )

@@ -1,4 +1,7 @@
-"""Operations on arrays whose public functions take other arguments than the primitive."""
+"""Operations whose public functions take other arguments than the primitive.
+
+The last ones are of programs over meshes: shard_map, collectives, shardings.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +15,20 @@ import numpy as np
 
 from jaxsight_source.compat import dtypes
 from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.parameters import shard_maps
 from jaxsight_source.compat.staging import opened
-from jaxsight_source.equations.fallback import by_name, keywords
+from jaxsight_source.equations.fallback import by_name, given
 from jaxsight_source.equations.idioms import Window
 from jaxsight_source.equations.registry import IDIOMS, LAX, STRUCTURES, View
+from jaxsight_source.errors import Unwritable
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import FALSE, TRUE, call, is_identifier, lambda_, list_, public
-from jaxsight_source.values import public_names, scalars, spelling
-from jaxsight_source.values.spelling import placements, value
+from jaxsight_source.text import exprs
+from jaxsight_source.text.exprs import FALSE, TRUE, call, list_, public, tuple_
+from jaxsight_source.values import public_names, scalars
+from jaxsight_source.values.spelling import of_first_devices, placements, value
 from jaxsight_source.writing.contexts import metadata
-from jaxsight_source.writing.results import nested_results
+from jaxsight_source.writing.results import nested_results, sequence
 from jaxsight_source.writing.scope import Scope
-
-
-@LAX("iota")
-def iota(view: View) -> Iterator[ast.expr]:
-    dtype, shape = scalars.dtype(view.params["dtype"]), view.params["shape"]
-    if len(shape) == 1 and not view.operands:
-        yield call("lax.iota", dtype, value(shape[0]))
-    sharding = keywords(view, "sharding") if view.params.get("sharding") is not None else {}
-    named = {"out_sharding": sharding["sharding"]} if sharding else {}
-    yield call(
-        "lax.broadcasted_iota", dtype, value(shape), value(view.params["dimension"]), **named
-    )
 
 
 @LAX("broadcast_in_dim")
@@ -62,11 +56,9 @@ def reshape(view: View) -> Iterator[ast.expr]:
     if len(view.operands) == 1:
         sizes = value(view.params["new_sizes"])
         yield call("lax.reshape", *view.operands, sizes)
-        yield call("lax.reshape", *view.operands, sizes, **keywords(view, "dimensions"))
+        yield call("lax.reshape", *view.operands, sizes, **given(view.params, "dimensions"))
         for placed in placements(view.params.get("sharding")):
-            options = {"out_sharding": placed}
-            if view.params.get("dimensions") is not None:
-                options = {**keywords(view, "dimensions"), **options}
+            options = given(view.params, "dimensions") | {"out_sharding": placed}
             yield call("lax.reshape", *view.operands, sizes, **options)
 
 
@@ -130,10 +122,10 @@ def _identity(view: View) -> Iterator[ast.expr]:
 @LAX(*_MONOIDS)
 def reduce_window(view: View) -> Iterator[ast.expr]:
     (x,) = view.operands
-    named = keywords(view, "window_dimensions", "window_strides", "padding")
+    named = given(view.params, "window_dimensions", "window_strides", "padding")
     for name in ("base_dilation", "window_dilation"):
         if any(step != 1 for step in view.params.get(name) or ()):
-            named |= keywords(view, name)
+            named |= given(view.params, name)
     for identity in _identity(view):
         yield call("lax.reduce_window", x, identity, public(_MONOIDS[view.name]), **named)
 
@@ -210,28 +202,22 @@ def random_of_keys(view: View) -> Iterator[ast.expr]:
         return
     function: ast.expr = public(path)
     if options:
-        function = lambda_(("key",), call(path, ast.Name("key"), *options))
+        function = exprs.lambda_(("key",), call(path, ast.Name("key"), *options))
     for _ in range(axes):
         function = call("jax.vmap", function)
     yield call(function, *view.operands)
-
-
-@LAX("layout_constraint")
-def layout_constraint(view: View) -> Iterator[ast.expr]:
-    function = public_names.imported("jax.experimental.layout", "with_layout_constraint")
-    yield call(function, *view.operands, spelling.layout(view.params["layout"]))
 
 
 @STRUCTURES("xla_metadata_call")
 def metadata_of_a_call(scope: Scope, equation: Equation) -> Proved | None:
     params = equation.params
     metadata = dict(params["xla_metadata"])
-    if params.get("ad_metadata", "same") != "same" or not all(map(is_identifier, metadata)):
+    if params.get("ad_metadata", "same") != "same" or not all(map(exprs.is_identifier, metadata)):
         return None
     program = opened(params["jaxpr"])
     function = scope.function("annotated", program)
     name = public_names.imported("jax.experimental.xla_metadata", "xla_metadata_call")
-    named = {key: spelling.value(part) for key, part in metadata.items()}
+    named = {key: value(part) for key, part in metadata.items()}
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     return Proved(
         call(call(name, function, **named), *operands), nested_results(len(equation.outvars))
@@ -245,3 +231,85 @@ def inspect_sharding(scope: Scope, equation: Equation) -> Proved:
     )
     operands = [scope.operand(atom) for atom in equation.invars]
     return Proved(call("jax.debug.inspect_array_sharding", *operands, callback=callback), ())
+
+
+@STRUCTURES("shard_map")
+def shard_map(scope: Scope, equation: Equation) -> Proved:
+    mapped_program = shard_maps.shard_map(equation.params)
+    program = opened(mapped_program.body)
+    with shard_maps.inside(mapped_program):
+        body = scope.function("shard", program)
+    options: dict[str, ast.expr] = {}
+    if isinstance(mapped_program.mesh, jax.sharding.Mesh):
+        options["mesh"] = scope.once(value(mapped_program.mesh))
+    options["in_specs"] = tuple_(value(spec) for spec in mapped_program.in_specs)
+    options["out_specs"] = sequence([value(spec) for spec in mapped_program.out_specs])
+    if not mapped_program.is_whole:
+        options["axis_names"] = value(set(mapped_program.manual))
+    if not mapped_program.check_vma:
+        options["check_vma"] = FALSE
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+    mapped = scope.assigned("mapped", call("jax.shard_map", body, **options))
+    return Proved(call(mapped, *operands), nested_results(len(equation.outvars)))
+
+
+@IDIOMS("broadcast_in_dim|reshape pvary? all_to_all squeeze", plain=True)
+def all_to_all_of_whole_axis(window: Window) -> Iterator[ast.expr]:
+    """Yield an exchange that removes the axis which it divides and adds another."""
+    params = window.find("all_to_all").params
+    split, joined = params["split_axis"], params["concat_axis"]
+    if params["tiled"] or split == joined:
+        return
+    x = window.expr(window.equations[0].invars[0])
+    axes, groups = params["axis_name"], params["axis_index_groups"]
+    options = {} if groups is None else {"axis_index_groups": value([*map(list, groups)])}
+    positions = value(split - (split > joined)), value(joined - (joined > split))
+    singles = [axes[0]] if isinstance(axes, tuple) and len(axes) == 1 else []
+    for axis in (*singles, axes):
+        yield call("lax.all_to_all", x, value(axis), *positions, **options)
+
+
+@LAX("sharding_constraint")
+def sharding_constraint(view: View) -> Iterator[ast.expr]:
+    sharding = view.params["sharding"]
+    free = view.params.get("unconstrained_dims") or ()
+    if isinstance(sharding, jax.sharding.NamedSharding):
+        spec = list(sharding.spec) + [None] * (view.inputs[0].ndim - len(sharding.spec))
+        for dimension in free:
+            spec[dimension] = jax.sharding.PartitionSpec.UNCONSTRAINED
+        constrained = sharding.spec
+        if free:
+            constrained = jax.sharding.PartitionSpec(*spec)  # type: ignore[no-untyped-call]
+        yield call("lax.with_sharding_constraint", *view.operands, _over(sharding, constrained))
+        if isinstance(sharding.mesh, jax.sharding.AbstractMesh):
+            yield call("lax.with_sharding_constraint", *view.operands, value(constrained))
+    elif sharding is not None:
+        yield call("lax.with_sharding_constraint", *view.operands, value(sharding))
+
+
+@LAX("reshard")
+def reshard(view: View) -> Iterator[ast.expr]:
+    sharding = view.params["dst_sharding"]
+    if isinstance(sharding.mesh, jax.sharding.AbstractMesh):
+        yield call("jax.sharding.reshard", *view.operands, value(sharding.spec))
+    mesh = view.params.get("concrete_mesh")
+    for abstract in (False, True):
+        yield call(
+            "jax.sharding.reshard", *view.operands, _over(sharding, sharding.spec, mesh, abstract)
+        )
+
+
+def _over(sharding: Any, spec: object, mesh: object = None, abstract: bool = False) -> ast.expr:
+    """Return a sharding over a concrete mesh, or over its `abstract` mesh.
+
+    An abstract mesh becomes one of the machine's first devices; raise `Unwritable` if there are too
+    few.
+    """
+    concrete: Any = sharding.mesh if mesh is None else mesh
+    if isinstance(concrete, jax.sharding.AbstractMesh):
+        concrete = of_first_devices(concrete)
+        if concrete is None:
+            raise Unwritable(sharding.mesh, "fewer devices are present")
+    mesh_expr = value(concrete)
+    over = ast.Attribute(mesh_expr, "abstract_mesh") if abstract else mesh_expr
+    return call("jax.sharding.NamedSharding", over, value(spec))

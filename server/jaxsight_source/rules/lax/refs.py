@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.parameters import refs
 from jaxsight_source.compat.staging import is_dropped, is_literal, opened
 from jaxsight_source.equations.fallback import given
@@ -80,7 +79,7 @@ def run_state(scope: Scope, equation: Equation) -> Proved:
     return Proved(call(runner, tuple_(operands)), tuple(range(len(operands))))
 
 
-def spelled(scope: Scope, atoms: Sequence[JaxprAtom]) -> list[ast.expr]:
+def spelled(scope: Scope, atoms: Sequence[Atom]) -> list[ast.expr]:
     """Return expressions for a reference and what selects a part of it; numbers are Python's."""
     return [
         ast.Constant(int(atom.val))
@@ -90,7 +89,7 @@ def spelled(scope: Scope, atoms: Sequence[JaxprAtom]) -> list[ast.expr]:
     ]
 
 
-def _is_integer(atom: JaxprAtom) -> bool:
+def _is_integer(atom: Atom) -> bool:
     return getattr(getattr(atom.aval, "dtype", None), "kind", "") in "iu"
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from jaxsight_source.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import is_literal
-from jaxsight_source.equations.fallback import flags, keywords
+from jaxsight_source.equations.fallback import flags, given
 from jaxsight_source.equations.idioms import Window
 from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
 from jaxsight_source.rules.pretty.shapes import bounds, whole
 from jaxsight_source.text.exprs import COLON, ELLIPSIS, FALSE, call, once, subscript, tuple_
 from jaxsight_source.text.layout import flat
 from jaxsight_source.values.public_names import imported
-from jaxsight_source.values.scalars import text
 from jaxsight_source.values.spelling import value
 
 _NORMALISED = "lt|add|select_n|convert_element_type|broadcast_in_dim|reshape|squeeze|concatenate*"
@@ -28,7 +26,7 @@ _PROMISES = ("indices_are_sorted", "unique_indices")
 _MODES = {"CLIP": "clip", "FILL_OR_DROP": "fill", "PROMISE_IN_BOUNDS": "promise_in_bounds"}
 
 
-def _written(window: Window, atom: JaxprAtom, converted: bool) -> JaxprAtom:
+def _written(window: Window, atom: Atom, converted: bool) -> Atom:
     """Return the user's index; a `select_n` counts negative ones from the end."""
     while (equation := window.maker(atom)) is not None:
         name = equation.primitive.name
@@ -43,7 +41,7 @@ def _written(window: Window, atom: JaxprAtom, converted: bool) -> JaxprAtom:
     return atom
 
 
-def _parts(window: Window, atom: JaxprAtom, converted: bool) -> list[JaxprAtom]:
+def _parts(window: Window, atom: Atom, converted: bool) -> list[Atom]:
     """Return the indices that were concatenated to one array."""
     atom = window.origin(atom, "reshape", "convert_element_type") if converted else atom
     equation = window.maker(atom)
@@ -56,7 +54,7 @@ def _parts(window: Window, atom: JaxprAtom, converted: bool) -> list[JaxprAtom]:
 
 
 def _indexed(
-    window: Window, atom: JaxprAtom, axes: Sequence[int], rank: int
+    window: Window, atom: Atom, axes: Sequence[int], rank: int
 ) -> Iterator[list[ast.expr]]:
     for converted in (True, False):
         parts = _parts(window, atom, converted)
@@ -78,12 +76,13 @@ def gathered(window: Window) -> Iterator[ast.expr]:
         yield subscript(x, *index)
         if len(axes) == 1:
             position = index[axes[0]] if index[0] is not ELLIPSIS else index[-1]
-            yield call("jnp.take", x, position, axis=value(axes[0]), mode=text(mode or "clip"))
+            yield call("jnp.take", x, position, axis=value(axes[0]), mode=value(mode or "clip"))
             if mode == "fill":
                 yield call("jnp.take", x, position, axis=value(axes[0]))
         if mode is not None:
             yield call(
-                ast.Attribute(subscript(ast.Attribute(x, "at"), *index), "get"), mode=text(mode)
+                ast.Attribute(subscript(ast.Attribute(x, "at"), *index), "get"),
+                mode=value(mode),
             )
 
 
@@ -128,7 +127,7 @@ def updated(window: Window) -> Iterator[ast.expr]:
             if promised:
                 yield call(at, y, **promised)
             if mode is not None:
-                yield call(at, y, mode=text("drop" if mode == "fill" else mode), **promised)
+                yield call(at, y, mode=value("drop" if mode == "fill" else mode), **promised)
 
 
 @PRETTY("gather")
@@ -138,10 +137,10 @@ def gathered_alone(view: View) -> Iterator[ast.expr]:
     if mode is None:
         return
     numbers, sizes = _numbers(view), value(view.params["slice_sizes"])
-    named = flags(view.params, *_PROMISES) | {"mode": text(mode)}
+    named = flags(view.params, *_PROMISES) | {"mode": value(mode)}
     yield call("lax.gather", *view.operands, numbers, sizes, **named)
     yield call(
-        "lax.gather", *view.operands, numbers, sizes, **named, **keywords(view, "fill_value")
+        "lax.gather", *view.operands, numbers, sizes, **named, **given(view.params, "fill_value")
     )
 
 
@@ -152,7 +151,11 @@ def updated_alone(view: View) -> Iterator[ast.expr]:
     if mode is not None:
         path = f"lax.{view.name.replace('-', '_')}"
         yield call(
-            path, *view.operands, _numbers(view), **flags(view.params, *_PROMISES), mode=text(mode)
+            path,
+            *view.operands,
+            _numbers(view),
+            **flags(view.params, *_PROMISES),
+            mode=value(mode),
         )
 
 
@@ -173,7 +176,7 @@ _REQUIRED = 3
 """The number of fields of dimension numbers without defaults, which come first."""
 
 
-def _places(window: Window, equation: Equation, where: JaxprAtom) -> Iterator[list[ast.expr]]:
+def _places(window: Window, equation: Equation, where: Atom) -> Iterator[list[ast.expr]]:
     numbers = equation.params["dimension_numbers"]
     operand, _, update = equation.invars
     axes, rank = numbers.scatter_dims_to_operand_dims, operand.aval.ndim

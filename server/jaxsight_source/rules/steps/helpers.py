@@ -17,9 +17,8 @@ from jaxsight_source.compat.jaxpr_types import Var
 from jaxsight_source.compat.staging import is_literal
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable
-from jaxsight_source.folding import repeats, steps
+from jaxsight_source.folding import steps
 from jaxsight_source.folding.families import captures
-from jaxsight_source.folding.repeats import Repeat
 from jaxsight_source.folding.steps import Family, Returned
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import NONE, binary, call
@@ -178,25 +177,3 @@ def _body(inner: Scope, family: Family) -> list[ast.stmt]:
         inner.body.append(define(name, tuple(parameters), statements))
         results.append(ast.Name(name))
     return [*inner.body, return_(sequence(results))]
-
-
-@STRUCTURES(steps.SHARED)
-def shared_call(scope: Scope, step: steps.FoldedStep) -> Proved:
-    repeat: Repeat = step.family
-    writer = scope.writer
-    bases = [_named(scope, atom) for atom in step.invars]
-
-    def build(name: str) -> list[ast.stmt]:
-        inner = Scope.top(writer)
-        for var, expr in repeats.fixed_values(step).values():
-            inner.write(var, expr)
-        parameters = inner.parameters(step.invars, bases)
-        writer.folds.repeating.append(repeat)
-        inner.equations(step.members, step.outvars, named=False)
-        writer.folds.repeating.pop()
-        results = [inner.operand(var) for var in step.outvars]
-        return [define(name, tuple(parameters), [*inner.body, return_(sequence(results))])]
-
-    function = writer.functions.shared(("repeat", id(repeat)), repeat, repeat.name, build)
-    operands = [scope.operand(atom) for atom in step.invars]
-    return Proved(call(function, *operands), nested_results(len(step.outvars)))

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from jaxsight_source.compat.jaxpr_types import Aval, Var
+from jaxsight_source.compat.jaxpr_types import Var
 from jaxsight_source.compat.parameters.sources import is_backward
 from jaxsight_source.compat.staging import is_literal
-from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.equations.registry import STRUCTURES, Binder
 from jaxsight_source.folding import steps
 from jaxsight_source.folding.steps import FoldedLoop, Returned
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.steps.helpers import FEWEST_PARTS
-from jaxsight_source.text.exprs import call, changed, is_number, list_, public, substituted, tuple_
+from jaxsight_source.text.exprs import call, changed, list_, substituted, tuple_
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import without_number
 from jaxsight_source.text.paths import Path, Walk, element_name, iterated, numbered, walk
@@ -46,7 +44,7 @@ def loop(scope: Scope, step: steps.FoldedStep) -> Proved:
     for row, path in bindings:
         var = row[0]
         if is_literal(var):
-            stand_ins[id(var)] = var = _StandIn(var.aval)
+            stand_ins[id(var)] = var = Binder(var.aval)
         scope.stand(var, path)
     equations = [
         equation.replace(invars=[stand_ins.get(id(atom), atom) for atom in equation.invars])
@@ -85,13 +83,6 @@ def loop(scope: Scope, step: steps.FoldedStep) -> Proved:
     return WRITTEN
 
 
-@dataclass(eq=False, slots=True)
-class _StandIn:
-    """A variable in place of a literal that differs between iterations."""
-
-    aval: Aval
-
-
 def _start(scope: Scope, folded: FoldedLoop, init: object) -> str:
     """Return the name of a carried value: that of its initial value, if nothing else reads it."""
     expr = scope.read(init)
@@ -113,8 +104,6 @@ def _loop_variables(
     """Return the loop's target and values, and the path that reads each varying value."""
     count = len(folded.runs)
     groups: dict[object, tuple[ast.expr, ast.expr]] = {}
-    columns: dict[str, list[tuple[str, list[ast.expr]]]] = defaultdict(list)
-    """The names and numbers of varying literals, by their dtypes."""
     bindings: list[tuple[tuple[object, ...], Path]] = []
     counters: dict[range, str] = {}
     for row in folded.varying:
@@ -135,13 +124,6 @@ def _loop_variables(
             bindings.append((row, Path(flat(groups[group][0]), way.after)))
             continue
         listed = tuple_(scope.operand(var) for var in row)
-        if (typed := _numbers_of(listed)) is not None:
-            dtype, numbers_listed = typed
-            name = scope.names.fresh("c")
-            columns[dtype].append((name, numbers_listed))
-            groups["columns", dtype] = (listed, listed)  # in this order; replaced below
-            bindings.append((row, Path(name, ())))
-            continue
         elements = _numbers_apart(scope, listed) if len(row) > _MOST_LISTED else listed
         base = "c"
         if not is_literal(row[0]):
@@ -150,8 +132,6 @@ def _loop_variables(
         name = scope.names.fresh(base)
         groups[id(row)] = (ast.Name(name), elements)
         bindings.append((row, Path(name, ())))
-    for dtype, listed_columns in columns.items():
-        groups["columns", dtype] = _table(scope, dtype, listed_columns)
     targets = [target for target, _ in groups.values()]
     values = [elements for _, elements in groups.values()]
     for numbers, name in reversed(counters.items()):
@@ -162,38 +142,6 @@ def _loop_variables(
     if len(targets) == 1:
         return targets[0], values[0], bindings
     return tuple_(targets), call("zip", *values), bindings
-
-
-def _numbers_of(listed: ast.Tuple) -> tuple[str, list[ast.expr]] | None:
-    """Return the dtype and the numbers of NumPy's scalars of one dtype; None for other values."""
-    items = listed.elts
-    calls = [item for item in items if isinstance(item, ast.Call) and len(item.args) == 1]
-    dtypes = {flat(item.func) for item in calls}
-    numbers = [item.args[0] for item in calls]
-    if len(calls) < len(items) or len(dtypes) != 1 or not all(map(is_number, numbers)):
-        return None
-    (dtype,) = dtypes
-    is_plain = dtype.startswith("np.") and len(items) >= _FEWEST_ROWS
-    return (dtype, numbers) if is_plain else None
-
-
-_FEWEST_ROWS = 3
-"""The minimum number of iterations whose numbers become an array: two are as plain one by one."""
-
-
-def _table(
-    scope: Scope, dtype: str, columns: Sequence[tuple[str, list[ast.expr]]]
-) -> tuple[ast.expr, ast.expr]:
-    """Return the target and the array of numbers that differ between iterations.
-
-    NumPy yields the scalars of an array's rows with its dtype.
-    """
-    table = list(zip(*(numbers for _, numbers in columns), strict=True))
-    rows = [row[0] if len(columns) == 1 else list_(row) for row in table]
-    array: ast.expr = call("np.array", list_(rows), public(dtype))
-    if len(rows) * len(columns) > _MOST_LISTED:
-        array = scope.writer.constants.named(flat(array), "_COEFFICIENTS", array)
-    return sequence([ast.Name(name) for name, _ in columns]), array
 
 
 def _range(numbers: range) -> ast.expr:

@@ -10,9 +10,12 @@ from typing import Any, TypeAlias
 
 import jax
 
+from jaxsight_source.compat.equations import called
+from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.lowered import mlir
 from jaxsight_source.compat.lowered.mlir import ir
-from jaxsight_source.compat.staging import evaluate, opened, trace_settings
+from jaxsight_source.compat.staging import Program, evaluate, opened, trace_settings
+from jaxsight_source.primal import inlined
 from jaxsight_source.stablehlo.attributes import constant_text
 from jaxsight_source.stablehlo.canonical import PrintedFunctions, captured, order_of_loop, permuted
 from jaxsight_source.stablehlo.operations.regions import is_constant, owner_of
@@ -108,12 +111,11 @@ def _pattern(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as about 64-bit types
-            program = opened(jax.make_jaxpr(function)(*inputs))
+            jaxpr: object = jax.make_jaxpr(function)(*inputs)
+            program = opened(jaxpr if calls else inlined(jaxpr, _called))
 
             def evaluated(*arguments: jax.Array) -> Sequence[jax.Array]:
-                if calls:
-                    return evaluate(program, *arguments)
-                return _without_calls(program, arguments)
+                return evaluate(program, *arguments)
 
             text = jax.jit(evaluated, keep_unused=True).lower(*inputs).as_text()
     except Exception:  # noqa: BLE001 - a guess, whose error may be any
@@ -124,22 +126,8 @@ def _pattern(
     return _Pattern(evaluated, PrintedFunctions(functions), main, module)
 
 
-def _without_calls(program: object, arguments: Sequence[Array]) -> list[Array]:
-    """Evaluate a program, with the functions that it calls inlined."""
-    opened_program = opened(program)
-    jaxpr = opened_program.jaxpr
-    values: dict[object, Array] = dict(zip(jaxpr.constvars, opened_program.consts, strict=True))
-    values.update(zip(jaxpr.invars, arguments, strict=True))
-    for equation in jaxpr.eqns:
-        operands = [atom.val if hasattr(atom, "val") else values[atom] for atom in equation.invars]
-        if equation.primitive.name in _CALLS:
-            inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
-            results = _without_calls(inner, operands)
-        else:
-            bound = equation.primitive.bind(*operands, **equation.params)
-            results = bound if equation.primitive.multiple_results else [bound]
-        values.update(zip(equation.outvars, results, strict=True))
-    return [atom.val if hasattr(atom, "val") else values[atom] for atom in jaxpr.outvars]
+def _called(equation: Equation) -> Program | None:
+    return called(equation) if equation.primitive.name in _CALLS else None
 
 
 @dataclass(slots=True)

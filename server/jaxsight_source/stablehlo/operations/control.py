@@ -14,8 +14,6 @@ from jaxsight_source.stablehlo.evaluation import ABSORBED, Array, OperationStep,
 from jaxsight_source.stablehlo.operations.regions import constant_of, owner_of
 from jaxsight_source.stablehlo.program import UnreadableProgram
 
-_DIRECTION = "comparison_direction"
-
 
 @reads("func.call")
 def call(step: OperationStep) -> Results:

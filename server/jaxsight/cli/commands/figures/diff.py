@@ -22,7 +22,7 @@ from jaxsight.cli.revisions.report import RevisionReport
 from jaxsight.cli.revisions.sides import ProgramSide, compiled_side, python_texts
 from jaxsight.cli.revisions.tree import revision_tree
 from jaxsight.cli.user_python import process_variable
-from jaxsight_source.files import reading
+from jaxsight.files import reading
 
 Base = Annotated[
     str,

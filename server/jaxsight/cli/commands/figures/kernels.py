@@ -50,11 +50,11 @@ from jaxsight.features.proposals import assumptions
 from jaxsight.figures.summary import headline, launches_of, origin
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import bounds, total
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
-from jaxsight_source import units
 
 _LINES, _NAMED = 8, 5
 """Lines of a kernel in a table, and kernels without an estimate below it: more would wrap."""

@@ -16,8 +16,8 @@ from jaxsight.cli.parameters import Positional
 from jaxsight.cli.sources.texts import texts
 from jaxsight.features.locked.functions import LockedFile, lockable
 from jaxsight.text.inert import one_line
+from jaxsight.text.units import count
 from jaxsight.trust.words import shown_path
-from jaxsight_source.units import count
 
 Paths = Annotated[
     list[Path] | None,

@@ -36,9 +36,9 @@ from jaxsight.features.measuring.shown import MatchedTimes
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.achieved import MeasuredKernel
+from jaxsight.text import units
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage, Traced
-from jaxsight_source import units
 
 _LINES = 8
 """Lines of a kernel in a table: more would wrap."""

@@ -18,14 +18,14 @@ from jaxsight.cli.recording.profiled import run_profiled
 from jaxsight.features.profiles.page import page
 from jaxsight.features.profiles.record import record
 from jaxsight.features.profiles.report import ProfileReport, report
+from jaxsight.files import reading
 from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.reading import read
 from jaxsight.profiles.sources import ProfiledSources
 from jaxsight.profiles.space import NotAProfile
 from jaxsight.recording.program import root_of
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight_source import units
-from jaxsight_source.files import reading
 
 Where = Annotated[
     list[str],

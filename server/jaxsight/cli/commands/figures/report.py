@@ -18,7 +18,7 @@ from jaxsight.cli.reporting.sides import sides
 from jaxsight.page import embedded
 from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse
 from jaxsight.text.inert import one_line
-from jaxsight_source.units import count, size
+from jaxsight.text.units import count, size
 
 Functions = Annotated[
     list[str],

@@ -26,15 +26,15 @@ from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.inlay_hints.kernels import SIGN
+from jaxsight.files import reading
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import svg
 from jaxsight.sweeps.points import Sweep, SweepPoint
 from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse, written
 from jaxsight.targets.target import parse as parse_target
+from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.wire.messages.replies import Traced
-from jaxsight_source import units
-from jaxsight_source.files import reading
 
 FunctionsAndSizes = Annotated[
     list[str],

@@ -30,7 +30,7 @@ from jaxsight.features.fixes.record import fix_record, location
 from jaxsight.rules.finding import Severity
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range
-from jaxsight_source.units import count
+from jaxsight.text.units import count
 
 
 def as_json(

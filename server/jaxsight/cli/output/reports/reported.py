@@ -16,7 +16,7 @@ from jaxsight.features.kernels.uncompiled import Uncompiled
 from jaxsight.features.locked.functions import LockedFile
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.slicing.caveat import SliceCaveat
-from jaxsight_source.units import count
+from jaxsight.text.units import count
 
 
 @dataclass(frozen=True, slots=True)

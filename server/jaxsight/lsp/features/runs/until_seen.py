@@ -11,8 +11,8 @@ from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.notifications.progress import cancellable
+from jaxsight.text import units
 from jaxsight.text.terminal import unasked
-from jaxsight_source import units
 
 if TYPE_CHECKING:
     from jaxsight.features.recording.actions import RunPlan

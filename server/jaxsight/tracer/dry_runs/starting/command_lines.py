@@ -20,9 +20,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NoReturn
 
+from jaxsight.files import reading
 from jaxsight.tracer.dry_runs.values.unknown import Unknown, is_unknown
 from jaxsight.tracer.importing import placeholders
-from jaxsight_source.files import reading
 
 _CONFIGURATIONS = 8
 """Configuration files that are tried, each of which runs; the default ones come first."""

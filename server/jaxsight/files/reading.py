@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from io import BufferedReader, BytesIO
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from jaxsight_source import units
+from jaxsight.text import units
 
 SMALL = 64 * 1024
 """Bytes of a `.python-version`, a marker or one of our own records, which have a few lines."""
