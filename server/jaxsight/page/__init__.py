@@ -3,7 +3,7 @@
 `vscode-extension/panel/` is its source, of which `make page` builds the files in this folder;
 `make lint` looks whether they are those of the source. Here its data is put into it: answers of
 `jaxsight/panel` and the texts of `jaxsight/textDocumentContent`, as `Embedded` of the panel's
-`messages.ts` has them. Text of others reaches the file compressed, in Base64, and the page never as
+`messages.ts` has them. Text of others reaches the file compressed, in Base64, and must never reach the page as
 markup.
 """
 

@@ -10,6 +10,8 @@ The folder `jx207_short_loop` is the rule JX207, called `short-loop`:
 
 Those that the engine itself reports are in the table of `own.py`, and have no `rule.py`.
 
+A rule must never run code, ask for a trace or change a text: it reads what the engine knows.
+
 `program/` and `text/` hold what several rules share to read traced programs and modules, `fixing/`
 what their fixes share.
 """
