@@ -68,7 +68,7 @@ IN_THE_PACKAGE = [
     ("printing", "lsp/a.py", "x.InlayHint()", 1, "makes a `InlayHint`"),
     # Sizes and names
     ("structure", "a.py", "\n" * 501, 501, "501 lines in a module"),
-    ("structure", "a/__init__.py", '"""A."""', 1, "does not say what it must never do"),
+    ("structure", "a/__init__.py", '"""A."""', 1, "the package does not say what it must"),
     ("rule_folders", "a.py", "\nx = 'JX207'", 2, "names JX207"),
     ("rule_folders", "a.py", "import jaxsight.rules.jx207_short_loop", 1, "names JX207"),
     ("names", "a.py", "x: Any\n" * 601, 0, "601 lines name `Any`"),

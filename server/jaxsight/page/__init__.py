@@ -1,10 +1,10 @@
 """The panel as one HTML file, for browsers and notebooks; what it shows is in it, or a server's.
 
-`vscode-extension/panel/` is its source, of which `make page` builds the files in this folder;
-`make lint` looks whether they are those of the source. Here its data is put into it: answers of
+`vscode-extension/panel/` is its source, of which `make page` builds the files in this folder; `make
+lint` looks whether they are those of the source. Here its data is put into it: answers of
 `jaxsight/panel` and the texts of `jaxsight/textDocumentContent`, as `Embedded` of the panel's
-`messages.ts` has them. Text of others reaches the file compressed, in Base64, and must never reach the page as
-markup.
+`messages.ts` has them. Text of others reaches the file compressed, in Base64, and must never reach
+the page as markup.
 """
 
 from __future__ import annotations
