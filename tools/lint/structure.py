@@ -36,6 +36,8 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
         purpose = ast.get_docstring(module.tree) or ""
         if _PACKAGE.fullmatch(module.path) and "never" not in purpose:
             yield Offender(module.path, 1, "the package does not say what it must never do")
+        if not module.text:
+            yield Offender(module.path, 1, "an empty file")
         lines = len(module.text.splitlines())
         if lines > LINES:
             yield Offender(module.path, lines, f"{lines} lines in a module, more than {LINES}")
