@@ -30,7 +30,7 @@ from jaxsight.lsp.features.runs.profiles import OPEN_PROFILE, ProfileCommand
 from jaxsight.lsp.features.runs.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
-from jaxsight.lsp.notifications.event_pump import Statuses
+from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
 from jaxsight.source.text import Range
 from jaxsight.trust.decisions import COMMAND
