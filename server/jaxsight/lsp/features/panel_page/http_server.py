@@ -235,7 +235,7 @@ def _require(is_met: bool, status: HTTPStatus, reason: str = "") -> None:
         raise RefusedRequest(status, reason)
 
 
-def _response(status: HTTPStatus, kind: str, body: bytes, *fields: str) -> bytes:
+def _response(status: HTTPStatus, media_type: str, body: bytes, *fields: str) -> bytes:
     """Return a response whose body, so far, ends with the connection."""
-    own = (f"HTTP/1.1 {status.value} {status.phrase}", f"Content-Type: {kind}; charset=utf-8")
+    own = (f"HTTP/1.1 {status.value} {status.phrase}", f"Content-Type: {media_type}; charset=utf-8")
     return "\r\n".join((*own, *_HEADERS, *fields, "", "")).encode() + body
