@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
@@ -103,7 +104,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         if isinstance(own, list) and not calls.is_traced(scope):
             found += _Timeline(scope, calls, own).unawaited()
         runs += (run for node, _ in scope.nodes for run in _run_by_timeit(node, scope))
-    found += (last for run in runs for last in _Timeline(run[0], calls, run[1]).at_the_end())
+    found += (last for run in runs for last in _Timeline(run[0], calls, run[1]).last())
     yield from (ModuleViolation(number_of[each.node], each) for each in found)
 
 
@@ -136,41 +137,36 @@ class _Timeline:
         self._elapsed: list[tuple[ast.AST, ast.stmt, int, int]] = []
         self._results: set[str] = set()
         """Names and attributes that may hold results that are not computed yet."""
-        for _ in range(3):  # through up to three names in loops
-            for targets, value in (_bound(inner) for each in body for inner in ast.walk(each)):
-                if value is not None and self._holds(value):
-                    self._results.update(
-                        dotted(part) for each in targets for part in ast.walk(each)
-                    )
-            self._results -= {"self", ""}
+        bound = [_bound(inner) for each in body for inner in ast.walk(each)]
+        for targets, value in bound * 3:  # through up to three names in loops
+            if value is not None and self._holds(value):
+                parts = {dotted(part) for each in targets for part in ast.walk(each)}
+                self._results |= parts - {"self", ""}
         self._run(body, ())
 
     def unawaited(self) -> Iterator[NodeViolation]:
         """Yield what is dispatched last between two readings of a clock and not waited for."""
-        found = set()
+        found: dict[ast.AST, NodeViolation | None] = {}
         for node, statement, start, stop in self._elapsed:
             around, at_stop = self._all[start].blocks, self._all[stop].blocks
-            is_inside = at_stop[: len(around)] == around
-            if is_inside and not any(map(self._waits_in, at_stop[len(around) :])):
-                for last in self._last(self._all[start + 1 : stop], around):
-                    if last.node not in found and not self._is_about_else(node, statement):
-                        yield last
-                    found.add(last.node)
+            if at_stop[: len(around)] == around and not self._wait_in(at_stop[len(around) :]):
+                for last in self.last(start + 1, stop, around):
+                    is_else = last.node not in found and self._is_about_else(node, statement)
+                    found.setdefault(last.node, None if is_else else last)
+        yield from filter(None, found.values())
 
-    def at_the_end(self) -> Iterator[NodeViolation]:
-        """Yield what is dispatched last in the whole scope and not waited for."""
-        return self._last(self._all, ())
-
-    def _last(self, between: Sequence[_Moment], around: _Blocks) -> Iterator[NodeViolation]:
-        waits = [at for at, moment in enumerate(between) if moment.what == "wait"]
-        after = between[waits[-1] + 1 if waits else 0 :]
-        dispatched = [moment for moment in after if moment.what in ("compiled", "library")]
+    def last(
+        self, start: int = 0, stop: int | None = None, around: _Blocks = ()
+    ) -> Iterator[NodeViolation]:
+        """Yield what is dispatched last in the scope, or between moments, and not waited for."""
+        between = self._all[start:stop]
+        after = takewhile(lambda moment: moment.what != "wait", reversed(between))
+        last = next((each for each in after if each.what in ("compiled", "library")), None)
         whats = {moment.what for moment in between}
-        if not dispatched or ("call" in whats and "compiled" not in whats):
+        if last is None or ("call" in whats and "compiled" not in whats):
             return  # what else is called may be what is measured
-        last = dispatched[-1]
         blocks = [block for block in last.blocks if block not in around]
-        if any(map(self._waits_in, blocks)):
+        if self._wait_in(blocks):
             return
         whole = _bound(last.statement)[1] or getattr(last.statement, "value", None)
         clocks = [each.statement for each in self._all if each.what == "clock"]
@@ -186,10 +182,13 @@ class _Timeline:
             data=Dispatched(sum(isinstance(block[0], ast.For | ast.While) for block in blocks)),
         )
 
-    def _waits_in(self, block: tuple[ast.AST, int]) -> bool:
-        is_branch = block[1] > 0 or isinstance(block[0], ast.If | ast.With | ast.Try | ast.Match)
-        waits = (moment.blocks for moment in self._all if moment.what == "wait")
-        return not is_branch and any(block in blocks for blocks in waits)
+    def _wait_in(self, blocks: Iterable[tuple[ast.AST, int]]) -> bool:
+        """Whether something waits in one of some blocks that are no branches."""
+        waits = {block for each in self._all if each.what == "wait" for block in each.blocks}
+        branches = ast.If | ast.With | ast.Try | ast.Match
+        return any(
+            at == 0 and not isinstance(of, branches) and (of, at) in waits for of, at in blocks
+        )
 
     def _is_about_else(self, elapsed: ast.AST, statement: ast.stmt) -> bool:
         """Whether words around a measurement say that it is not about the computation."""
@@ -197,11 +196,10 @@ class _Timeline:
         names = set(bound_in(statement)) if is_simple else set()
         texts = [self._scope.name, written(statement if is_simple else elapsed)]
         order = list(own_statements(self._body))
-        for each in order[order.index(statement) + 1 :]:
-            if not names.isdisjoint(bound_in(each)):
-                break
-            if not hasattr(each, "body") and not names.isdisjoint(read_in(each)):
-                texts.append(written(each))
+        after = order[order.index(statement) + 1 :]
+        until = takewhile(lambda each: names.isdisjoint(bound_in(each)), after)
+        simple = (each for each in until if not hasattr(each, "body"))
+        texts += (written(each) for each in simple if not names.isdisjoint(read_in(each)))
         return any(map(_ABOUT_DISPATCH.search, texts))
 
     def _holds(self, node: ast.AST) -> bool:
@@ -279,17 +277,14 @@ class _Timeline:
 
     def _kind(self, call: ast.Call) -> _What:
         full, name = self._scope.full(call.func), name_of(call)
-        what: _What = "clock" if _CLOCK.fullmatch(full) else self._dispatched(call)
-        if what:
+        if what := "clock" if _CLOCK.fullmatch(full) else self._dispatched(call):
             return what
         given = [*call.args, *(word.value for word in call.keywords)]
-        if _WAITS.fullmatch(name) or _MAY_WAIT.search(" ".join(map(written, given))):
+        may_wait = _WAITS.fullmatch(name) or _MAY_WAIT.search(" ".join(map(written, given)))
+        is_silent = full.startswith(("jax.", "time.")) or _SILENT.fullmatch(name)
+        if may_wait or (not is_silent and any(map(self._holds, (call.func, *given)))):
             return "wait"
-        if full.startswith(("jax.", "time.")) or _SILENT.fullmatch(name):
-            return ""
-        if any(map(self._holds, (call.func, *given))):
-            return "wait"
-        return "" if name in ("print", "float", "int", "bool") else "call"
+        return "" if is_silent or name in ("print", "float", "int", "bool") else "call"
 
 
 def _bound(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
