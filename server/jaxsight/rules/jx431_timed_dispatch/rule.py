@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Literal
+from typing import Any, Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
@@ -71,14 +71,6 @@ _What = Literal["clock", "compiled", "library", "wait", "call", ""]
 """`call` is one of something unknown; it is empty for what neither computes nor waits."""
 _Blocks = tuple[tuple[ast.AST, int], ...]
 """The blocks around a statement: the compound one, and which of its blocks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dispatched:
-    """A computation that is timed without waiting for its result."""
-
-    loops: int
-    """The number of loops between the readings of the clock that it is in."""
 
 
 @RULE.finds_in_module
@@ -163,32 +155,27 @@ class _Timeline:
         after = takewhile(lambda moment: moment.what != "wait", reversed(between))
         last = next((each for each in after if each.what in ("compiled", "library")), None)
         whats = {moment.what for moment in between}
-        if last is None or ("call" in whats and "compiled" not in whats):
-            return  # what else is called may be what is measured
-        blocks = [block for block in last.blocks if block not in around]
-        if self._wait_in(blocks):
+        blocks = [block for block in last.blocks if block not in around] if last else []
+        is_else = "call" in whats and "compiled" not in whats  # which may be what is measured
+        if last is None or is_else or self._wait_in(blocks):
             return
         whole = _bound(last.statement)[1] or getattr(last.statement, "value", None)
         clocks = [each.statement for each in self._all if each.what == "clock"]
-        node = last.node if last.statement in clocks else whole or last.node
-        assert isinstance(node, ast.expr)
-        text = written(node)
-        wait = quoted(f"jax.block_until_ready({text})", most=80)
+        node: Any = last.node if last.statement in clocks else whole or last.node
+        wait = quoted(f"jax.block_until_ready({written(node)})", most=80)
         yield NodeViolation(
             node,
-            f"{quoted(text)} is timed without waiting for its result",
+            f"{quoted(written(node))} is timed without waiting for its result",
             help=f"wait before the clock is read: {wait}",
             notes=("the call returns once the computation is dispatched, before it has finished",),
-            data=Dispatched(sum(isinstance(block[0], ast.For | ast.While) for block in blocks)),
+            data=sum(isinstance(block[0], ast.For | ast.While) for block in blocks),
         )
 
     def _wait_in(self, blocks: Iterable[tuple[ast.AST, int]]) -> bool:
         """Whether something waits in one of some blocks that are no branches."""
         waits = {block for each in self._all if each.what == "wait" for block in each.blocks}
-        branches = ast.If | ast.With | ast.Try | ast.Match
-        return any(
-            at == 0 and not isinstance(of, branches) and (of, at) in waits for of, at in blocks
-        )
+        some = ast.If | ast.With | ast.Try | ast.Match
+        return any(at == 0 and (of, at) in waits and not isinstance(of, some) for of, at in blocks)
 
     def _is_about_else(self, elapsed: ast.AST, statement: ast.stmt) -> bool:
         """Whether words around a measurement say that it is not about the computation."""
@@ -258,8 +245,7 @@ class _Timeline:
                 what = self._kind(node)
             case ast.BinOp(op=ast.Sub(), left=left, right=right):
                 stop = self._reading(left, len(self._all))
-                start = self._reading(right, stop) if stop is not None else None
-                if start is not None and stop is not None:
+                if stop is not None and (start := self._reading(right, stop)) is not None:
                     self._elapsed.append((node, statement, start, stop))
             case ast.Await() | ast.Yield() | ast.YieldFrom():
                 what = "wait"
@@ -270,8 +256,8 @@ class _Timeline:
 
     def _reading(self, node: ast.expr, before: int) -> int | None:
         """Return the moment at which a time was read last before another one."""
-        clocks = [at for at, each in enumerate(self._all) if each.what == "clock"]
-        itself = [at for at in clocks if self._all[at].node is node]
+        moments = enumerate(self._all)
+        itself = [at for at, each in moments if each.what == "clock" and each.node is node]
         readings = itself or self._clocks.get(dotted(node), [])
         return next((at for at in reversed(readings) if at < before), None)
 
@@ -303,8 +289,6 @@ def _bound(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
 
 # The fix: wait for the result before the clock is read.
 
-_LOOPS = (ast.For, ast.While, ast.AsyncFor)
-
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield a wait after the loop that carries the result, else one around what is dispatched.
@@ -312,14 +296,18 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     A loop that carries its result, as a training loop does, dispatches an iteration while the
     device computes the one before. A wait in each iteration would end that.
     """
-    dispatched, node = context.finding.data, context.node
-    if not isinstance(dispatched, Dispatched) or not isinstance(node, ast.expr):
+    depth, node = context.finding.data, context.node
+    if not isinstance(depth, int) or not isinstance(node, ast.expr):
         return
     wait = f"{context.imports.get('jax', 'jax')}.block_until_ready"
-    loops = [around for around in context.around(node) if isinstance(around, _LOOPS)]
+    loops = [
+        around
+        for around in context.around(node)
+        if isinstance(around, ast.For | ast.While | ast.AsyncFor)
+    ]
     statement = context.statement(node)
-    if dispatched.loops and isinstance(statement, ast.Assign) and statement.value is node:
-        loop = loops[dispatched.loops - 1]
+    if depth and isinstance(statement, ast.Assign) and statement.value is node:
+        loop = loops[depth - 1]
         read = set(read_in(node))
         carried = [name for name in dict.fromkeys(bound_in(*statement.targets)) if name in read]
         if carried and context.is_alone(loop):
