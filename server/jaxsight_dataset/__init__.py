@@ -10,7 +10,8 @@ The folders, in the order of the work:
 
 A dataset is made shard by shard. What a shard contains depends on the specification, the seed and
 the shard's number alone: not on how many processes make them, in which order, or how often one of
-them was killed.
+them was killed. This package must never write a row that was not checked, or a mined program
+without its licence.
 """
 
 from __future__ import annotations

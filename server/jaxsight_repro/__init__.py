@@ -18,7 +18,8 @@ The folders, of which each imports only those above it:
 
 A repro defines `inputs()`, which returns the arguments of `main`, and `main(*arguments)`; run as a
 script, it fails if and only if it reproduces the failure. `jaxsight_repro.capture()` is a context
-that writes a repro of the exception that leaves it.
+that writes a repro of the exception that leaves it. This package must never change what the program
+computes while it captures, or call a repro what was not seen to fail again.
 """
 
 from __future__ import annotations

@@ -14,13 +14,22 @@
   (tell "page" (and (search-forward "<!DOCTYPE html>" nil t) t))
   (setq page url-current-object))
 
-(defun say (message)
-  "Post a MESSAGE of the page."
+(defun shown ()
+  "The answer to the page's request for the function at the cursor that it was told last."
   (let* ((origin (format "http://127.0.0.1:%d" (url-port page)))
+         (at (with-current-buffer events
+               (goto-char (point-max))
+               (and (re-search-backward "^data: {\"method\":\"jaxsight/cursor\",\"params\":\\(.*\\)}$" nil t)
+                    (json-parse-string (match-string 1)))))
+         (params (and at `((uri . ,(gethash "uri" (gethash "textDocument" at)))
+                           (position . ,(gethash "position" at)))))
          (url-request-method "POST")
          (url-request-extra-headers `(("Content-Type" . "application/json") ("Origin" . ,origin)))
-         (url-request-data message))
-    (kill-buffer (url-retrieve-synchronously (concat origin (url-filename page) "messages") t))))
+         (url-request-data (json-serialize `((method . "jaxsight/panel") (params . ,params)))))
+    (when at
+      (with-current-buffer
+          (url-retrieve-synchronously (concat origin (url-filename page) "requests") t)
+        (prog1 (buffer-string) (kill-buffer))))))
 
 (defvar events (generate-new-buffer "events"))
 (let ((stream (make-network-process :name "events" :buffer events :host "127.0.0.1"
@@ -30,14 +39,9 @@
                   (url-filename page) (url-port page))))
 
 (defun shows (function)
-  "Whether the page was told to show FUNCTION."
-  (await (lambda ()
-           (with-current-buffer events
-             (goto-char (point-min))
-             (search-forward (format "\"shown\":{\"function\":\"%s\"" function) nil t)))))
+  "Whether the page is answered with FUNCTION."
+  (await (lambda () (string-search (format "{\"function\":\"%s\"" function) (or (shown) "")))))
 
-(await (lambda () (with-current-buffer events (> (buffer-size) 0))))
-(say "{\"type\": \"ready\"}")
 (shows "relu")
 (goto-char (point-min))
 (search-forward "def attention")

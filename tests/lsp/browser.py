@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from email.parser import BytesParser
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 PATIENCE = 30
 
@@ -27,6 +27,8 @@ class Browser:
 
     port: int
     path: str
+    asked: Mapping[str, list[str]] = field(default_factory=dict)
+    """The function that the page was opened for."""
 
     @classmethod
     async def opening(cls, link: str) -> Browser:
@@ -36,7 +38,8 @@ class Browser:
         there = cls(parts.port or 0, parts.path)
         found = await there.get(parts.path)
         assert found.status == 303, found
-        return cls(there.port, found.headers["Location"])
+        where = urlsplit(found.headers["Location"])
+        return cls(there.port, where.path, parse_qs(where.fragment))
 
     @property
     def origin(self) -> str:
@@ -56,8 +59,10 @@ class Browser:
         """Send bytes, and read all of the answer."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(data)
-        answer = await asyncio.wait_for(reader.read(), PATIENCE)
-        writer.close()
+        try:
+            answer = await asyncio.wait_for(reader.read(), PATIENCE)
+        finally:
+            writer.close()
         head, _, body = answer.partition(b"\r\n\r\n")
         line, _, fields = head.partition(b"\r\n")
         headers = BytesParser().parsebytes(fields, headersonly=True)
@@ -66,15 +71,25 @@ class Browser:
     async def get(self, path: str = "", **headers: str) -> Response:
         return await self.ask("GET", path or self.path, **headers)
 
-    async def say(self, **message: Any) -> int:
-        """Post a message of the page, and return the status."""
-        body = json.dumps(message).encode()
-        return (await self.ask("POST", f"{self.path}messages", body)).status
+    async def post(self, body: bytes, **headers: str) -> Response:
+        """Post a request of the page's script."""
+        return await self.ask("POST", f"{self.path}requests", body, **headers)
+
+    async def request(self, method: str, params: object) -> Any:
+        """Send a request of the editor's own, and return what is answered."""
+        found = await self.post(json.dumps({"method": method, "params": params}).encode())
+        assert found.status == 200, found
+        return json.loads(found.body)
+
+    async def execute(self, name: str, *arguments: str) -> Any:
+        """Run a command."""
+        params = {"command": name, "arguments": arguments}
+        return await self.request("workspace/executeCommand", params)
 
     @asynccontextmanager
-    async def events(self) -> AsyncIterator[Events]:
-        """The messages to the page, which is ready."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**24)
+    async def events(self, limit: int = 2**24) -> AsyncIterator[Events]:
+        """The notifications to the page, which reads no more than a limit ahead."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=limit)
         head = f"GET {self.path}events HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n"
         writer.write(head.encode())
         answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
@@ -87,30 +102,31 @@ class Browser:
 
 
 class Events:
-    """Messages that a page gets."""
+    """Notifications that a page gets."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
-        self.read: list[dict[str, Any]] = []
 
-    async def next(self, kind: str) -> dict[str, Any]:
-        """The next message of a kind; those before it are skipped."""
+    async def next(self, method: str) -> dict[str, Any]:
+        """Parameters of the next notification of a method; those before it are skipped."""
         while True:
             line = await asyncio.wait_for(self._reader.readline(), PATIENCE)
             assert line, "the server has ended the stream"
             if line.startswith(b"data: "):
-                message: dict[str, Any] = json.loads(line.removeprefix(b"data: "))
-                self.read.append(message)
-                if message["type"] == kind:
-                    return message
+                message = json.loads(line.removeprefix(b"data: "))
+                if message["method"] == method:
+                    params: dict[str, Any] = message["params"]
+                    return params
 
-    async def shown(self, function: str) -> dict[str, Any]:
-        """What is shown of a function, once it is."""
-        while True:
-            shown: dict[str, Any] | None = (await self.next("show"))["shown"]
-            if shown is not None and shown["function"] == function:
-                return shown
+    async def cursor(self) -> dict[str, int]:
+        """Where the cursor is next."""
+        position: dict[str, int] = (await self.next("jaxsight/cursor"))["position"]
+        return position
 
-    async def ended(self) -> bool:
-        """Whether the server ends the stream."""
-        return (await asyncio.wait_for(self._reader.read(), PATIENCE)).count(b"data: ") == 0
+    async def rest(self) -> bytes:
+        """What is left to read, once the server ends the stream."""
+        read = b""
+        with suppress(ConnectionResetError):
+            while data := await asyncio.wait_for(self._reader.read(2**20), PATIENCE):
+                read += data
+        return read

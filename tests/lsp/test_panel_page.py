@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from jaxsight.events import Refresh
 from jaxsight.features.model import VirtualText
-from tests.lsp.browser import Browser
+from tests.lsp.browser import PATIENCE, Browser
 from tests.lsp.client import Client, at, on, recorded, span
 from tests.lsp.fake_session import FakeSession
 from tests.lsp.test_requests import PATH, URI, command
@@ -69,96 +71,101 @@ async def test_a_page_follows_the_cursor(client: Client) -> None:
     cursor(client, 0)
     await client.settled()
     async with page.events() as events:
-        assert await page.say(type="ready") == 204
-        assert await events.next("following") == {
-            "type": "following",
-            "following": {"pinned": False, "paused": False},
-        }
-        assert (await events.next("cursor"))["position"] == at(0, 4)
-        shown = await events.shown("f")
-        assert shown == await client.request("jaxsight/panel", {"uri": URI, "function": "f"})
+        assert await events.next("jaxsight/cursor") == on(URI, 0, 4)
         cursor(client, 3)
-        assert (await events.next("cursor"))["position"] == at(3, 4)
-        assert (await events.shown("g"))["range"] == span(3, 4, 5)
+        assert await events.cursor() == at(3, 4)
+        cursor(client, 1, "file:///not/open.py")
+        cursor(client, 0)
+        assert await events.cursor() == at(0, 4)
 
 
-async def test_every_page_of_an_editor_shows_the_same(client: Client) -> None:
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("jaxsight/panel", {"uri": URI, "function": "f"}),
+        ("jaxsight/panel", {"uri": URI, "position": at(3, 4)}),
+        ("jaxsight/panel", {"uri": "file:///not/open.py", "function": "f"}),
+        ("jaxsight/sweep", {"uri": URI, "function": "f", "sizes": "", "figure": "temp"}),
+    ],
+)
+async def test_a_page_is_answered_as_the_editor_is(
+    client: Client, method: str, params: dict[str, Any]
+) -> None:
     await introduce(client)
-    page = await browser(client, URI, "g")
+    page = await browser(client)
+    assert await page.request(method, params) == await client.request(method, params)
+
+
+async def test_a_page_begins_with_the_function_that_it_is_opened_for(client: Client) -> None:
+    await introduce(client)
+    assert (await browser(client, PATH, "g")).asked == {"uri": [URI], "function": ["g"]}
+    assert (await browser(client, "/another.py", "g")).asked == {}
+    assert (await browser(client)).asked == {}
+
+
+async def test_every_page_of_an_editor_is_notified_of_new_answers(
+    client: Client, session: FakeSession
+) -> None:
+    await introduce(client)
+    page = await browser(client)
     async with page.events() as one, page.events() as other:
-        await page.say(type="ready")
-        assert await one.shown("g") == await other.shown("g")
-
-
-@pytest.mark.parametrize("following", ["pinned", "paused"])
-async def test_a_page_stays_where_it_is_told_to(client: Client, following: str) -> None:
-    await introduce(client)
-    page = await browser(client, PATH, "f")
-    async with page.events() as events:
-        await page.say(type="ready")
-        await events.shown("f")
-        await page.say(type="follow", following={"pinned": False, "paused": False, following: True})
-        cursor(client, 3)
-        await events.next("cursor")
-        await page.say(type="sweep", sizes="", figure="temp")
-        await events.next("swept")
-        assert "g" not in {
-            message["shown"]["function"]
-            for message in events.read
-            if message["type"] == "show" and message["shown"]
-        }
-        await page.say(type="follow", following={"pinned": False, "paused": False})
-        await events.shown("g")
-
-
-async def test_new_answers_are_shown_at_once(client: Client, session: FakeSession) -> None:
-    await introduce(client)
-    page = await browser(client, URI, "f")
-    async with page.events() as events:
-        await page.say(type="ready")
-        await events.shown("f")
-        client.edit(URI, 2, {"range": span(0, 0, 0), "text": "\n\n"})
-        await client.settled()
+        await page.request("jaxsight/panel", {"uri": URI, "function": "f"})
         session.events.put_nowait(Refresh("/another.py"))
         session.events.put_nowait(Refresh(PATH))
-        assert (await events.shown("f"))["range"] == span(2, 4, 5)
+        for events in (one, other):
+            assert await events.next("jaxsight/panelRefresh") == {"uri": URI}
     assert "jaxsight/panelRefresh" not in {name for name, _ in client.notifications}
+
+
+async def test_what_a_page_gives_up_is_cancelled(
+    client: Client, session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def panel(*_: object) -> None:
+        started.set()
+        try:
+            await asyncio.sleep(PATIENCE)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    await introduce(client)
+    page = await browser(client)
+    monkeypatch.setattr(session, "panel", panel)
+    asking = asyncio.create_task(page.request("jaxsight/panel", {"uri": URI, "function": "f"}))
+    await asyncio.wait_for(started.wait(), PATIENCE)
+    asking.cancel()
+    await asyncio.wait_for(cancelled.wait(), PATIENCE)
 
 
 async def test_without_notifications_the_cursor_is_where_the_editor_asks(client: Client) -> None:
     await introduce(client)
-    page = await browser(client, URI, "f")
+    page = await browser(client)
     async with page.events() as events:
-        await page.say(type="ready")
-        await events.shown("f")
         await client.request("textDocument/hover", on(URI, 3, 4))
-        await events.shown("g")
+        assert await events.cursor() == at(3, 4)
         asked = {"textDocument": {"uri": URI}, "range": span(0, 4, 4), "context": {}}
         await client.request("textDocument/codeAction", {**asked, "context": {"diagnostics": []}})
-        await events.shown("f")
+        assert await events.cursor() == at(0, 4)
         # Hovers are the mouse's from now on; text is edited at the cursor.
-        await client.request("textDocument/hover", on(URI, 3, 4))
+        await client.request("textDocument/hover", on(URI, 2, 0))
         client.edit(URI, 2, {"range": span(3, 4, 5), "text": "h"})
-        await events.shown("h")
-        assert [m["position"] for m in events.read if m["type"] == "cursor"][-2:] == [
-            at(0, 4),
-            at(3, 4),
-        ]
+        assert await events.cursor() == at(3, 4)
 
 
 async def test_hovers_stay_the_cursors_after_actions_that_the_user_asked_for(
     client: Client,
 ) -> None:
     await introduce(client, "helix_25.01.1")
-    page = await browser(client, URI, "f")
+    page = await browser(client)
     async with page.events() as events:
-        await page.say(type="ready")
-        await events.shown("f")
         context = {"diagnostics": [], "triggerKind": 1}
         asked = {"textDocument": {"uri": URI}, "range": span(0, 4, 4), "context": context}
         await client.request("textDocument/codeAction", asked)
+        assert await events.cursor() == at(0, 4)
         await client.request("textDocument/hover", on(URI, 3, 4))
-        await events.shown("g")
+        assert await events.cursor() == at(3, 4)
 
 
 async def test_places_are_shown_in_the_editor(client: Client) -> None:
@@ -166,10 +173,10 @@ async def test_places_are_shown_in_the_editor(client: Client) -> None:
     await introduce(client, window={"showDocument": {"support": True}})
     page = await browser(client)
     place = {"uri": URI, "range": span(3, 4, 5)}
-    assert await page.say(type="reveal", places=[place], focus=False) == 204
+    await page.request("jaxsight/reveal", {"places": [place], "focus": False})
     assert await client.heard("jaxsight/reveal") == [{"places": [place], "focus": False}]
     elsewhere = {"uri": "file:///etc/passwd", "range": span(0, 0, 1)}
-    await page.say(type="reveal", places=[elsewhere, place], focus=True)
+    await page.request("jaxsight/reveal", {"places": [elsewhere, place], "focus": True})
     _, shown = await client.heard("window/showDocument", 2)
     assert shown == {"uri": URI, "takeFocus": True, "selection": span(3, 4, 4)}
     assert (await client.heard("jaxsight/reveal", 2))[1] == {"places": [place], "focus": True}
@@ -182,50 +189,52 @@ async def test_an_editor_that_highlights_nothing_goes_to_the_first_place(client:
     )
     page = await browser(client)
     place = {"uri": URI, "range": span(3, 4, 5)}
-    await page.say(type="reveal", places=[place], focus=False)
+    await page.request("jaxsight/reveal", {"places": [place], "focus": False})
     _, shown = await client.heard("window/showDocument", 2)
     assert shown == {"uri": URI, "takeFocus": False, "selection": span(3, 4, 4)}
 
 
+@pytest.mark.parametrize("name", ["vscode_139", "helix_25.01.1"])
 async def test_a_page_chooses_and_measures_as_the_editor_does(
-    client: Client, session: FakeSession
+    client: Client, session: FakeSession, name: str
 ) -> None:
     client.answers["window/showMessageRequest"] = lambda params: next(
         item for item in params["actions"] if item["title"] == "Measure"
     )
-    await introduce(client)
-    page = await browser(client, URI, "f")
-    async with page.events() as events:
-        await page.say(type="ready")
-        await events.shown("f")
-        await page.say(type="content", kind="jaxpr")
-        content = (await events.next("content"))["content"]
-        assert content["text"]
-        await page.say(type="chooseSet", set="decode")
-        await page.say(type="chooseTarget", target="cuda:h100")
-        await page.say(type="measure")
-        assert (await events.next("measuring"))["measuring"]
-        assert not (await events.next("measuring"))["measuring"]
+    await introduce(client, name)
+    page = await browser(client)
+    await page.execute("jaxsight.chooseSet", URI, "f", "decode")
+    await page.execute("jaxsight.chooseTarget", "cuda:h100", URI)
+    assert (await page.execute("jaxsight.measure", URI, "f", "wait"))["headline"]
     assert session.measured.asked == [(PATH, "f")]
     assert session.targets == ["cuda:h100"]
     assert session.chosen == {(PATH, "f"): "decode"}
 
 
-async def test_a_text_that_cannot_be_made_says_why_in_its_tab(
+async def test_a_page_gets_texts(client: Client) -> None:
+    await introduce(client)
+    page = await browser(client)
+    shown = await page.request("jaxsight/panel", {"uri": URI, "function": "f"})
+    asked = {"uri": shown["documents"]["jaxpr"]}
+    content = await page.request("jaxsight/textDocumentContent", asked)
+    assert content["text"]
+    assert content == await client.request("jaxsight/textDocumentContent", asked)
+
+
+async def test_a_request_that_fails_says_why(
     client: Client, session: FakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def show(*_: object) -> VirtualText:
         raise ValueError("no operation\nof this name")
 
     await introduce(client)
-    page = await browser(client, URI, "f")
-    async with page.events() as events:
-        await page.say(type="ready")
-        await events.shown("f")
-        monkeypatch.setattr(session, "show", show)
-        await page.say(type="content", kind="jaxpr")
-        content = (await events.next("content"))["content"]
-    assert content["text"] == "# cannot be shown: no operation\\nof this name\n"
+    page = await browser(client)
+    shown = await page.request("jaxsight/panel", {"uri": URI, "function": "f"})
+    monkeypatch.setattr(session, "show", show)
+    params = {"uri": shown["documents"]["jaxpr"]}
+    request = {"method": "jaxsight/textDocumentContent", "params": params}
+    found = await page.post(json.dumps(request).encode())
+    assert (found.status, found.body) == (400, b"no operation\\nof this name")
 
 
 async def test_a_page_knows_when_its_server_has_ended(client: Client) -> None:
@@ -234,7 +243,7 @@ async def test_a_page_knows_when_its_server_has_ended(client: Client) -> None:
     async with page.events() as events:
         await client.request("shutdown")
         client.notify("exit")
-        assert await events.ended()
+        assert b"data: " not in await events.rest()
 
 
 async def test_nonsense_of_a_page_is_refused(client: Client) -> None:
@@ -245,13 +254,33 @@ async def test_nonsense_of_a_page_is_refused(client: Client) -> None:
         b"{",
         b"[" * 100_000,
         b"3",
-        b'{"type": "dance"}',
-        b'{"type": "reveal", "places": [{"uri": 3}], "focus": true}',
-        b'{"type": "reveal", "places": "all", "focus": true}',
-        b'{"type": "follow", "following": {"pinned": 1, "paused": 0}}',
+        b'{"method": "jaxsight/panel"}',
+        b'{"method": [], "params": {}}',
+        b'{"method": "jaxsight/panel", "params": []}',
+        b'{"method": "jaxsight/panel", "params": {"uri": 3, "function": "f"}}',
+        b'{"method": "jaxsight/reveal", "params": {"places": [{"uri": 3}], "focus": true}}',
+        b'{"method": "jaxsight/reveal", "params": {"places": "all", "focus": true}}',
     ):
-        assert (await page.ask("POST", f"{page.path}messages", body)).status == 400
-    assert await page.say(type="ready") == 204
+        assert (await page.post(body)).status == 400
+    assert await page.request("jaxsight/panel", {"uri": URI, "function": "f"})
+
+
+async def test_a_page_can_do_what_a_user_can_in_the_panel_and_no_more(
+    client: Client, session: FakeSession
+) -> None:
+    await introduce(client)
+    page = await browser(client)
+    for method, params in (
+        ("shutdown", None),
+        ("textDocument/hover", on(URI, 0, 4)),
+        ("workspace/executeCommand", {"command": "jaxsight.restart", "arguments": []}),
+        ("workspace/executeCommand", {"command": "jaxsight.trust", "arguments": []}),
+        ("workspace/executeCommand", {"command": "jaxsight.chooseSet", "arguments": [URI, 3]}),
+        ("workspace/executeCommand", {"command": ["jaxsight.chooseSet"], "arguments": []}),
+    ):
+        request = {"method": method, "params": params}
+        assert (await page.post(json.dumps(request).encode())).status == 400, request
+    assert session.chosen == {}
 
 
 async def test_the_cursor_has_a_document_and_a_position(client: Client) -> None:
@@ -261,8 +290,7 @@ async def test_the_cursor_has_a_document_and_a_position(client: Client) -> None:
     page = await browser(client)
     cursor(client, 3)
     async with page.events() as events:
-        await page.say(type="ready")
-        await events.shown("g")
+        assert await events.cursor() == at(3, 4)
 
 
 async def test_a_page_that_does_not_read_is_given_up_and_others_go_on(client: Client) -> None:
@@ -270,14 +298,12 @@ async def test_a_page_that_does_not_read_is_given_up_and_others_go_on(client: Cl
     long = f"{URI}/{'x' * 100_000}.py"
     client.open(long, TEXT)
     page = await browser(client)
-    async with page.events() as slow:
+    async with page.events(limit=2**16) as slow:
         for number in range(300):
             cursor(client, number, long)
         await client.settled()
         async with page.events() as events:
-            await page.say(type="ready")
             cursor(client, 3)
-            await events.shown("g")
-        with pytest.raises(AssertionError, match="ended the stream"):
-            await slow.shown("none")
-        assert len(slow.read) < 300
+            while await events.cursor() != at(3, 4):
+                pass
+        assert (await slow.rest()).count(b"data: ") < 300

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 
 import pytest
 
 from tests.lsp.browser import Browser
 from tests.lsp.client import Client
 from tests.lsp.test_panel_page import browser, introduce, open_panel
+from tests.lsp.test_requests import URI
 
-READY = b'{"type": "ready"}'
+PANEL = json.dumps({"method": "jaxsight/panel", "params": {"uri": URI, "function": "f"}}).encode()
 
 
 @pytest.fixture
@@ -24,8 +26,8 @@ async def status(page: Browser, path: str = "", **headers: str) -> int:
     return (await page.get(path, **headers)).status
 
 
-async def posted(page: Browser, body: bytes = READY, **headers: str) -> int:
-    return (await page.ask("POST", f"{page.path}messages", body, **headers)).status
+async def posted(page: Browser, body: bytes = PANEL, **headers: str) -> int:
+    return (await page.post(body, **headers)).status
 
 
 async def test_a_link_works_once_and_is_not_the_address_of_the_page(client: Client) -> None:
@@ -61,7 +63,7 @@ async def test_nothing_is_served_without_the_secret(page: Browser) -> None:
         "/",
         "//",
         "/events",
-        "/messages",
+        "/requests",
         "/x/",
         page.path[:-2] + "/",
         f"{page.path}../",
@@ -90,7 +92,7 @@ async def test_two_hosts_are_one_too_many(page: Browser) -> None:
 async def test_both_names_of_this_machine_are_served(page: Browser) -> None:
     host = f"localhost:{page.port}"
     assert await status(page, Host=host) == 200
-    assert await posted(page, Host=host, Origin=f"http://{host}") == 204
+    assert await posted(page, Host=host, Origin=f"http://{host}") == 200
     assert await posted(page, Host=host) == 403, "the origin is that of the other name"
 
 
@@ -113,12 +115,12 @@ async def test_other_pages_fetch_nothing_but_may_open_it(page: Browser) -> None:
 async def test_forms_of_other_pages_have_another_type(page: Browser) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
         assert await posted(page, Content_Type=kind) == 415
-    assert await posted(page, Content_Type="application/json; charset=utf-8") == 204
+    assert await posted(page, Content_Type="application/json; charset=utf-8") == 200
 
 
 async def test_no_answer_allows_other_origins(page: Browser) -> None:
     asked = {"Access_Control_Request_Method": "POST", "Origin": "http://evil.example"}
-    preflight = await page.ask("OPTIONS", f"{page.path}messages", **asked)
+    preflight = await page.ask("OPTIONS", f"{page.path}requests", **asked)
     assert preflight.status == 403
     for response in (preflight, await page.get(), await page.get("/")):
         assert not [name for name in response.headers if name.startswith("Access-Control")]

@@ -18,7 +18,11 @@ from tools.lint.checkout import PACKAGE, Checkout, Offender, outside
 ROOT = Path(__file__).parents[2]
 RULE = RULES["JX207"]
 FOLDER = "rules/jx207_short_loop"
-PROJECT = '[project]\ndependencies = ["rich>=14"]\n'
+PROJECT = """[project]
+dependencies = ["rich>=14"]
+[[tool.importlinter.contracts]]
+layers = ["jaxsight.a | jaxsight.b", "jaxsight.rules"]
+"""
 MANIFEST = """{"icon": "icon.png", "contributes": {"grammars": [], "snippets": [], "languages": [],
 "walkthroughs": [{"steps": []}]}}"""
 GRADIENT = """
@@ -68,8 +72,11 @@ IN_THE_PACKAGE = [
     ("printing", "lsp/a.py", "x.InlayHint()", 1, "makes a `InlayHint`"),
     # Sizes and names
     ("structure", "a.py", "\n" * 501, 501, "501 lines in a module"),
+    ("structure", "a.py", "", 1, "an empty file"),
+    ("structure", "a/__init__.py", '"""A."""', 1, "the package does not say what it must"),
     ("rule_folders", "a.py", "\nx = 'JX207'", 2, "names JX207"),
     ("rule_folders", "a.py", "import jaxsight.rules.jx207_short_loop", 1, "names JX207"),
+    ("rule_folders", f"{FOLDER}/b.py", "import jaxsight.b.c", 1, "imports `jaxsight.b.c`, a layer"),
     ("names", "a.py", "x: Any\n" * 601, 0, "601 lines name `Any`"),
     ("names", "a.py", "kind: str\ndef f(what: str): ...", 0, "2 kinds are plain strings"),
     ("names", "a.py", "def _f(): ...\n_f()", 0, "1000 ‰ of all functions"),
@@ -208,7 +215,6 @@ def messages(offenders: list[Offender]) -> list[str]:
 def test_what_offends_in_tables_is_found() -> None:
     unnamed = replace(RULE, name="a-loop", summary="loops that go " + 70 * "a", severity="bad")
     assert messages(list(rule_folders.of_rules([unnamed, RULE]))) == [
-        "the folder of a-loop (JX207) is not `jx207_a_loop`",
         "unknown severity `bad`",
         "summary ends without a full stop",
         "2 rules are called `JX207`",

@@ -64,10 +64,7 @@ def _read(data: bytes, size: int) -> tuple[list[wire.Message], bool]:
     messages: list[wire.Message] = []
     try:
         for at in range(0, len(data), size):
-            piece = data[at : at + size]
-            while found := reader.feed(piece):
-                messages += found
-                piece = b""
+            messages += reader.feed(data[at : at + size])
     except wire.WireError:
         return messages, True
     return messages, False

@@ -32,7 +32,7 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
 def of_rules(checkout: Checkout, known: Iterable[Rule]) -> Iterator[Offender]:
     """Yield what the cases of some rules lack."""
     for rule in known:
-        path = f"{PACKAGE}/rules/{rules.file_of(rule).parent.name}/cases.md"
+        path = f"{PACKAGE}/rules/{rules.folder_of(rule)}/cases.md"
         if rule.code in ELSEWHERE:
             tests = f"tests/{ELSEWHERE[rule.code]}"
             if checkout.exists(path):

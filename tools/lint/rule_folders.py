@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
@@ -14,6 +15,7 @@ from jaxsight.rules.rule import Rule
 from tools.lint.checkout import PACKAGE, Checkout, Offender
 
 _FOLDERS = f"{PACKAGE}/rules"
+_LAYER = "jaxsight.rules"
 _SEVERITIES = ("error", "warning", "information", "hint")
 _IMPORTED = re.compile(r"jaxsight\.rules\.(jx\d+)_")
 
@@ -23,17 +25,14 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
     yield from of_rules(RULES.values())
     yield from of_folders(checkout)
     yield from of_others(checkout, RULES)
+    yield from of_imports(checkout)
 
 
 def of_rules(known: Iterable[Rule]) -> Iterator[Offender]:
     """Yield rules whose folder has another name, and codes and names that two rules have."""
     known = list(known)
     for rule in known:
-        folder = rules.file_of(rule).parent.name
-        path = f"{_FOLDERS}/{folder}/rule.py"
-        expected = f"{rule.code}_{rule.name}".lower().replace("-", "_")
-        if folder != expected:
-            yield Offender(path, 1, f"the folder of {rule.name} ({rule.code}) is not `{expected}`")
+        path = f"{_FOLDERS}/{rules.folder_of(rule)}/rule.py"
         if rule.severity not in _SEVERITIES:
             yield Offender(path, 1, f"unknown severity `{rule.severity}`")
         if not rule.summary.endswith("."):
@@ -46,7 +45,7 @@ def of_rules(known: Iterable[Rule]) -> Iterator[Offender]:
 
 def of_folders(checkout: Checkout) -> Iterator[Offender]:
     """Yield folders without a rule or a page."""
-    names = {rules.file_of(rule).parent.name for rule in RULES.values()}
+    names = {rules.folder_of(rule) for rule in RULES.values()}
     folders = {PurePosixPath(path).parts[3] for path in checkout.files(f"{_FOLDERS}/jx*/**/*")}
     for folder in sorted(folders - {"__pycache__"}):
         path = f"{_FOLDERS}/{folder}"
@@ -76,3 +75,18 @@ def of_others(checkout: Checkout, known: Mapping[str, Rule]) -> Iterator[Offende
             if not known[code].is_own:
                 message = f"names {code}, a rule of another folder"
                 yield Offender(module.path, constants.get(code, 1), message)
+
+
+def of_imports(checkout: Checkout) -> Iterator[Offender]:
+    """Yield what rules import of the layers above them.
+
+    The contracts of import-linter do not see folders without an `__init__.py`.
+    """
+    contracts = tomllib.loads(checkout.text("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    layers: list[str] = contracts[0]["layers"]
+    above = re.compile("|".join(re.split(r" [|:] ", " | ".join(layers[: layers.index(_LAYER)]))))
+    for module in checkout.modules:
+        if PurePosixPath(module.path).match(f"{_FOLDERS}/jx*/*.py"):
+            for line, imported in module.imports():
+                if above.match(imported):
+                    yield Offender(module.path, line, f"imports `{imported}`, a layer above rules")

@@ -24,7 +24,7 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
 def of_rules(checkout: Checkout, known: Iterable[Rule], table: str) -> Iterator[Offender]:
     """Yield what the pages of some rules, and the table of all, lack."""
     for rule in known:
-        path = f"{PACKAGE}/rules/{rules.file_of(rule).parent.name}/page.md"
+        path = f"{PACKAGE}/rules/{rules.folder_of(rule)}/page.md"
         if not checkout.exists(path):
             yield Offender(path, 1, f"{rule.code} has no page")
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -16,6 +18,7 @@ LONG = 60
 """Lines of a function that is long: it no longer fits on a screen."""
 LONG_FUNCTIONS = 5
 """In the whole package: some functions are tables, and no shorter in pieces."""
+_PACKAGE = re.compile(r"server/jaxsight(?:_\w+|/\w+)/__init__\.py")
 
 
 def offenders(checkout: Checkout) -> Iterator[Offender]:
@@ -30,6 +33,11 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
             yield Offender(folder, 1, f"{count} modules in a folder, more than {MODULES}")
     long = []
     for module in checkout.modules:
+        purpose = ast.get_docstring(module.tree) or ""
+        if _PACKAGE.fullmatch(module.path) and "never" not in purpose:
+            yield Offender(module.path, 1, "the package does not say what it must never do")
+        if not module.text:
+            yield Offender(module.path, 1, "an empty file")
         lines = len(module.text.splitlines())
         if lines > LINES:
             yield Offender(module.path, lines, f"{lines} lines in a module, more than {LINES}")

@@ -61,7 +61,7 @@ def of_tables(known: Iterable[Rule], settings: Mapping[str, str]) -> Iterator[Of
 
 def path_of(rule: Rule) -> str:
     """Return the path of a rule's module."""
-    return f"{PACKAGE}/rules/{rules.file_of(rule).parent.name}/rule.py"
+    return f"{PACKAGE}/rules/{rules.folder_of(rule)}/rule.py"
 
 
 def phrases(path: str, text: str, line: int = 1) -> Iterator[Offender]:

@@ -1,4 +1,5 @@
 """The command line: the same engine as in the editor, with printed answers.
 
-It does not depend on LSP, and makes no decisions about code.
+A command reads its options, asks the engine, and prints. It must never know LSP, and never decide
+about code: what it prints, an editor can show.
 """

@@ -1,6 +1,6 @@
 """The third process: compiles StableHLO for a target and reads kernels from the optimized HLO.
 
-It never sees user code.
+It must never see user code: a program arrives as StableHLO.
 
 * `hlo/` converts optimized HLO text to a graph (`jaxsight.wire.kernel_graph`). It uses the standard
   library alone and does not import JAX.

@@ -2,5 +2,5 @@
 
 pygls and lsprotocol are imported in this package and nowhere else.
 Each feature has a module that converts a request into the engine's terms and converts the answer
-back; it makes no decisions.
+back. It must never make a decision: what the protocol does not know belongs to `features`.
 """

@@ -134,6 +134,17 @@ class ClientContext:
         params = types.ShowMessageParams(type=kind, message=notice(message))
         self.connection.window_show_message(params)
 
+    async def show_document(self, params: types.ShowDocumentParams) -> bool:
+        """Ask the client to show a document, if it can, and return whether it has."""
+        if not self.client.shows_documents:
+            return False
+        try:
+            shown = await self.connection.window_show_document_async(params)
+        except JsonRpcException as error:
+            log.warning("client failed to show %s: %s", params.uri, error)
+            return False
+        return shown.success
+
     def refuse(self, reason: str) -> None:
         """Show why a command did nothing, as a pop-up of one clause; the log has all of a long one.
 

@@ -24,7 +24,8 @@ from jaxsight.lsp.features.panel import Panels
 from jaxsight.lsp.features.programs import call_hierarchy, outline, registration, tokens
 from jaxsight.lsp.features.programs.navigation import Navigation
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
-from jaxsight.lsp.notifications.event_pump import EventPump, Statuses
+from jaxsight.lsp.notifications.event_pump import EventPump
+from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol, converter
 from jaxsight.timeline import mark
 

@@ -1,1 +1,5 @@
-"""jaxsight in notebooks: pictures of live functions, and magics. It runs in the user's process."""
+"""jaxsight in notebooks: pictures of live functions, and magics.
+
+It runs in the user's process, on functions as they are there. It must never need a package of the
+server's.
+"""

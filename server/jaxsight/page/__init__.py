@@ -1,10 +1,10 @@
 """The panel as one HTML file, for browsers and notebooks; what it shows is in it, or a server's.
 
-`vscode-extension/panel/` is its source, of which `make page` builds the files in this folder;
-`make lint` looks whether they are those of the source. Here its data is put into it: answers of
+`vscode-extension/panel/` is its source, of which `make page` builds the files in this folder; `make
+lint` looks whether they are those of the source. Here its data is put into it: answers of
 `jaxsight/panel` and the texts of `jaxsight/textDocumentContent`, as `Embedded` of the panel's
-`messages.ts` has them. Text of others reaches the file compressed, in Base64, and the page never as
-markup.
+`messages.ts` has them. Text of others reaches the file compressed, in Base64, and must never reach
+the page as markup.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def embedded(data: object, title: str) -> str:
 def served() -> str:
     """Return a page that asks the server that it comes from.
 
-    It gets `ToPanel` of `messages.ts` from `events`, as server-sent events, and posts `FromPanel`
-    to `messages`, both beside its own address. It has access to no other host.
+    It gets notifications from `events`, as server-sent events, and posts the editor's requests to
+    `requests`, both beside its own address. It has access to no other host.
     """
     return _titled("jaxsight").replace("connect-src 'none'", "connect-src 'self'", 1)
 

@@ -12,5 +12,6 @@ of a plane into kernels in the order of time, steps and waits. `timeline.py` add
 device, and `reading.py` does all of it for the files of a run; `profile.py` is the result.
 
 A profile is a file of unknown origin: its numbers are figures to show, its texts are made inert by
-whoever shows them, and the files that it names are read only to show their lines.
+whoever shows them, and the files that it names are read only to show their lines. This package must
+never hold a file whole.
 """

@@ -10,6 +10,9 @@ loses nothing. The starting process merges these files into `.jaxsight/recorded.
 With `profile --run`, `profiling.py` starts the program, and `observing/profiled.py` has JAX
 profile a few steps in it.
 
+What observes must never change the program: it keeps no argument alive, and a fault of its own ends
+the recording, not the run.
+
 For `report --run`, `programs/` collects what the program compiles instead. Both know of calls of
 compiled functions by `compiled_calls.py`.
 

@@ -7,5 +7,6 @@
 
 Only trees are rewritten: positions stay the same, so JAX's source columns, tracebacks and `__doc__`
 are those of the text.
-This package uses only the standard library.
+This package uses only the standard library. It must never change what code computes, but where a
+failure is survived.
 """

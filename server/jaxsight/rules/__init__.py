@@ -10,6 +10,8 @@ The folder `jx207_short_loop` is the rule JX207, called `short-loop`:
 
 Those that the engine itself reports are in the table of `own.py`, and have no `rule.py`.
 
+A rule must never run code, ask for a trace or change a text: it reads what the engine knows.
+
 `program/` and `text/` hold what several rules share to read traced programs and modules, `fixing/`
 what their fixes share.
 """
@@ -17,9 +19,8 @@ what their fixes share.
 from __future__ import annotations
 
 import functools
-import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -51,30 +52,32 @@ class Table(Mapping[str, Value]):
         return len(self._made)
 
 
-def _folder(name: str) -> Path:
-    return Path(__file__).with_name(name)
+def folder_of(rule: Rule) -> str:
+    """Return the name of a rule's folder."""
+    return f"{rule.code}_{rule.name}".lower().replace("-", "_")
 
 
 @functools.cache
 def _folders() -> list[str]:
-    return sorted(
-        module.name
-        for module in pkgutil.iter_modules(__path__)
-        if module.ispkg and module.name.startswith("jx")
-    )
+    """Return the names of the folders of rules that have a module."""
+    return sorted(path.parent.name for path in Path(__file__).parent.glob("jx*/rule.py"))
 
 
 def _rule(folder: str) -> Rule:
     """Import the rule of a folder."""
-    own: Mapping[str, Rule] = import_module(f"{__name__}.own").OWN
-    code = folder.partition("_")[0].upper()
-    rule: Rule = own[code] if code in own else import_module(f"{__name__}.{folder}.rule").RULE
+    rule: Rule = import_module(f"{__name__}.{folder}.rule").RULE
     return rule
+
+
+def _own() -> Iterable[Rule]:
+    """Return the rules that the engine itself reports."""
+    own: Mapping[str, Rule] = import_module(f"{__name__}.own").OWN
+    return own.values()
 
 
 def module_of(rule: Rule) -> ModuleType | None:
     """Return the module that declares a rule; those of the table of `own.py` have none."""
-    return sys.modules.get(f"{__name__}.{file_of(rule).parent.name}.rule")
+    return sys.modules.get(f"{__name__}.{folder_of(rule)}.rule")
 
 
 def import_ahead() -> Iterator[None]:
@@ -84,9 +87,12 @@ def import_ahead() -> Iterator[None]:
         yield
 
 
-_BY_FOLDER: Mapping[str, Rule] = Table(lambda: {name: _rule(name) for name in _folders()})
+def _all() -> Mapping[str, Rule]:
+    rules = [*_own(), *map(_rule, _folders())]
+    return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code)}
 
-RULES: Mapping[str, Rule] = Table(lambda: {rule.code: rule for rule in _BY_FOLDER.values()})
+
+RULES: Mapping[str, Rule] = Table(_all)
 """All rules by code, in the order of their codes."""
 
 NAMES: Mapping[str, Rule] = Table(lambda: {rule.name: rule for rule in RULES.values()})
@@ -96,15 +102,13 @@ NAMES: Mapping[str, Rule] = Table(lambda: {rule.name: rule for rule in RULES.val
 def rule_of(text: str) -> Rule | None:
     """Return the rule of a code (`JX207`) or name (`short-loop`), in any case; import no other."""
     code, name = f"{text.lower()}_", f"_{text.lower().replace('-', '_')}"
-    for folder in _folders():
-        if folder.startswith(code) or folder.endswith(name):
-            rule = _rule(folder)
-            if text.upper() == rule.code or text.lower() == rule.name:
-                return rule
+    folders = [each for each in _folders() if each.startswith(code) or each.endswith(name)]
+    for rule in (*_own(), *map(_rule, folders)):
+        if text.upper() == rule.code or text.lower() == rule.name:
+            return rule
     return None
 
 
 def file_of(rule: Rule) -> Path:
     """Return the file of a rule's page."""
-    folder = next(folder for folder in _folders() if folder.startswith(f"{rule.code.lower()}_"))
-    return _folder(folder) / "page.md"
+    return Path(__file__).with_name(folder_of(rule)) / "page.md"

@@ -5,5 +5,6 @@
 a function was compiled again, `kernel_lists.py` reads the kernels of optimized HLO with their
 lines, and `page/` writes all of it as one HTML file.
 
-Logs are files of unknown origin: records of another form are passed over.
+Logs are files of unknown origin: records of another form are passed over, and this package must
+never run or import what they name.
 """

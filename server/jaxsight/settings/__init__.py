@@ -2,6 +2,9 @@
 
 project = read_project(root)              # its problems are findings in pyproject.toml
 settings = merge(project, editor_values)  # problems of the editor's values: settings.problems
+
+A value that is not valid is a problem, and its default holds. This package must never raise for
+one.
 """
 
 from jaxsight.settings.reading import ProjectSettings, merge, parse_project, read_project

@@ -3,6 +3,6 @@
 `swept_sizes.py` reads which sizes are swept, `points.py` has the figures of one compiled program,
 `changes.py` finds where XLA compiles the same program to other kernels, `memory_search.py` the
 largest size that fits in memory, `picture.py` draws curves as SVG, and `table.py` writes rows.
-Nothing here compiles: the server's sweeps (`features/sweeps`) and `jaxsight.sweep` (`library`) do,
+It must never compile: the server's sweeps (`features/sweeps`) and `jaxsight.sweep` (`library`) do,
 each in its way.
 """

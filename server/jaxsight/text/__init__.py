@@ -1,1 +1,4 @@
-"""Text for people: amounts, markup, and the text of a workspace made inert. Depends on nothing."""
+"""Text for people: amounts, markup, and the text of a workspace made inert.
+
+It depends on nothing, and must never pass text of others on as markup.
+"""

@@ -2,6 +2,7 @@
 
 Nothing of a workspace runs before its user agrees. `policy` reads the user's general preference,
 `store` keeps decisions about single folders, `decisions` combines both for one process and asks.
+A workspace must never decide about itself: what its files say counts only after the decision.
 """
 
 from jaxsight.trust.decisions import Trust

@@ -20,7 +20,7 @@ import json
 import os
 import struct
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
@@ -181,48 +181,28 @@ class FrameReader:
         self._buffer = bytearray()
         self._limit = limit
 
-    def feed(self, data: bytes) -> list[Message]:
-        """Return the messages that `data` completes.
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Yield the messages that `data` completes.
 
         Raises:
-            WireError: the next frame is not a valid message.
-                Valid messages before it are returned first, so to get the error, call this until it
-                returns no messages.
+            WireError: a frame is not a valid message; those before it have been yielded.
+        """
+        return map(decode, self.bodies(data))
+
+    def bodies(self, data: bytes) -> Iterator[bytearray]:
+        """Yield the bodies of the frames that `data` completes, for `decode`.
+
+        Raises:
+            WireError: a frame is too large; those before it have been yielded.
         """
         self._buffer += data
-        messages: list[Message] = []
         start = 0
         try:
             while (body := self._body(start)) is not None:
-                messages.append(decode(body))
                 start += HEADER.size + len(body)
-        except WireError:
-            if not messages:
-                raise
+                yield body
         finally:
             del self._buffer[:start]
-        return messages
-
-    def bodies(self, data: bytes) -> list[bytearray]:
-        """Return the bodies of the frames that `data` completes, for `decode`.
-
-        Raises:
-            WireError: the next frame is too large; as for `feed`, bodies before it are returned
-                first.
-        """
-        self._buffer += data
-        bodies: list[bytearray] = []
-        start = 0
-        try:
-            while (body := self._body(start)) is not None:
-                bodies.append(body)
-                start += HEADER.size + len(body)
-        except WireError:
-            if not bodies:
-                raise
-        finally:
-            del self._buffer[:start]
-        return bodies
 
     def _body(self, start: int) -> bytearray | None:
         """Return the body of the frame at `start`, or `None` if it is incomplete."""

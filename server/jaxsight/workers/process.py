@@ -72,9 +72,8 @@ class MessageDecoder:
     def feed(self, data: bytes) -> None:
         """Handle the next data of the pipe."""
         try:
-            while bodies := self._reader.bodies(data):
-                data = b""
-                self._bodies.extend(bodies)
+            for body in self._reader.bodies(data):
+                self._bodies.append(body)
                 self._decode()
         except WireError as error:
             self._on_error(error)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.wire import frames as wire
 from jaxsight.wire.messages.replies import Cancelled, Failed, Shown, Spoiled, Stage, Traced
 from jaxsight.wire.messages.requests import Cancel, Show
 from tests.tracer.isolation.driver import BOOT, Driver
@@ -320,3 +321,13 @@ def test_an_interpreter_without_a_usable_jax_says_so(
     failed = driver.fail(SANE)
     assert failed.failure.message == driver.hello.problem
     assert driver.close() == 0
+
+
+def test_a_message_that_cannot_be_read_ends_the_tracer(tmp_path: Path) -> None:
+    """Also if it arrives together with one that can be, and nothing follows."""
+    tracer = Driver(tmp_path)
+    assert tracer.process.stdin is not None
+    tracer.process.stdin.write(wire.encode(Cancel(1)) + wire.HEADER.pack(2) + b"[]")
+    tracer.process.stdin.flush()
+    assert tracer.process.wait(timeout=60) == wire.BROKEN_PROTOCOL
+    tracer.close()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.features import caveats
-from jaxsight.features.distributed import collectives
 from jaxsight.features.distributed.shardings import chosen_layouts, traced_layouts
 from jaxsight.features.hover import called
+from jaxsight.features.hover.targets import target_rows
 from jaxsight.features.hover.text import (
     expression_hover,
     function_hover,
@@ -17,21 +17,11 @@ from jaxsight.features.hover.text import (
     unasked_hover,
     with_wait,
 )
-from jaxsight.features.kernels import compile_time, host_transfers, modules
 from jaxsight.features.kernels.expressions import expression_words
 from jaxsight.features.kernels.shares import shares_of
-from jaxsight.features.kernels.summary import distribution_lines
-from jaxsight.features.kernels.uncompiled import explanation
-from jaxsight.features.measuring.shown import ShownTimes, expression_times, kernel_rows, shown_times
+from jaxsight.features.measuring.shown import ShownTimes, expression_times, shown_times
 from jaxsight.features.model import Hover
 from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, untraced
-from jaxsight.figures.summary import (
-    how,
-    kernel_figure,
-    launch_figure,
-    long_compile,
-    temporary_memory,
-)
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import CompileResult
@@ -43,124 +33,9 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.relocate import expressions_at
 from jaxsight.source.text import Position, Range
-from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target
-from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
-from jaxsight.wire.kernel_graph import Graph
-from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.queue import Urgency
-
-# The rows of a hover about targets.
-
-_MODULES = 12
-"""Modules or functions that kernels are summed by, a choice: about half of a hover."""
-_DEAREST = 5
-"""Measured kernels that are listed, a choice: the tooltip and the panel have all."""
-_COLLECTIVES = 12
-"""Collectives that a table has, likewise; the document of kernels has all."""
-
-
-def target_rows(
-    view: View, results: Sequence[CompileResult], times: Mapping[str, ShownTimes]
-) -> str:
-    """Return a Markdown table with a row for each target, for a hover.
-
-    Programs for several devices follow: their mesh, memory and collectives.
-
-    Args:
-        view: the function.
-        results: its programs.
-        times: what it took, by the names of the targets on which it was measured.
-    """
-    names = ["target", "kernels", "launches", "read", "written", "temporaries", "time", "compiled"]
-    if times:
-        names.insert(-1, "measured")
-    rows = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
-    troubles = []
-    for result in results:
-        match result.outcome:
-            case Compiled() as compiled:
-                graph, long = compiled.graph, long_compile(compiled)
-                scope = " per device" if compiled.devices > 1 else ""
-                time = _time(graph, result.target)
-                amounts = [*_traffic(graph), f"{temporary_memory(compiled)}{scope}"]
-                if view.has_unknown_sizes:  # its numbers only stand for them
-                    amounts, time = ["–"] * 3, "–"
-                if times:
-                    took = times.get(result.target.name)
-                    time += f" | {escaped(took.figure) if took is not None else '–'}"
-                rows.append(
-                    f"| {escaped(_name(compiled, result.target))} | {kernel_figure(graph)} | "
-                    f"{launch_figure(graph)} | {' | '.join(amounts)} | "
-                    f"{time} | {how(compiled)}{f', {long}' if long else ''} |"
-                )
-            case Trouble() as trouble:
-                why = explanation(trouble, result.target)
-                troubles.append(f"**{escaped(result.target.name)}**: {prose(why)}")
-    parts = ["\n".join(rows)] if len(rows) > 2 else []
-    for name, shown in times.items():
-        lines = [*shown.facts]
-        if (matched := shown.matched) is not None:
-            lines += kernel_rows(matched, _DEAREST)
-        parts.append(_listed(f"**{escaped(name)}** measured:", map(prose, lines)))
-    known = [each for result in results if (each := Kernels.of(view, result)) is not None]
-    for kernels in known[:1]:  # how the first one was made, and of what
-        parts += map(prose, compile_time.notable_lines(kernels))
-        by_module = [*map(escaped, modules.summary(kernels, view.subject.name, _MODULES))]
-        if by_module and not view.has_unknown_sizes:
-            title = f"**{escaped(kernels.target.name)}** by module:"
-            parts.append(_listed(title, by_module))
-    for kernels in known:
-        if kernels.compiled.devices > 1:
-            title = f"**{escaped(_name(kernels.compiled, kernels.target))}**"
-            facts = map(prose, distribution_lines(kernels))
-            parts += (_listed(title, facts), *_collectives(kernels))
-    for kernels in known:
-        if transfers := [*map(prose, host_transfers.lines(kernels))]:
-            name = escaped(_name(kernels.compiled, kernels.target))
-            parts.append(_listed(f"**{name}**: between host and device", transfers))
-    return "\n\n".join([*parts, *troubles])
-
-
-def _listed(title: str, facts: Iterable[str]) -> str:
-    return "\n".join([title, "", *(f"* {fact}" for fact in facts)])
-
-
-def _collectives(kernels: Kernels) -> Iterator[str]:
-    """Yield a table of the collectives of a program for several devices."""
-    rows = collectives.rows(kernels)
-    if rows:
-        shown = [f"| {' | '.join(map(escaped, row))} |" for row in rows[:_COLLECTIVES]]
-        yield "\n".join(["| collective | bytes | | time | line |", "|---|---|---|---|---|", *shown])
-    if len(rows) > _COLLECTIVES:
-        yield f"and {len(rows) - _COLLECTIVES} more"
-
-
-def _name(compiled: Compiled, target: Target) -> str:
-    """Return the target's name, with the number of devices if the name does not have it."""
-    if compiled.devices in (1, target.devices):
-        return target.name
-    return f"{compiled.devices} × {target.name}"
-
-
-def _time(graph: Graph, target: Target) -> str:
-    """Return the estimated time of one run; `–` if there is no estimate."""
-    if (estimated := total(graph, target)) is None:
-        return "–"
-    return f"{'≥' if estimated.is_lower_bound else '≈'} {units.time(estimated.seconds)}"
-
-
-def _traffic(graph: Graph) -> tuple[str, str]:
-    """Return the bytes that kernels read and write in one run; `–` if values decide which run."""
-    if graph.branches:
-        return "–", "–"
-    sign = "" if graph.trips_known else "≥ "
-    read = sum(kernel.runs * kernel.bytes_in for kernel in graph.kernels)
-    written = sum(kernel.runs * kernel.bytes_out for kernel in graph.kernels)
-    return f"{sign}{units.size(read)}", f"{sign}{units.size(written)}"
-
 
 PATIENCE = 1.5
 """Seconds to wait for a new trace if there is a stale answer, a choice: later, nobody looks."""

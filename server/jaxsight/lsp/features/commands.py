@@ -18,6 +18,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import __version__, extensions
 from jaxsight.features.code_actions import OPEN_PANEL
+from jaxsight.features.lenses import CHOOSE_SET
 from jaxsight.lsp.context import ClientContext, is_long
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDocument, scheme_of
@@ -29,7 +30,7 @@ from jaxsight.lsp.features.runs.profiles import OPEN_PROFILE, ProfileCommand
 from jaxsight.lsp.features.runs.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
-from jaxsight.lsp.notifications.event_pump import Statuses
+from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
 from jaxsight.source.text import Range
 from jaxsight.trust.decisions import COMMAND
@@ -37,7 +38,6 @@ from jaxsight.wire.messages.requests import TRANSFORMS
 from jaxsight_source.options import STYLES
 
 RESTART = "jaxsight.restart"
-CHOOSE_SET = "jaxsight.chooseSet"
 SHOW = "jaxsight.show"
 SHOW_PROPOSED = "jaxsight.showProposed"
 KEEP_PROPOSED = "jaxsight.keepProposed"
@@ -77,7 +77,7 @@ class Commands:
         self._until_seen = UntilSeenCommand(context)
         self._measuring = MeasureCommand(context)
         self._targets = Targets(context)
-        self.pages = PanelPages(context, panels, virtual_documents, self._targets, self._measuring)
+        self.pages = PanelPages(context, panels, virtual_documents)
         """The panel in browsers."""
 
     def register(self) -> None:
@@ -95,7 +95,7 @@ class Commands:
             OPEN_PROFILE: (self._profiles.open, "a profile's file or folder"),
             RUN_UNTIL_SEEN: (self._until_seen.run, "a file"),
             OPEN_PANEL: (self.pages.open, "nothing, or a file and a function"),
-            MEASURE: (self._measure, "a file, a function and optionally `cancel`"),
+            MEASURE: (self._measure, "a file, a function and optionally `cancel` or `wait`"),
             TRUST: (self._trust, "at most a folder"),
             INFO: (self._info, "nothing"),
         }
@@ -156,12 +156,10 @@ class Commands:
     async def _show_range(self, path: str, where: Range) -> None:
         """Ask the client to go to a place in an open document, if it can."""
         view = self._context.documents.window(path, where)
-        if view is None or not self._context.client.shows_documents:
-            return
-        params = types.ShowDocumentParams(
-            uri=view.uri, take_focus=True, selection=view.to_range(where)
-        )
-        await self._context.connection.window_show_document_async(params)
+        if view is not None:
+            selection = view.to_range(where)
+            params = types.ShowDocumentParams(view.uri, take_focus=True, selection=selection)
+            await self._context.show_document(params)
 
     async def _show(
         self, path: str, function: str, document: str = "jaxpr", transform: str | None = None
@@ -212,15 +210,22 @@ class Commands:
             await context.connection.workspace_apply_edit_async(params)
 
     async def _measure(
-        self, path: str, function: str, cancel: str | None = None
+        self, path: str, function: str, how: str | None = None
     ) -> dict[str, object] | None:
-        """Measure a function, once the user agrees (`jaxsight.measure FILE FUNCTION [cancel]`)."""
-        if cancel not in (None, "cancel"):
-            raise WrongArguments
-        if cancel is not None:
-            self._measuring.cancel(path, function)
-            return None
-        return await self._measuring.run(path, function)
+        """Measure a function, once the user agrees.
+
+        (`jaxsight.measure FILE FUNCTION [cancel or wait]`).
+        With `wait`, clients that do not know us are not answered at once, either.
+        """
+        match how:
+            case None:
+                return await self._measuring.run(path, function)
+            case "wait":
+                return await self._measuring.measured(path, function)
+            case "cancel":
+                self._measuring.cancel(path, function)
+                return None
+        raise WrongArguments
 
     async def _trust(self, path: str | None = None) -> None:
         """Ask again for pending decisions of one folder or of all (`jaxsight.trust [FOLDER]`).

@@ -186,11 +186,8 @@ class VirtualDocuments:
         uri = document.uri()
         if not (context.client.asks_content or context.client.knows_us):
             uri = uri_of(file or str(await asyncio.to_thread(self._write, document, text)))
-        try:
-            params = types.ShowDocumentParams(uri=uri, take_focus=True, selection=_begin(text))
-            await context.connection.window_show_document_async(params)
-        except JsonRpcException as error:
-            log.warning("client failed to show %s: %s", uri, error)
+        params = types.ShowDocumentParams(uri=uri, take_focus=True, selection=_begin(text))
+        await context.show_document(params)
 
     def _write(self, document: VirtualDocument, text: str) -> Path:
         if self._folder is None:

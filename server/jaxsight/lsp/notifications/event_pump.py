@@ -10,7 +10,6 @@ Other clients get output as lines of the log.
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -25,75 +24,10 @@ from jaxsight.lsp.features.panel_page.pages import PanelPages
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.progress import ProgressBars
 from jaxsight.lsp.notifications.refresh import Refresher
+from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.text.inert import one_line, printed
 from jaxsight.text.terminal import unasked
 from jaxsight.trust.decisions import command
-
-# What status bars show.
-#
-# `jaxsight/status` says what the tracers of each root do, which is logged, too.
-# `jaxsight/fileStatus` says what a file is compiled for, and how many of its functions are traced.
-
-STATUS = "jaxsight/status"
-FILE = "jaxsight/fileStatus"
-
-
-class Statuses:
-    """The last status of each root."""
-
-    def __init__(self, context: ClientContext) -> None:
-        self._context = context
-        self._sent: dict[str, dict[str, object]] = {}
-        self._logged: dict[str, tuple[types.MessageType, str]] = {}
-
-    @property
-    def last(self) -> list[dict[str, object]]:
-        """The last status of each root, as it was sent."""
-        return list(self._sent.values())
-
-    def show(self, status: Status) -> None:
-        """Send a status to the client, and log it if it is ready, failed or untrusted."""
-        texts = {name: notice(text) for name, text in asdict(status).items()}
-        params = self._sent[status.root] = {**texts, "root": uri_of(status.root)}
-        self._context.notify(STATUS, params)
-        if status.state in ("failed", "untrusted"):
-            kind = types.MessageType.Warning
-        elif status.state == "ready":
-            kind = types.MessageType.Info
-        else:
-            return
-        line = (kind, _line(status))
-        if self._logged.get(status.root) != line:
-            self._logged[status.root] = line
-            self._context.log_message(*line)
-
-    def show_file(self, status: FileStatus) -> None:
-        """Send what is known of a file to clients that know us."""
-        if self._context.client.knows_us:
-            params = {
-                "uri": uri_of(status.path),
-                "target": notice(status.target),
-                "targetTitle": notice(status.target_title),
-                "problem": status.problem,
-                "detail": notice(status.detail),
-                "functions": status.functions,
-                "traced": status.traced,
-                "usesJax": status.uses_jax,
-                "why": notice(status.why),
-                "whyDetail": notice(status.why_detail),
-                "usingJax": status.using_jax,
-                "assumed": status.assumed,
-                "shown": status.shown,
-            }
-            self._context.notify(FILE, params)
-
-
-def _line(status: Status) -> str:
-    facts = [status.detail, status.python, status.reason, status.jax and f"jax {status.jax}"]
-    details = ", ".join(fact for fact in facts if fact)
-    line = f"{one_line(status.root)}: {status.state}"
-    return f"{line} ({one_line(details)})" if details else line
-
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
-from jaxsight.queries.proposals.trying import ProjectBench
+from jaxsight.queries.proposals.bench import ProjectBench
 from jaxsight.queries.sandbox import Sandboxes
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question

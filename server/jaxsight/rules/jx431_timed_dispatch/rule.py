@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import takewhile
+from typing import Any, Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
@@ -72,14 +73,6 @@ _Blocks = tuple[tuple[ast.AST, int], ...]
 """The blocks around a statement: the compound one, and which of its blocks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatched:
-    """A computation that is timed without waiting for its result."""
-
-    loops: int
-    """The number of loops between the readings of the clock that it is in."""
-
-
 @RULE.finds_in_module
 def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     """Yield what is dispatched last before a clock is read, unless something may wait for it.
@@ -103,7 +96,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         if isinstance(own, list) and not calls.is_traced(scope):
             found += _Timeline(scope, calls, own).unawaited()
         runs += (run for node, _ in scope.nodes for run in _run_by_timeit(node, scope))
-    found += (last for run in runs for last in _Timeline(run[0], calls, run[1]).at_the_end())
+    found += (last for run in runs for last in _Timeline(run[0], calls, run[1]).last())
     yield from (ModuleViolation(number_of[each.node], each) for each in found)
 
 
@@ -136,60 +129,53 @@ class _Timeline:
         self._elapsed: list[tuple[ast.AST, ast.stmt, int, int]] = []
         self._results: set[str] = set()
         """Names and attributes that may hold results that are not computed yet."""
-        for _ in range(3):  # through up to three names in loops
-            for targets, value in (_bound(inner) for each in body for inner in ast.walk(each)):
-                if value is not None and self._holds(value):
-                    self._results.update(
-                        dotted(part) for each in targets for part in ast.walk(each)
-                    )
-            self._results -= {"self", ""}
+        bound = [_bound(inner) for each in body for inner in ast.walk(each)]
+        for targets, value in bound * 3:  # through up to three names in loops
+            if value is not None and self._holds(value):
+                parts = {dotted(part) for each in targets for part in ast.walk(each)}
+                self._results |= parts - {"self", ""}
         self._run(body, ())
 
     def unawaited(self) -> Iterator[NodeViolation]:
         """Yield what is dispatched last between two readings of a clock and not waited for."""
-        found = set()
+        found: dict[ast.AST, NodeViolation | None] = {}
         for node, statement, start, stop in self._elapsed:
             around, at_stop = self._all[start].blocks, self._all[stop].blocks
-            is_inside = at_stop[: len(around)] == around
-            if is_inside and not any(map(self._waits_in, at_stop[len(around) :])):
-                for last in self._last(self._all[start + 1 : stop], around):
-                    if last.node not in found and not self._is_about_else(node, statement):
-                        yield last
-                    found.add(last.node)
+            if at_stop[: len(around)] == around and not self._wait_in(at_stop[len(around) :]):
+                for last in self.last(start + 1, stop, around):
+                    is_else = last.node not in found and self._is_about_else(node, statement)
+                    found.setdefault(last.node, None if is_else else last)
+        yield from filter(None, found.values())
 
-    def at_the_end(self) -> Iterator[NodeViolation]:
-        """Yield what is dispatched last in the whole scope and not waited for."""
-        return self._last(self._all, ())
-
-    def _last(self, between: Sequence[_Moment], around: _Blocks) -> Iterator[NodeViolation]:
-        waits = [at for at, moment in enumerate(between) if moment.what == "wait"]
-        after = between[waits[-1] + 1 if waits else 0 :]
-        dispatched = [moment for moment in after if moment.what in ("compiled", "library")]
+    def last(
+        self, start: int = 0, stop: int | None = None, around: _Blocks = ()
+    ) -> Iterator[NodeViolation]:
+        """Yield what is dispatched last in the scope, or between moments, and not waited for."""
+        between = self._all[start:stop]
+        after = takewhile(lambda moment: moment.what != "wait", reversed(between))
+        last = next((each for each in after if each.what in ("compiled", "library")), None)
         whats = {moment.what for moment in between}
-        if not dispatched or ("call" in whats and "compiled" not in whats):
-            return  # what else is called may be what is measured
-        last = dispatched[-1]
-        blocks = [block for block in last.blocks if block not in around]
-        if any(map(self._waits_in, blocks)):
+        blocks = [block for block in last.blocks if block not in around] if last else []
+        is_else = "call" in whats and "compiled" not in whats  # which may be what is measured
+        if last is None or is_else or self._wait_in(blocks):
             return
         whole = _bound(last.statement)[1] or getattr(last.statement, "value", None)
         clocks = [each.statement for each in self._all if each.what == "clock"]
-        node = last.node if last.statement in clocks else whole or last.node
-        assert isinstance(node, ast.expr)
-        text = written(node)
-        wait = quoted(f"jax.block_until_ready({text})", most=80)
+        node: Any = last.node if last.statement in clocks else whole or last.node
+        wait = quoted(f"jax.block_until_ready({written(node)})", most=80)
         yield NodeViolation(
             node,
-            f"{quoted(text)} is timed without waiting for its result",
+            f"{quoted(written(node))} is timed without waiting for its result",
             help=f"wait before the clock is read: {wait}",
             notes=("the call returns once the computation is dispatched, before it has finished",),
-            data=Dispatched(sum(isinstance(block[0], ast.For | ast.While) for block in blocks)),
+            data=sum(isinstance(block[0], ast.For | ast.While) for block in blocks),
         )
 
-    def _waits_in(self, block: tuple[ast.AST, int]) -> bool:
-        is_branch = block[1] > 0 or isinstance(block[0], ast.If | ast.With | ast.Try | ast.Match)
-        waits = (moment.blocks for moment in self._all if moment.what == "wait")
-        return not is_branch and any(block in blocks for blocks in waits)
+    def _wait_in(self, blocks: Iterable[tuple[ast.AST, int]]) -> bool:
+        """Whether something waits in one of some blocks that are no branches."""
+        waits = {block for each in self._all if each.what == "wait" for block in each.blocks}
+        some = ast.If | ast.With | ast.Try | ast.Match
+        return any(at == 0 and (of, at) in waits and not isinstance(of, some) for of, at in blocks)
 
     def _is_about_else(self, elapsed: ast.AST, statement: ast.stmt) -> bool:
         """Whether words around a measurement say that it is not about the computation."""
@@ -197,11 +183,10 @@ class _Timeline:
         names = set(bound_in(statement)) if is_simple else set()
         texts = [self._scope.name, written(statement if is_simple else elapsed)]
         order = list(own_statements(self._body))
-        for each in order[order.index(statement) + 1 :]:
-            if not names.isdisjoint(bound_in(each)):
-                break
-            if not hasattr(each, "body") and not names.isdisjoint(read_in(each)):
-                texts.append(written(each))
+        after = order[order.index(statement) + 1 :]
+        until = takewhile(lambda each: names.isdisjoint(bound_in(each)), after)
+        simple = (each for each in until if not hasattr(each, "body"))
+        texts += (written(each) for each in simple if not names.isdisjoint(read_in(each)))
         return any(map(_ABOUT_DISPATCH.search, texts))
 
     def _holds(self, node: ast.AST) -> bool:
@@ -260,8 +245,7 @@ class _Timeline:
                 what = self._kind(node)
             case ast.BinOp(op=ast.Sub(), left=left, right=right):
                 stop = self._reading(left, len(self._all))
-                start = self._reading(right, stop) if stop is not None else None
-                if start is not None and stop is not None:
+                if stop is not None and (start := self._reading(right, stop)) is not None:
                     self._elapsed.append((node, statement, start, stop))
             case ast.Await() | ast.Yield() | ast.YieldFrom():
                 what = "wait"
@@ -272,24 +256,21 @@ class _Timeline:
 
     def _reading(self, node: ast.expr, before: int) -> int | None:
         """Return the moment at which a time was read last before another one."""
-        clocks = [at for at, each in enumerate(self._all) if each.what == "clock"]
-        itself = [at for at in clocks if self._all[at].node is node]
+        moments = enumerate(self._all)
+        itself = [at for at, each in moments if each.what == "clock" and each.node is node]
         readings = itself or self._clocks.get(dotted(node), [])
         return next((at for at in reversed(readings) if at < before), None)
 
     def _kind(self, call: ast.Call) -> _What:
         full, name = self._scope.full(call.func), name_of(call)
-        what: _What = "clock" if _CLOCK.fullmatch(full) else self._dispatched(call)
-        if what:
+        if what := "clock" if _CLOCK.fullmatch(full) else self._dispatched(call):
             return what
         given = [*call.args, *(word.value for word in call.keywords)]
-        if _WAITS.fullmatch(name) or _MAY_WAIT.search(" ".join(map(written, given))):
+        may_wait = _WAITS.fullmatch(name) or _MAY_WAIT.search(" ".join(map(written, given)))
+        is_silent = full.startswith(("jax.", "time.")) or _SILENT.fullmatch(name)
+        if may_wait or (not is_silent and any(map(self._holds, (call.func, *given)))):
             return "wait"
-        if full.startswith(("jax.", "time.")) or _SILENT.fullmatch(name):
-            return ""
-        if any(map(self._holds, (call.func, *given))):
-            return "wait"
-        return "" if name in ("print", "float", "int", "bool") else "call"
+        return "" if is_silent or name in ("print", "float", "int", "bool") else "call"
 
 
 def _bound(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
@@ -308,8 +289,6 @@ def _bound(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
 
 # The fix: wait for the result before the clock is read.
 
-_LOOPS = (ast.For, ast.While, ast.AsyncFor)
-
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield a wait after the loop that carries the result, else one around what is dispatched.
@@ -317,14 +296,18 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     A loop that carries its result, as a training loop does, dispatches an iteration while the
     device computes the one before. A wait in each iteration would end that.
     """
-    dispatched, node = context.finding.data, context.node
-    if not isinstance(dispatched, Dispatched) or not isinstance(node, ast.expr):
+    depth, node = context.finding.data, context.node
+    if not isinstance(depth, int) or not isinstance(node, ast.expr):
         return
     wait = f"{context.imports.get('jax', 'jax')}.block_until_ready"
-    loops = [around for around in context.around(node) if isinstance(around, _LOOPS)]
+    loops = [
+        around
+        for around in context.around(node)
+        if isinstance(around, ast.For | ast.While | ast.AsyncFor)
+    ]
     statement = context.statement(node)
-    if dispatched.loops and isinstance(statement, ast.Assign) and statement.value is node:
-        loop = loops[dispatched.loops - 1]
+    if depth and isinstance(statement, ast.Assign) and statement.value is node:
+        loop = loops[depth - 1]
         read = set(read_in(node))
         carried = [name for name in dict.fromkeys(bound_in(*statement.targets)) if name in read]
         if carried and context.is_alone(loop):

@@ -1,43 +1,32 @@
 """`jaxsight.openPanel`: the panel as a page in a browser, which follows the editor's cursor.
 
-The page is `jaxsight.page`. It gets its messages as server-sent events, and posts its own.
+The page is `jaxsight.page`. It posts requests of the editor's own, as `{"method", "params"}`, to
+`requests`, and gets notifications of the same form as server-sent events.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
-from http import HTTPStatus
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlencode
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import page
+from jaxsight.features.lenses import CHOOSE_SET
 from jaxsight.lsp.context import ClientContext
-from jaxsight.lsp.cursors import Cursor
-from jaxsight.lsp.features.panel import Panels
-from jaxsight.lsp.features.panel_page.following import FollowingPanel, Known
-from jaxsight.lsp.features.panel_page.http_server import (
-    EventChunks,
-    LocalServer,
-    PageRequest,
-    PageResponse,
-    RefusedRequest,
-)
-from jaxsight.lsp.features.runs.measuring import MeasureCommand
-from jaxsight.lsp.features.targets import Targets
-from jaxsight.lsp.features.virtual_documents import VirtualDocuments
+from jaxsight.lsp.cursors import CURSOR, Cursor
+from jaxsight.lsp.features import panel, virtual_documents
+from jaxsight.lsp.features.panel_page.http_server import LocalServer
+from jaxsight.lsp.features.runs.measuring import MEASURE
+from jaxsight.lsp.features.targets import CHOOSE_TARGET
 from jaxsight.lsp.transport.messages import JsonObject
 
-log = logging.getLogger(__name__)
-
-_ALIVE = 15.0
-"""Seconds without an event after which a comment is sent, as the HTML standard advises."""
-_MOST_WAITING = 64
-"""Messages that wait for a page, a choice; one that is further behind gets the state anew."""
-
-Waiting = asyncio.Queue[JsonObject | None]
+REVEAL = "jaxsight/reveal"
+_COMMANDS = (CHOOSE_SET, CHOOSE_TARGET, MEASURE)
+"""What a user can run from a panel."""
 
 
 class PanelPages:
@@ -46,17 +35,19 @@ class PanelPages:
     def __init__(
         self,
         context: ClientContext,
-        panels: Panels,
-        virtual_documents: VirtualDocuments,
-        targets: Targets,
-        measuring: MeasureCommand,
+        panels: panel.Panels,
+        documents: virtual_documents.VirtualDocuments,
     ) -> None:
         self._context = context
-        self._panel = FollowingPanel(
-            context, panels, virtual_documents, targets, measuring, self._send
-        )
-        self._pages: list[Waiting] = []
-        self._server = LocalServer(self._answer)
+        # What each raises about its parameters is the answer; they are not all of the type said.
+        self._handlers: dict[str, Callable[[JsonObject], Awaitable[object]]] = {
+            panel.REQUEST: panels.panel,
+            panel.SWEEP: panels.sweep,
+            virtual_documents.REQUEST: documents.with_links,
+            types.WORKSPACE_EXECUTE_COMMAND: self._execute,
+            REVEAL: self._reveal,
+        }
+        self._server = LocalServer(page.served, self._answer)
         context.cursors.moved = self._moved
 
     async def open(self, path: str = "", function: str = "") -> JsonObject:
@@ -66,99 +57,64 @@ class PanelPages:
         that has not, and does not know us, may not look at the answer: a message has the URL.
         """
         await asyncio.to_thread(page.template)
-        views = self._context.documents.views(path)
-        if views and function:
-            self._panel.show(Known(views[0].uri, function))
-        url = await self._server.link()
-        opened = await self._opened(url)
-        if not opened and not self._context.client.knows_us:
-            message = f"Open the panel in a browser: {url}"
-            self._context.show_message(types.MessageType.Info, message)
+        context = self._context
+        views = context.documents.views(path) if function else ()
+        asked = {"uri": views[0].uri, "function": function} if views else {}
+        url = await self._server.link(urlencode(asked, errors="replace"))
+        params = types.ShowDocumentParams(url, external=True, take_focus=True)
+        opened = await context.show_document(params)
+        if not opened and not context.client.knows_us:
+            context.show_message(types.MessageType.Info, f"Open the panel in a browser: {url}")
         return {"url": url, "opened": opened}
 
-    async def _opened(self, url: str) -> bool:
-        """Ask the client to open a URL, if it can."""
-        if not self._context.client.shows_documents:
-            return False
-        params = types.ShowDocumentParams(uri=url, external=True, take_focus=True)
-        try:
-            shown = await self._context.connection.window_show_document_async(params)
-        except JsonRpcException as error:
-            log.warning("client failed to open the panel's page: %s", error)
-            return False
-        return shown.success
-
     def refresh(self, path: str) -> None:
-        """Show new answers about a file."""
-        if self._pages:
-            self._panel.refreshed(lambda uri: self._context.path(uri) == path)
+        """Notify the pages that there are new answers about a file."""
+        for view in self._context.documents.views(path)[:1]:
+            self._server.send(_event(panel.REFRESH, {"uri": view.uri}))
 
     def close(self) -> None:
         """Stop serving pages, which then say so."""
         self._server.close()
-        for waiting in self._pages:
-            _end(waiting)
 
     def _moved(self, cursor: Cursor) -> None:
-        if self._pages and self._panel.cursor == cursor:
-            self._panel.moved(cursor)
+        if self._context.documents.view(cursor.uri) is not None:
+            params = {"textDocument": {"uri": cursor.uri}, "position": cursor.json()}
+            self._server.last = _event(CURSOR, params)
+            self._server.send(self._server.last)
 
-    def _send(self, message: JsonObject) -> None:
-        for waiting in self._pages:
-            if waiting.full():
-                _end(waiting)
-            else:
-                waiting.put_nowait(message)
+    async def _answer(self, body: bytes) -> bytes:
+        """Answer a request of a page as one of the editor."""
+        request = json.loads(body)
+        answer = await self._handlers[request["method"]](request["params"])
+        return await asyncio.to_thread(_encoded, answer)
 
-    async def _answer(self, request: PageRequest) -> PageResponse:
-        match request:
-            case PageRequest("GET", "/"):
-                headers = {
-                    "Content-Type": "text/html; charset=utf-8",
-                    # The page's own policy is stricter; that of frames counts in headers only.
-                    "Content-Security-Policy": "frame-ancestors 'none'",
-                }
-                return PageResponse(await asyncio.to_thread(_page), headers=headers)
-            case PageRequest("GET", "/events"):
-                return PageResponse(events=self._events())
-            case PageRequest("POST", "/messages", body):
-                try:
-                    self._panel.hear(json.loads(body))
-                except (ValueError, RecursionError) as error:
-                    raise RefusedRequest(HTTPStatus.BAD_REQUEST) from error
-                return PageResponse(status=HTTPStatus.NO_CONTENT)
-        raise RefusedRequest(HTTPStatus.NOT_FOUND)
+    async def _execute(self, params: JsonObject) -> object:
+        name, commands = params["command"], self._context.connection.protocol.fm.commands
+        if name not in _COMMANDS:
+            raise JsonRpcInvalidParams(f"a page runs {', '.join(_COMMANDS)}")
+        return await commands[name](*params["arguments"])
 
-    async def _events(self) -> EventChunks:
-        """Send what the pages are sent, until this one leaves or is too far behind."""
-        waiting = Waiting(_MOST_WAITING)
-        self._pages.append(waiting)
-        try:
-            while True:
-                try:
-                    message = await asyncio.wait_for(waiting.get(), _ALIVE)
-                except TimeoutError:
-                    yield b":\n\n"
-                    continue
-                if message is None:
-                    return
-                yield await asyncio.to_thread(_event, message)
-        finally:
-            self._pages.remove(waiting)
-            if not self._pages:
-                self._panel.rest()
+    async def _reveal(self, params: JsonObject) -> None:
+        """Show places of open documents in the editor; `focus`: go to the first.
+
+        A client that highlights no places goes to the first at any rate.
+        """
+        context, focus = self._context, bool(params["focus"])
+        structured = context.converter.structure(params["places"], list[types.Location])
+        places = [place for place in structured if context.documents.view(place.uri) is not None]
+        if context.client.knows_us:
+            sent = context.converter.unstructure(places)
+            context.notify(REVEAL, {"places": sent, "focus": focus})
+        if places and (focus or not context.client.knows_us):
+            uri, at = places[0].uri, places[0].range.start
+            shown = types.ShowDocumentParams(uri, take_focus=focus, selection=types.Range(at, at))
+            await context.show_document(shown)
 
 
-def _end(waiting: Waiting) -> None:
-    while not waiting.empty():
-        waiting.get_nowait()
-    waiting.put_nowait(None)
+def _event(method: str, params: JsonObject) -> bytes:
+    return b"data: %b\n\n" % _encoded({"method": method, "params": params})
 
 
-def _page() -> bytes:
-    return page.served().encode()
-
-
-def _event(message: JsonObject) -> bytes:
+def _encoded(message: object) -> bytes:
     text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-    return b"data: %b\n\n" % text.encode("utf-8", "backslashreplace")
+    return text.encode("utf-8", "backslashreplace")

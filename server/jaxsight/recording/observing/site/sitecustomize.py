@@ -15,14 +15,13 @@ from pathlib import Path
 
 def _start() -> None:
     jaxsight = Path(__file__).resolve().parents[3]
-    for package in (jaxsight, jaxsight.with_name("jaxsight_source")):
-        spec = importlib.util.spec_from_file_location(
-            package.name, package / "__init__.py", submodule_search_locations=[str(package)]
-        )
-        if spec is None or spec.loader is None:
-            return
-        sys.modules[package.name] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+    # What is importable is decided there, as for processes that the server starts.
+    spec = importlib.util.spec_from_file_location("jaxsight_boot", jaxsight / "boot.py")
+    if spec is None or spec.loader is None:
+        return
+    boot = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(boot)
+    boot.make_importable(jaxsight.parent, *boot.PACKAGES)
     from jaxsight.recording.observing.start import start
 
     start()
