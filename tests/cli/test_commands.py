@@ -181,6 +181,22 @@ def test_help_calls_arguments_by_the_names_of_the_usage_and_lists_their_choices(
             assert all(each in row[1] for each in getattr(argument.type, "choices", ())), name
 
 
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        (("kernels",), "Missing argument 'FILE:FUNCTION'."),
+        (("sweep",), "Missing argument 'FILE:FUNCTION|SIZE=VALUES...'."),
+        (("dataset", "questions", "kernels", "."), "Missing option '--output' / '-o'."),
+    ],
+)
+def test_what_is_missing_of_a_command_line_is_named(
+    arguments: tuple[str, ...], missing: str, tmp_path: Path
+) -> None:
+    done = jaxsight(*arguments, cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("", 2)
+    assert missing in done.stderr
+
+
 @pytest.mark.parametrize("command", ["show", "sourcerize", "check", "server"])
 def test_help_names_the_options_and_gives_examples(command: str, tmp_path: Path) -> None:
     done = jaxsight(command, "--help", cwd=tmp_path)
@@ -764,6 +780,8 @@ def test_a_target_that_is_not_installed_says_what_installs_it(project: Path) -> 
     )
     assert done.returncode == 1
     assert "jaxsight targets install tpu" in done.stdout
+    listed = jaxsight("targets", cwd=project, JAXSIGHT_COMPILERS=none).stdout
+    assert re.search(r"tpu:v5e +TPU v5e +needs +`jaxsight targets install tpu`, about", listed)
 
 
 def test_check_fails_on_a_broken_contract(project: Path) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import EnumType
+from enum import Enum, EnumType
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -119,13 +119,11 @@ def _parameters(function: Callable[..., object]) -> Iterator[click.Parameter]:
     for name, parameter in inspect.signature(function).parameters.items():
         (declared,) = hints[name].__metadata__
         kind, is_several = _kind(hints[name].__origin__)
-        is_required = parameter.default is parameter.empty
-        default: Any = None if is_required else parameter.default
-        settings: dict[str, Any] = {
-            "type": _type(kind, declared),
-            "required": is_required,
-            "default": default.value if isinstance(type(default), EnumType) else default,
-        }
+        default = parameter.default
+        is_required = default is parameter.empty
+        settings: dict[str, Any] = {"type": _type(kind, declared), "required": is_required}
+        if not is_required:  # click does not miss a value whose default is None
+            settings["default"] = default.value if isinstance(default, Enum) else default
         if is_several:  # click has tuples
             settings["callback"] = lambda _context, _parameter, values: list(values) or None
         if isinstance(declared, Positional):
