@@ -133,27 +133,68 @@ def test_short_commands_import_nothing_that_takes_long(arguments: list[str]) -> 
     )
 
 
-def _options(command: click.Command, name: str) -> Iterator[tuple[str, click.Parameter]]:
-    """Yield the parameters of a command and of those below it, with its name."""
-    yield from ((name, each) for each in command.params)
+def _commands(command: click.Command, *names: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield a command and those below it, with their names."""
+    yield " ".join(names), command
     for below, inner in getattr(command, "commands", {}).items():
-        yield from _options(inner, f"{name} {below}")
+        yield from _commands(inner, *names, below)
+
+
+def _all_commands() -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(app)
+    for name in app.list_commands(context):
+        resolved = app.resolve_command(context, [name])[1]
+        assert resolved is not None
+        yield from _commands(resolved, name)
 
 
 def test_no_default_is_out_of_the_range_of_its_option() -> None:
     """click refuses such a default where the option is not given."""
-    context = click.Context(app)
     ranges = 0
-    for name in app.list_commands(context):
-        resolved = app.resolve_command(context, [name])[1]
-        assert resolved is not None
-        for command, option in _options(resolved, name):
+    for name, command in _all_commands():
+        for option in command.params:
             if isinstance(option.type, click.IntRange | click.FloatRange):
                 ranges += 1
                 if option.default is not None:
                     assert option.type.min is not None
-                    assert option.default >= option.type.min, (command, option.name)
+                    assert option.default >= option.type.min, (name, option.name)
     assert ranges > 5
+
+
+def test_help_calls_arguments_by_the_names_of_the_usage_and_lists_their_choices(
+    tmp_path: Path,
+) -> None:
+    for name, command in _all_commands():
+        arguments = [each for each in command.params if isinstance(each, click.Argument)]
+        if not arguments or getattr(command, "commands", {}):
+            continue
+        help = jaxsight(*name.split(), "--help", cwd=tmp_path).stdout
+        usage, _, rest = help.partition("─ Arguments ─")
+        panel, _, options = rest.partition("─ Options ─")
+        assert not re.search(r"\.{4}|…\.", usage), name
+        assert '[default: ""]' not in options, name
+        for argument in arguments:
+            called = argument.make_metavar(click.Context(command))
+            assert called in usage
+            row = re.search(rf"│[* ]+{re.escape(called)} +(.*)│", panel)
+            assert row is not None, (name, called)
+            assert all(each in row[1] for each in getattr(argument.type, "choices", ())), name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        (("kernels",), "Missing argument 'FILE:FUNCTION'."),
+        (("sweep",), "Missing argument 'FILE:FUNCTION|SIZE=VALUES...'."),
+        (("dataset", "questions", "kernels", "."), "Missing option '--output' / '-o'."),
+    ],
+)
+def test_what_is_missing_of_a_command_line_is_named(
+    arguments: tuple[str, ...], missing: str, tmp_path: Path
+) -> None:
+    done = jaxsight(*arguments, cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("", 2)
+    assert missing in done.stderr
 
 
 @pytest.mark.parametrize("command", ["show", "sourcerize", "check", "server"])
@@ -739,6 +780,8 @@ def test_a_target_that_is_not_installed_says_what_installs_it(project: Path) -> 
     )
     assert done.returncode == 1
     assert "jaxsight targets install tpu" in done.stdout
+    listed = jaxsight("targets", cwd=project, JAXSIGHT_COMPILERS=none).stdout
+    assert re.search(r"tpu:v5e +TPU v5e +needs +`jaxsight targets install tpu`, about", listed)
 
 
 def test_check_fails_on_a_broken_contract(project: Path) -> None:

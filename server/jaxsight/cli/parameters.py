@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import EnumType
+from enum import Enum, EnumType
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -87,7 +87,16 @@ class _NamedArgument(click.RichArgument):
     def make_metavar(self, ctx: click.Context) -> str:
         """Return `[PATH]...`."""
         shown = f"{self.metavar}" if self.required else f"[{self.metavar}]"
-        return shown if self.nargs == 1 else f"{shown}..."
+        return shown if self.nargs == 1 or "..." in shown else f"{shown}..."
+
+    def get_rich_table_row(self, *arguments: Any) -> Any:
+        """Return the row of the help."""
+        # rich-click writes the name of the type in place of a metavar that begins with the name.
+        name, self.name = self.name, " "
+        try:
+            return super().get_rich_table_row(*arguments)
+        finally:
+            self.name = name
 
 
 class _Choice(click.Choice[str]):
@@ -110,18 +119,17 @@ def _parameters(function: Callable[..., object]) -> Iterator[click.Parameter]:
     for name, parameter in inspect.signature(function).parameters.items():
         (declared,) = hints[name].__metadata__
         kind, is_several = _kind(hints[name].__origin__)
-        is_required = parameter.default is parameter.empty
-        default: Any = None if is_required else parameter.default
-        settings: dict[str, Any] = {
-            "type": _type(kind, declared),
-            "required": is_required,
-            "default": default.value if isinstance(type(default), EnumType) else default,
-        }
+        default = parameter.default
+        is_required = default is parameter.empty
+        settings: dict[str, Any] = {"type": _type(kind, declared), "required": is_required}
+        if not is_required:  # click does not miss a value whose default is None
+            settings["default"] = default.value if isinstance(default, Enum) else default
         if is_several:  # click has tuples
             settings["callback"] = lambda _context, _parameter, values: list(values) or None
         if isinstance(declared, Positional):
             count = -1 if is_several else 1
-            settings |= {"metavar": declared.metavar, "nargs": count, "help": _help(declared)}
+            settings |= {"metavar": declared.metavar, "nargs": count}
+            settings["help"] = _help(declared, settings["type"])
             yield _NamedArgument(name, **settings)
         else:
             names = declared.names or (f"--{name.replace('_', '-')}",)
@@ -148,8 +156,12 @@ def _type(kind: Any, declared: Positional | Option) -> Any:
     return kind
 
 
-def _help(argument: Positional) -> str:
-    """Return the help of an argument with its default, which click has for options alone."""
-    if not argument.show_default:
-        return argument.help
-    return f"{argument.help} [dim]\\[default: ({argument.show_default})][/dim]"
+def _help(argument: Positional, kind: Any) -> str:
+    """Return the help of an argument with its choices and its default.
+
+    click and rich-click write these of options alone.
+    """
+    choices = f" \\[{'|'.join(kind.choices)}]" if isinstance(kind, _Choice) else ""
+    default = argument.show_default
+    shown = f" [dim]\\[default: ({default})][/dim]" if default else ""
+    return f"{argument.help}{choices}{shown}"

@@ -91,7 +91,7 @@ Seed = Annotated[
 Packages = Annotated[
     list[str],
     Positional(
-        metavar="PACKAGE…", help="Installed packages, by import name; files and folders, by path."
+        metavar="PACKAGE", help="Installed packages, by import name; files and folders, by path."
     ),
 ]
 
@@ -206,8 +206,8 @@ def verify(
     out: Out,
     sample: Annotated[int, Option(min=0, help="Rows to make again, which runs their source.")] = 0,
     digest: Annotated[
-        str, Option(metavar="SHA256", help="The digest that was published of the dataset.")
-    ] = "",
+        str | None, Option(metavar="SHA256", help="The digest that was published of the dataset.")
+    ] = None,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
@@ -221,7 +221,7 @@ def verify(
         described = manifest.read(out)
         rows = sum(file.rows for file in described.files.values())
         progress.report("rows", 0, rows)
-        verified = verification.verify(out, described, progress.step, digest.lower())
+        verified = verification.verify(out, described, progress.step, (digest or "").lower())
         if sample:
             interpreter = user_interpreter(python)
             chosen = again.sample(out, described, sample)

@@ -108,9 +108,9 @@ def evaluate(
     predictions: Annotated[
         Path, Positional(metavar="PREDICTIONS", help="JSON Lines with id and prediction.")
     ],
-    dataset: Annotated[Path, Positional(metavar="DATASET", help="Folder of the dataset.")] = (
-        Path()
-    ),
+    dataset: Annotated[
+        Path, Positional(metavar="DATASET", help="Folder of the dataset.", show_default=".")
+    ] = Path(),
     split: Split = SplitName.test,
     seed: Seed = 0,
     limit: Limit = None,

@@ -34,7 +34,7 @@ from jaxsight.text.inert import one_line
 Program = Annotated[
     list[str] | None,
     Positional(
-        metavar="[-- COMMAND [ARG]...]",
+        metavar="-- COMMAND [ARG]...",
         help="Program to run; without one, what was recorded before is listed.",
         show_default=False,
     ),

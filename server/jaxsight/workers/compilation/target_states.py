@@ -75,8 +75,6 @@ def _distant_chip(target: Target, jax: str) -> TargetState:
     if environment is not None:
         return TargetState("ready", f"compiled ahead of time by JAX {environment.jax}")
     size = environments.MEGABYTES[target.platform]
-    return TargetState(
-        "needs",
-        f"{environments.installing(target.platform)}, about {size} MB",
-        target.platform,
-    )
+    # What `jaxsight targets` writes after "needs"; an editor has words of its own.
+    command = environments.installing(target.platform).removeprefix("run ")
+    return TargetState("needs", f"{command}, about {size} MB", target.platform)
