@@ -233,8 +233,15 @@ def test_show_names_the_sets_when_there_is_no_such_one(project: Path) -> None:
     done = jaxsight("show", "model.py:double", "--set", "two", cwd=project)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "'two'" in done.stderr
-    assert "'one'" in done.stderr
+    assert "named 'two'; it has an unnamed set, 'one'" in " ".join(done.stderr.split())
+
+
+def test_show_names_the_option_that_prints_a_whole_jaxpr(project: Path) -> None:
+    inputs = '    """\n    Example inputs:\n        x: f32[3]\n    """\n'
+    body = "    x = x * x\n" * 30
+    (project / "long.py").write_text(f"def f(x):\n{inputs}{body}    return x\n")
+    shown = jaxsight("show", "long.py:f", "--what", "hover", cwd=project).stdout
+    assert shown.endswith("folded; `--what jaxpr` prints the whole jaxpr\n")
 
 
 def test_show_shapes_prints_the_source_with_its_shapes(project: Path) -> None:

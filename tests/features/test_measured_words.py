@@ -93,7 +93,7 @@ def test_what_disturbs_is_said() -> None:
         ),
         (
             MeasuredRatio(1.01, 0.97, 1.04),
-            "fast and slow take equally long, as far as is known: 0.99 (95 % interval 0.962–1.03)",
+            "no difference found between fast and slow: ratio 0.99 (95 % interval 0.962–1.03)",
         ),
         (
             MeasuredRatio(0.05, 0.04, 0.06),

@@ -77,7 +77,8 @@ class FunctionView:
         print_notes(printer, view.answer.question.path, view.caveats)
         match self.view_name:
             case ShownForm.HOVER:
-                print_markdown(printer, function_hover(view.subject, view).markdown)
+                hover = function_hover(view.subject, view, opens="`--what jaxpr` prints")
+                print_markdown(printer, hover.markdown)
             case ShownForm.SHAPES:
                 _print_shapes(printer, view, self.traced)
             case _ if self.document is not None:
@@ -145,7 +146,8 @@ def _object(
     match view_name:
         case ShownForm.HOVER:
             words = caveats.markdown(view.caveats)
-            shown["markdown"] = function_hover(view.subject, view, notes=words).markdown
+            hover = function_hover(view.subject, view, "", words, "`--what jaxpr` prints")
+            shown["markdown"] = hover.markdown
         case ShownForm.JAXPR if document is not None:
             shown["jaxpr"] = document.text
         case ShownForm.SHAPES:

@@ -39,10 +39,8 @@ class UserChoices:
         """
         names = [example_set.name for example_set in subject.examples.sets]
         if name not in names:
-            raise LookupError(
-                f"{subject.name} has no example inputs named {name!r}; it has "
-                f"{', '.join(map(repr, names))}"
-            )
+            own = ", ".join(repr(each) if each else "an unnamed set" for each in names)
+            raise LookupError(f"{subject.name} has no example inputs named {name!r}; it has {own}")
         self._sets[path, subject.id] = name
 
     def prefer_set(self, path: str, subject: Subject, name: str) -> None:

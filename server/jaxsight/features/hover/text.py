@@ -41,7 +41,13 @@ _SHORT_JAXPR, _JAXPR_LINES = 20, 10
 """Lines up to which a jaxpr is shown whole, and lines of a longer one: kernels follow on screen."""
 
 
-def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:
+def function_hover(
+    subject: Subject,
+    view: View,
+    targets: str = "",
+    notes: str = "",
+    opens: str = "`jaxsight: show jaxpr` opens",
+) -> Hover:
     """Return the hover of a function: its figures, its signature with avals, and its jaxpr.
 
     If the trace failed, the hover explains the error.
@@ -49,6 +55,7 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
     Args:
         targets: Markdown about the compiled function on each target.
         notes: Markdown of the answer's caveats (`caveats.markdown`).
+        opens: what shows the whole jaxpr, before "the jaxpr".
     """
     answer = view.answer
     parts: list[str] = []
@@ -70,9 +77,9 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         jaxpr = "\n".join([*lines[:_JAXPR_LINES], "    …"] if is_folded else lines)
         parts.append(fenced(jaxpr, "jaxpr") if jaxpr else "")
         if not jaxpr:
-            parts.append("*`jaxsight: show jaxpr` opens the jaxpr, with assumed sizes*")
+            parts.append(f"*{opens} the jaxpr, with assumed sizes*")
         elif traced.folded or is_folded:
-            parts.append("*folded; `jaxsight: show jaxpr` opens the whole jaxpr*")
+            parts.append(f"*folded; {opens} the whole jaxpr*")
         if traced.views:
             named = ", ".join(span(name) for name in traced.views)
             parts.append(f"*jaxpr interpreters in this environment: {named}*")

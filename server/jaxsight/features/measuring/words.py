@@ -67,7 +67,7 @@ def compared(ratio: MeasuredRatio, first: str, second: str) -> str:
     times, ends = _figure(1 / ratio.ratio), (_figure(1 / ratio.high), _figure(1 / ratio.low))
     interval = f"95 % interval {ends[0]}–{ends[1]}"
     if ratio.low <= 1 <= ratio.high:
-        return f"{first} and {second} take equally long, as far as is known: {times} ({interval})"
+        return f"no difference found between {first} and {second}: ratio {times} ({interval})"
     return f"{first} takes {times} times as long as {second} ({interval})"
 
 
