@@ -310,6 +310,11 @@ class FixContext(NamesOfModule):
         start = self.range(statement).start
         return Edit(Range(start, start), f"{line}\n{self.indent(statement)}")
 
+    def after(self, statement: ast.stmt, line: str) -> Edit:
+        """Return the edit that inserts a line after a statement."""
+        end = self.range(statement).end
+        return Edit(Range(end, end), f"\n{self.indent(statement)}{line}")
+
     def lines(self, statement: ast.stmt) -> Range:
         """Return the whole lines of a statement, with the end of the last one."""
         extent = self.range(statement)

@@ -12,7 +12,6 @@ from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.source.text import Edit, Range
 from jaxsight.text.names import read_in
 from jaxsight.text.units import MIB, size
 
@@ -153,11 +152,10 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     names = ", ".join([*totals, *(name for name in read if name not in totals)])
     if not totals or len(read) != 1:
         return
-    end = context.range(last).end
-    line = f"\n{context.indent(last)}{names} = {context.lax}.optimization_barrier(({names}))"
+    line = f"{names} = {context.lax}.optimization_barrier(({names}))"
     yield Candidate(
         "Serialize the iterations with an `optimization_barrier`",
-        (*context.jax_import(), Edit(Range(end, end), line)),
+        (*context.jax_import(), context.after(last, line)),
     )
 
 

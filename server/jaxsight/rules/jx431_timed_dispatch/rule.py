@@ -10,9 +10,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
@@ -24,7 +23,6 @@ from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import Statement, blocks_of, imports_of, own_statements, written
 from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
-from jaxsight.source.text import Edit, Range
 from jaxsight.text.magics import is_timed, timed_by_magics
 from jaxsight.text.names import bound_in, read_in
 from jaxsight.text.parsing import parse
@@ -110,8 +108,7 @@ def _run_by_timeit(node: ast.AST, scope: NameScope) -> Iterator[tuple[NameScope,
                 yield scope.functions[name], getattr(scope.functions[name].node, "body", [])
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
+class _Moment(NamedTuple):
     what: _What
     node: ast.AST
     blocks: _Blocks
@@ -300,21 +297,16 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if not isinstance(depth, int) or not isinstance(node, ast.expr):
         return
     wait = f"{context.imports.get('jax', 'jax')}.block_until_ready"
-    loops = [
-        around
-        for around in context.around(node)
-        if isinstance(around, ast.For | ast.While | ast.AsyncFor)
-    ]
+    loops = [each for each in context.around(node) if isinstance(each, ast.For | ast.While)]
     statement = context.statement(node)
     if depth and isinstance(statement, ast.Assign) and statement.value is node:
         loop = loops[depth - 1]
         read = set(read_in(node))
-        carried = [name for name in dict.fromkeys(bound_in(*statement.targets)) if name in read]
+        carried = next((name for name in bound_in(*statement.targets) if name in read), "")
         if carried and context.is_alone(loop):
-            end = context.range(loop).end
-            line = f"{wait}({carried[0]})"
-            edit = Edit(Range(end, end), f"\n{context.indent(loop)}{line}")
-            yield Candidate(f"Wait after the loop: `{line}`", (*context.jax_import(), edit))
+            line = f"{wait}({carried})"
+            edits = (*context.jax_import(), context.after(loop, line))
+            yield Candidate(f"Wait after the loop: `{line}`", edits)
     edit = context.replace(node, f"{wait}({context.text(node)})")
     yield Candidate(f"Wait with `{wait}`", (*context.jax_import(), edit))
 
