@@ -204,6 +204,15 @@ def loss(params, batch):
 """,
         "params: {'w': f32[N, D]}; batch: f32[N, D]; where N=4, D=8; not told: batch, params",
     ),
+    "ranks that differ": (
+        """
+def cross_entropy(logits, labels):
+    assert logits.ndim == labels.ndim + 1
+    picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
+    return -picked.mean()
+""",
+        "logits: f32[N, D]; labels: i32[N]; where N=4, D=8",
+    ),
     "siblings of `key`, and arguments of JAX's functions": (
         """
 def attention(query, key, value, dimension_numbers, precision):

@@ -55,6 +55,13 @@ def messages(nodes, senders, receivers, weight):
             "not told: nodes, receivers, senders"
         ),
     ),
+    "slices of a cache": (
+        """
+def updated(cache, k, index):
+    return jax.lax.dynamic_update_slice(cache["k"], k, (0, index, 0))
+""",
+        "cache: {'k': f32[B, N, D]}; k: f32[B, N, D]; index: i32[]; where B=16, N=4, D=8",
+    ),
     "dicts in a dict": (
         """
 def block(params, x):
@@ -85,6 +92,29 @@ def chosen(batch: Transition, x):
     return x[:, batch.action] * batch.value.reshape(-1)
 """,
         "batch = Transition(); x: f32[N, D]; where N=4, D=8; not told: batch, x",
+    ),
+    "sizes in prose": (
+        '''
+def energy(pos, vel, mass, G):
+    """
+    pos is an N x 3 matrix of positions
+    vel is an N x 3 matrix of velocities
+    mass is an N x 1 vector of masses
+    G is Newton's Gravitational constant
+    """
+    return 0.5 * jnp.sum(mass * vel**2) - G * jnp.sum(pos)
+''',
+        "pos, vel: f32[N, 3]; mass: f32[N, 1]; G: f32[]; where N=4",
+    ),
+    "comments": (
+        """
+def attend(
+    q,  # (B, T, H)
+    k,  # (B, S, H)
+):
+    return jnp.einsum("bth,bsh->bts", q, k)
+""",
+        "q: f32[B, T, H]; k: f32[B, S, H]; where B=4, T=8, H=16, S=32",
     ),
     "methods of the own class": (
         """

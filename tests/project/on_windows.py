@@ -12,7 +12,6 @@ import importlib
 import multiprocessing
 import os
 import pathlib
-import pkgutil
 import select
 import signal
 import sys
@@ -94,10 +93,11 @@ def import_all() -> int:
     """Import all modules of jaxsight but programs of the dataset; return their number."""
     import jaxsight
 
-    for module in pkgutil.walk_packages(jaxsight.__path__, "jaxsight."):
-        is_program = ".templates" in module.name
-        if not is_program and not module.name.endswith((".__main__", ".agents.protocol")):
-            importlib.import_module(module.name)
+    package = pathlib.Path(jaxsight.__path__[0])
+    for file in sorted(package.rglob("*.py")):
+        name = ".".join(file.relative_to(package.parent).with_suffix("").parts)
+        if not name.endswith((".__main__", ".agents.protocol")):
+            importlib.import_module(name.removesuffix(".__init__"))
     return len([name for name in sys.modules if name.startswith("jaxsight.")])
 
 

@@ -1,7 +1,7 @@
 """Propose example inputs of a function that nothing calls, from its text.
 
 `inference.infer` interprets the function's body on abstract arrays whose ranks and sizes are
-unknown (`interpreting`), and reads annotations (`annotated`) and docstrings (`prose`).
+unknown (`interpreting`), and reads annotations (`annotated`), docstrings and comments (`prose`).
 All of this are `clues`. The rows of `table` decide what kind of thing each parameter is (`kinds`),
 and `writing` has an example of each kind. Arguments of constructors and fields go the same way:
 objects are of the classes (`classes`) that `sources` finds in the module and in the files that it

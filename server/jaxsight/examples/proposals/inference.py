@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -64,8 +65,7 @@ def infer(
     library = library or Library()
     source = source_of(module, library.package)
     facts = _Facts(signature, known)
-    docstring = function.docstring.text[:_LONGEST_TEXT] if function.docstring is not None else ""
-    words = described(docstring, [p.name for p in function.parameters])
+    words = described(_documented(chunk, function), [p.name for p in function.parameters])
     interpreter = facts.interpret(node, source, words)
     scope = ModuleScope(source, library)
     shared = read_docstring(function.class_docstring).sets[:1]
@@ -102,7 +102,9 @@ class _Facts:
 
     def __init__(self, signature: Signature, known: Mapping[str, str]) -> None:
         self.evidence = {
-            p.name: Evidence(p.name, instance=p.name == signature.self_name)
+            p.name: Evidence(
+                p.name, optional=p.default == "None", instance=p.name == signature.self_name
+            )
             for p in signature.parameters
         }
         self._declared = {p.name: example_of(p.annotation) for p in signature.parameters}
@@ -191,6 +193,8 @@ class _Facts:
                 shape.fix(-i, self._dim(name))
         elif said.rank is not None and root.rank is None and root.likely is None:
             root.likely = said.rank
+            if said.square:
+                shape.dim(-1).unify(shape.dim(-2))
 
 
 def _constant(text: str) -> Const | None:
@@ -215,7 +219,25 @@ def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | Non
 
 
 _LONGEST_TEXT = 20_000
-"""Characters of a docstring that patterns search: a choice. Longer ones take noticeable time."""
+"""Characters of documentation that patterns search: a choice. Longer texts take noticeable time."""
+_COMMENT = re.compile(r"^(?P<code>[^#\n]*?)#(?P<text>.*)$", re.MULTILINE)
+
+
+def _documented(chunk: ModuleChunk, function: Function) -> str:
+    """Return the docstring, and comments as lines of it."""
+    lines = chunk.text.split("\n")[function.range.start.line : function.range.end.line + 1]
+    head = function.body_start.line - function.range.start.line
+    entries: list[str] = []
+    for i, line in enumerate(lines):
+        if (comment := _COMMENT.match(line)) is None:
+            continue
+        text = comment["text"].strip()
+        named = re.match(r"\W*(\w+)\s*[:=,)]", comment["code"].removeprefix("def "))
+        if i < head and named is not None:
+            entries.append(f"{named[1]}: {text}")
+        entries.append(text)
+    docstring = function.docstring.text if function.docstring is not None else ""
+    return "\n\n".join((docstring, *entries))[:_LONGEST_TEXT]
 
 
 def _link(links: Iterable[tuple[Shape, Shape]]) -> None:

@@ -19,6 +19,16 @@ _SHAPE = re.compile(
     r"|^\s*(?:an?\s+)?`*[\[(]([A-Za-z_][\w, .*]*,[\w, .*]*)[\])]`*"
     r"|`*[\[(]([A-Za-z_.][\w, .*]*,[\w, .*]*)[\])]`*[ \t-]*(?:shaped|array|tensor|matrix)",
 )
+_BY = re.compile(
+    r"\b(?P<sizes>\w{1,12}(?:(?:[ \t]{1,3}x[ \t]{1,3}|[ \t]{0,3}×[ \t]{0,3})\w{1,12}){1,5}"
+    r"|\d{1,6}(?:x\d{1,6}){1,5})(?:-dimensional)?"
+    r"[ \t]+(?:\w{1,20}[ \t]+)?(?:matrix|array|vector|tensor|image|grid|ndarray)"
+)
+"""`an N x 3 matrix`."""
+_ABOUT = (
+    r"[`*]*\b{name}\b[`*]*[ \t]*(?:has|have|is|of|with|:|-)?[ \t]*(?:an?[ \t]+\w+[ \t]+of[ \t]+)?"
+    r"(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
+)
 _SCALAR = re.compile(
     r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b(?! or )"
     r"|^[^\n.;,(]{0,60}\b(?:constant|length|coefficient|rate|factor|temperature|threshold)\W*$",
@@ -30,6 +40,7 @@ _COUNT = re.compile(
 )
 _VECTOR = re.compile(r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+)?(?:vector|1-?[dD])\b", re.IGNORECASE)
 _MATRIX = re.compile(r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+){0,2}(?:matrix|2-?[dD])\b", re.IGNORECASE)
+_SQUARE = re.compile(r"\b(?:square|symmetric|covariance|PSD|positive.definite)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,7 @@ class Described:
     count: bool = False
     """It is a single integer."""
     rank: int | None = None
+    square: bool = False
 
     @property
     def has_rank(self) -> bool:
@@ -60,6 +72,8 @@ def _described(docstring: str, name: str) -> Described:
     entry = re.search(_ENTRY.format(name=re.escape(name)), docstring, re.MULTILINE)
     text = _dedented(entry.group(0), entry.group("text")) if entry is not None else ""
     shape = _shape_in(text)
+    if shape is None and (about := re.search(_ABOUT.format(name=re.escape(name)), docstring)):
+        shape = _sizes(about.group(1))
     # What Sphinx says of a type: `:type n: int`, `:param int n:`.
     said = re.search(
         rf":type[ \t]+{re.escape(name)}:[ \t]*(\w[\w. \[\]]*)"
@@ -76,6 +90,7 @@ def _described(docstring: str, name: str) -> Described:
         integer=bool(_INTEGER.search(text[:_ABOUT_TYPE])),
         count=bool(_COUNT.search(text[:_ABOUT_TYPE])) or kind == "int",
         rank=rank,
+        square=bool(rank == 2 and _SQUARE.search(text)),
     )
 
 
@@ -96,6 +111,14 @@ def _shape_in(text: str) -> tuple[str, ...] | None:
         shape = _sizes(next(group for group in written.groups() if group is not None))
         if shape is not None:
             return shape
+    if (by := _BY.search(text[:_ABOUT_SHAPE])) is not None:
+        return _sizes(
+            re.sub(
+                r"[ \t]*(?<![A-Za-z])[x×](?![A-Za-z])[ \t]*|[ \t]+x[ \t]+|(?<=\d)x(?=\w)",
+                ",",
+                by["sizes"],
+            )
+        )
     return None
 
 

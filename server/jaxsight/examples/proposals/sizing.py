@@ -78,13 +78,16 @@ class Sizing:
         """Give sizes that nothing is known about to all arrays alike, so that they broadcast."""
         dims = {key: [dim.find() for dim in shape.dims or ()] for key, shape in roots.items()}
         uses: dict[int, int] = {}
+        origins: set[int] = set()
         for every in dims.values():
             for key in {id(dim) for dim in every}:
                 uses[key] = uses.get(key, 0) + 1
+            origins |= {id(dim.origin[0]) for dim in every if dim.base is not None}
         for every in dims.values():
             for distance, dim in enumerate(reversed(every)):
                 root = dim.find()
                 is_free = uses[id(dim)] == 1 and not root.name and root.number is None
+                is_free = is_free and root.base is None and id(root) not in origins
                 occurs_once = sum(other.find() is root for other in every) == 1
                 if is_free and occurs_once and id(root) not in self._written:
                     usual = self._usual[distance]
@@ -99,6 +102,13 @@ class Sizing:
             return
         if dim.number is not None:
             self._written[key] = Demanded(dim.number)
+            return
+        origin, more = dim.origin
+        if origin is not dim:
+            self._write(origin)
+            size = self._written[id(origin)]
+            number = self.sizes[size] if isinstance(size, str) else size
+            self._written[key] = max(number + more, 1)
             return
         number = next(self._numbers)
         if name := self._name(dim.name):

@@ -59,10 +59,23 @@ def equal(links: Links, one: Value, two: Value) -> None:
     match one, two:
         case (RankOf(shape), Const(int() as rank)) | (Const(int() as rank), RankOf(shape)):
             shape.set_rank(rank)
-        case RankOf(shape), RankOf(other):
+        case (RankOf(shape, more), RankOf(other, less)) if more == less:
             links.append((shape, other))
+        case (RankOf(shape, more), RankOf(other, less)):
+            _ranks_differ(shape.find(), other.find(), less - more)
         case (ShapeOf(shape, None, None), ShapeOf(other, None, None)):
             shape.unify(other)
+        case (ShapeOf(shape, None, None), ShapeOf(_, None | 0, int() as stop)) | (
+            ShapeOf(_, None | 0, int() as stop),
+            ShapeOf(shape, None, None),
+        ) if stop > 0:
+            shape.set_rank(stop)
+            part = two if one.shape is shape else one
+            for first, second in zip(_sizes(part), shape.dims or (), strict=False):
+                first.unify(second)
+        case (ShapeOf(), ShapeOf()):
+            for first, second in zip(_sizes(one), _sizes(two), strict=False):
+                first.unify(second)
         case (ShapeOf(shape, None, None), Items(values)) | (
             Items(values),
             ShapeOf(shape, None, None),
@@ -74,6 +87,30 @@ def equal(links: Links, one: Value, two: Value) -> None:
             dim.unify(Dim(number=number))
         case (Param(evidence), Const(value)):
             choose(evidence, value)
+
+
+def _ranks_differ(one: Shape, two: Shape, more: int) -> None:
+    """Make the rank of `one` greater than that of `two` by `more`."""
+    first = one.rank if one.rank is not None else one.likely
+    second = two.rank if two.rank is not None else two.likely
+    if first is None and second is None:
+        second = max(1, two.least, 1 - more, one.least - more)
+    if second is None:
+        two.likely = max((first or 0) - more, 0)
+    else:
+        two.likely = second
+        one.likely = max(second + more, 0)
+
+
+def _sizes(value: ShapeOf) -> Iterator[Dim]:
+    """Yield the sizes of a slice of a shape whose rank need not be known."""
+    known = uses.sizes_of(value)
+    if known is not None:
+        yield from known
+    elif value.stop is not None and value.stop > 0:
+        yield from (value.shape.dim(i) for i in range(value.start or 0, value.stop))
+    elif value.start is not None and value.start < 0:
+        yield from (value.shape.dim(i) for i in range(value.start, value.stop or 0))
 
 
 def at_least(one: Value, two: Value, more: int) -> None:
@@ -91,6 +128,10 @@ def among(one: Value, two: Value) -> None:
                         evidence.choices.append(repr(choice))
                     case Dotted(dotted, None) if dotted.startswith(("jax.numpy.", "numpy.")):
                         evidence.dtype = True
+        case Size(dim), Items((*_, Const(int() as number))):
+            dim.unify(Dim(number=number))
+        case RankOf(shape), Items((Const(int() as rank), *_)):
+            shape.find().likely = rank
 
 
 def has_rank(call: LibraryCall) -> Value:

@@ -37,6 +37,8 @@ class Evidence:
     """What is known of these attributes."""
     tested: bool = False
     """It decides a branch."""
+    optional: bool = False
+    """Its default is `None`."""
     instance: bool = False
     """It is the `self` of a method."""
 
@@ -81,9 +83,10 @@ class ShapeOf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankOf:
-    """`x.ndim`."""
+    """`x.ndim`, or a number more than it."""
 
     shape: Shape
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

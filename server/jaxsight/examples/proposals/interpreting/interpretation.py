@@ -25,6 +25,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Size,
     Unknown,
     Value,
+    facts_of,
 )
 
 _MOST = 6000
@@ -89,8 +90,11 @@ class BodyInterpreter:
             case ast.With(body=body) | ast.Try(body=body):
                 self._block(body)
             case ast.Match(subject=subject, cases=cases):
-                self.value(subject)
+                facts = facts_of(self.value(subject))
                 for case in cases:
+                    match case.pattern:
+                        case ast.MatchValue(value=ast.Constant(value=str(choice))):
+                            facts.choices.append(repr(choice))
                     self._block(case.body)
 
     def _if(self, statement: ast.If) -> None:
@@ -98,9 +102,20 @@ class BodyInterpreter:
         if any(isinstance(inner, ast.Raise) for inner in body):
             conditions.learn(self.links, self.value, test, holds=False)
         else:
+            kept = self._optional_in(test)
             self._test(test)
             self._block(body)
+            self.scope |= kept
         self._block(statement.orelse)
+
+    def _optional_in(self, test: ast.expr) -> dict[str, Value]:
+        """Return the parameter that is `None` in a branch, and keeps its value after that."""
+        match test:
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]):
+                value = self.scope.get(name)
+                if isinstance(value, Param) and value.evidence.optional:
+                    return {name: value}
+        return {}
 
     def _test(self, test: ast.expr) -> None:
         """Interpret the condition of a branch: ranks that it asks for are likely."""
@@ -202,9 +217,20 @@ class BodyInterpreter:
         return slice(bounds[0], bounds[1], None if known else 1)
 
     def _display(self, elements: list[ast.expr]) -> Value:
-        if any(isinstance(element, ast.Starred) for element in elements):
-            return UNKNOWN
-        return Items(tuple(map(self.value, elements)))
+        values: list[Value] = []
+        for element in elements:
+            if not isinstance(element, ast.Starred):
+                values.append(self.value(element))
+                continue
+            inner = self.value(element.value)
+            dims = uses.sizes_of(inner) if isinstance(inner, ShapeOf) else None
+            if isinstance(inner, Items):
+                values += inner.values
+            elif dims is not None:
+                values += map(Size, dims)
+            else:
+                return UNKNOWN
+        return Items(tuple(values))
 
     def _unary(self, op: ast.unaryop, operand: Value) -> Value:
         match op, operand:
@@ -225,7 +251,9 @@ class BodyInterpreter:
                 return linear.matmul(left, right)
             case ((ShapeOf() | Items()), ast.Add(), (ShapeOf() | Items())):
                 return uses.joined(left, right)
-        return uses.arithmetic(self.links, left, right)
+        if isinstance(left, RankOf) and not isinstance(op, ast.Add | ast.Sub):
+            return UNKNOWN
+        return uses.arithmetic(self.links, left, right, is_sum=isinstance(op, ast.Add))
 
     def _comparison(self, node: ast.Compare) -> Value:
         value = self.value(node.left)

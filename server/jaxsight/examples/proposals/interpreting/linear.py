@@ -84,6 +84,11 @@ def einsum(call: LibraryCall) -> Value:
             shape.dim(i).unify(letters[letter])
         for i, letter in enumerate(reversed(back), start=1):
             shape.dim(-i).unify(letters[letter])
+    terms = inputs.split(",")
+    for i, term in enumerate(terms[: len(operands) - 1]):
+        one, two = as_array(operands[i]), as_array(operands[i + 1])
+        if "..." in term and terms[i + 1] == term and one is not None and two is not None:
+            call.links.append((one, two))
     if not arrow or "..." in output:
         return Arr(Shape(), loose=True)
     return Arr(Shape.of([letters[letter] for letter in output if letter in letters]))
@@ -106,3 +111,8 @@ def square(call: LibraryCall, shape: Shape) -> Value:
     shape.at_least(2)
     shape.dim(-1).unify(shape.dim(-2))
     return Arr(shape)
+
+
+def matrix(call: LibraryCall, shape: Shape) -> Value:
+    shape.at_least(2)
+    return UNKNOWN

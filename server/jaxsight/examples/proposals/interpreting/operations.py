@@ -32,6 +32,7 @@ from jaxsight.examples.proposals.interpreting.uses import (
     as_index,
     as_integer,
     as_shape,
+    of_same_rank,
     size_of,
     transposed,
 )
@@ -211,9 +212,16 @@ def _transpose(call: LibraryCall, shape: Shape) -> Value:
 def _swapaxes(call: LibraryCall, shape: Shape) -> Value:
     for axis in call.arguments[1:3]:
         _axis(axis)
-    for number in _integers(*call.arguments[1:3]):
+    numbers = _integers(*call.arguments[1:3])
+    for number in numbers:
         shape.dim(number)
-    return Arr(Shape(), loose=True)
+    dims = shape.dims
+    if dims is None or len(numbers) < 2 or not all(-len(dims) <= n < len(dims) for n in numbers):
+        return Arr(Shape(), loose=True)
+    dims = list(dims)
+    one, two = numbers
+    dims[one], dims[two] = dims[two], dims[one]
+    return Arr(Shape.of(dims))
 
 
 def _reshape(call: LibraryCall) -> Value:
@@ -273,6 +281,12 @@ def _one_hot(call: LibraryCall) -> Value:
     return Arr(Shape(front={0: shape.dim(0)}, back={0: last}, least=2, likely=2))
 
 
+def _along_axis(call: LibraryCall) -> Value:
+    shapes = call.linked()
+    as_index(call.get(1))
+    return Arr(shapes[1]) if len(shapes) == 2 else Arr(Shape(), loose=True)
+
+
 def _take(call: LibraryCall) -> Value:
     as_array(call.get(0))
     as_index(call.get(1))
@@ -314,7 +328,44 @@ def _flat(call: LibraryCall) -> Value:
     return Arr(Shape.of([Dim()]))
 
 
+def _updated(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_update_slice(operand, update, indices)`."""
+    return _at_indices(call.arguments[:2], call.get(2, "start_indices"))
+
+
+def _sliced(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_slice(operand, indices, sizes)`."""
+    _at_indices(call.arguments[:1], call.get(1))
+    return Arr(as_shape(call.get(2)), loose=True)
+
+
+def _at_indices(arrays: Sequence[Value], indices: Value) -> Value:
+    shapes = [shape for value in arrays if (shape := as_array(value)) is not None]
+    if isinstance(indices, Items):
+        for shape in shapes:
+            shape.set_rank(len(indices.values))
+        for value in indices.values:
+            _scalar_index(value)
+    return Arr(shapes[0]) if shapes else UNKNOWN
+
+
+def _scalar_index(value: Value) -> None:
+    as_index(value)
+    facts_of(value).shape.set_rank(0)
+
+
+def _sliced_in_dim(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_slice_in_dim(operand, start, size, axis)` and the like."""
+    _scalar_index(call.get(1))
+    as_integer(call.get(2, "slice_size"))
+    shape = call.array(0)
+    return of_same_rank(shape) if shape is not None else UNKNOWN
+
+
 _BY_NAMES: dict[str, Operation] = {
+    "dynamic_slice": _sliced,
+    "dynamic_update_slice": _updated,
+    "dynamic_slice_in_dim dynamic_index_in_dim": _sliced_in_dim,
     "matmul dot": linear.matmul_call,
     "einsum": linear.einsum,
     "rearrange": linear.rearranged,
@@ -334,10 +385,12 @@ _BY_NAMES: dict[str, Operation] = {
     "ravel": _flat,
     "reshape": _reshape,
     "take": _take,
+    "take_along_axis": _along_axis,
     "update": _update,
 }
 _OF_AN_ARRAY: dict[str, Callable[[LibraryCall, Shape], Value]] = {
     "cho_factor cholesky det eig eigh eigvals eigvalsh expm inv lu slogdet trace": linear.square,
+    "qr svd pinv matrix_rank": linear.matrix,
     "moveaxis swapaxes": _swapaxes,
     "ndim": lambda call, shape: RankOf(shape),
     "shape": lambda call, shape: ShapeOf(shape),

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+_LONGEST = 8
+"""Sizes that follow from each other in a chain: longer ones are circles."""
+
 
 @dataclass(eq=False, slots=True)
 class Dim:
@@ -16,8 +19,30 @@ class Dim:
     """A name that the code gives it, as in `B, L, D = x.shape`."""
     number: int | None = None
     parent: Dim | None = None
+    base: Dim | None = None
+    """The size that this one is `more` greater than, as that of `x[1:]` is by -1."""
+    more: int = 0
     is_one: bool = False
     """It is 1, and broadcast: nothing follows from what it meets."""
+
+    def plus(self, more: int) -> Dim:
+        """Return a size that is greater by a number."""
+        root = self.find()
+        if root.number is not None:
+            return Dim(number=max(root.number + more, 0))
+        if root.base is not None:
+            return Dim(base=root.base, more=root.more + more) if root.more + more else root.base
+        return Dim(base=root, more=more) if more else root
+
+    @property
+    def origin(self) -> tuple[Dim, int]:
+        """The size that this one follows from, and by how much it is greater."""
+        root, more = self.find(), 0
+        for _ in range(_LONGEST):
+            if root.base is None:
+                break
+            root, more = root.base.find(), more + root.more
+        return root, more
 
     def find(self) -> Dim:
         """Return the representative."""
@@ -32,9 +57,23 @@ class Dim:
         numbers = {one.number, two.number} - {None}
         if one is two or len(numbers) > 1 or one.is_one or two.is_one:
             return
+        if one.base is not None or two.base is not None:
+            self._unify_origins(other)
+            return
         two.parent = one
         one.name = one.name or two.name
         one.number = numbers.pop() if numbers else None
+
+    def _unify_origins(self, other: Dim) -> None:
+        (one, more), (two, further) = self.origin, other.origin
+        if one is two:
+            return
+        if more == further:
+            one.unify(two)
+        elif further - more > 0 or one.base is not None:
+            one.base, one.more = two, further - more
+        else:
+            two.base, two.more = one, more - further
 
 
 @dataclass(eq=False, slots=True)

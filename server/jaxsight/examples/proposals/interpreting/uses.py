@@ -58,6 +58,17 @@ class LibraryCall:
         """Return the shape of an argument that is used as an array."""
         return as_array(self.get(position))
 
+    def arrays(self) -> list[Shape]:
+        """Return the shapes of the first two arguments, as far as they are arrays."""
+        return [shape for i in range(2) if (shape := self.array(i)) is not None]
+
+    def linked(self) -> list[Shape]:
+        """Return them after noting that the first two arguments are broadcast with each other."""
+        shapes = self.arrays()
+        if len(shapes) == 2:
+            self.links.append((shapes[0], shapes[1]))
+        return shapes
+
 
 def as_array(value: Value) -> Shape | None:
     """Return the shape of a value that is used as an array; `None` if it has none."""
@@ -137,6 +148,12 @@ def item_of(value: Value) -> Value:
     return UNKNOWN
 
 
+def of_same_rank(shape: Shape) -> Arr:
+    """Return an array of the rank of another one, as far as that is known."""
+    dims = shape.dims
+    return Arr(Shape.of([Dim() for _ in dims]) if dims is not None else Shape(), loose=True)
+
+
 def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
     """Return the values of an assignment to several targets."""
     match value:
@@ -145,6 +162,10 @@ def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
             return [UNKNOWN] * count
         case ShapeOf(shape, None, None):
             shape.set_rank(count)
+            return [Size(shape.dim(i)) for i in range(count)]
+        case ShapeOf(shape, int() as start, None) if start < 0 and count == -start:
+            return [Size(shape.dim(i)) for i in range(start, 0)]
+        case ShapeOf(shape, None | 0, int() as stop) if stop == count:
             return [Size(shape.dim(i)) for i in range(count)]
         case Items(values) if len(values) == count and not starred:
             return list(values)
@@ -220,8 +241,11 @@ def joined(left: Value, right: Value) -> Value:
     return Items(tuple(parts))
 
 
-def arithmetic(links: Links, left: Value, right: Value) -> Value:
+def arithmetic(links: Links, left: Value, right: Value, *, is_sum: bool = True) -> Value:
     """Return the value of an elementwise operation on two operands."""
+    match left, right:
+        case RankOf(shape, more), Const(int() as number):
+            return RankOf(shape, more + (number if is_sum else -number))
     if isinstance(left, Size | RankOf) or isinstance(right, Size | RankOf):
         both = (left, right)
         if not any(isinstance(value, Arr) for value in both):
@@ -296,8 +320,15 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
 
 def _of_shape(value: ShapeOf, part: Part) -> Value:
     match part:
-        case Const(int() as number) if value.start is None and value.stop is None:
-            return Size(value.shape.dim(number))
+        case Const(int() as number):
+            if value.start is None and value.stop is None:
+                return Size(value.shape.dim(number))
+            dims = sizes_of(value)
+            if dims is not None and -len(dims) <= number < len(dims):
+                return Size(dims[number])
+            if value.start is not None and value.start >= 0 and number >= 0:
+                return Size(value.shape.dim(value.start + number))
+            return UNKNOWN
         case slice(start=start, stop=stop, step=None) if value.start is None and value.stop is None:
             return ShapeOf(value.shape, start, stop)
         case Param(evidence):
@@ -330,8 +361,7 @@ def _taken(shape: Shape, parts: Sequence[Part]) -> Arr:
         dim = next(rest, Dim())
         match part:
             case slice():
-                is_whole = part.step is None and not part.start and part.stop is None
-                kept.append(dim if is_whole else Dim())
+                kept.append(_sliced(dim, part))
             case Const() | Size():
                 pass
             case _ if not is_inserted:
@@ -360,3 +390,21 @@ def _index_dims(arrays: Sequence[Value]) -> list[Dim] | None:
             return None
         dims = broadcast(dims, known)
     return dims
+
+
+def _sliced(dim: Dim, part: slice) -> Dim:
+    """Return the size of a slice with constant bounds."""
+    if part.step is not None:
+        return Dim()
+    match part.start, part.stop:
+        case None | 0, None:
+            return dim
+        case int() as start, None if start < 0:
+            return Dim(number=-start)
+        case int() as start, None:
+            return dim.plus(-start)
+        case None | 0, int() as stop if stop < 0:
+            return dim.plus(stop)
+        case int() as start, int() as stop if start >= 0 > stop:
+            return dim.plus(stop - start)
+    return Dim()
