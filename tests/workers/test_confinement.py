@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -160,6 +161,44 @@ def test_an_effect_does_not_happen(
     abi: int, effect: str, outcomes: dict[tuple[int, str], list[str]]
 ) -> None:
     assert outcomes[abi, effect] == []
+
+
+BY_A_USER = """
+import os, sys
+from jaxsight.workers.confinement import landlock, launch, seccomp, shared_memory
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+abi, inside, outside = sys.argv[1:]
+open(outside, "a").close()
+launch.confine(int(abi))
+open(inside, "a").close()
+try:
+    open(outside, "a").close()
+except PermissionError:
+    print("refused")
+"""
+"""Confines itself as somebody who is no administrator."""
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_a_process_of_an_ordinary_user_is_confined(abi: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        own, other = Path(folder) / "own", Path(folder) / "other"
+        for each in (own, other):
+            each.mkdir()
+            each.chmod(0o777)
+        Path(folder).chmod(0o755)
+        names = str(own / "a"), str(other / "b")
+        ended = subprocess.run(
+            [sys.executable, "-c", BY_A_USER, str(abi), *names],
+            env={**os.environ, WRITABLE: str(own)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (ended.stdout, ended.stderr) == ("refused\n", "")
 
 
 CALLS = """

@@ -7,6 +7,7 @@ Landlock, what an older kernel lacks is left out.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 
@@ -27,6 +28,7 @@ WRITABLE = "JAXSIGHT_WRITABLE"  # of `files/own_folders.py`
 NEWEST = 1 << 16
 """More than any version of Landlock."""
 _CANNOT_RUN = 127  # as shells report it
+_NO_NEW_PRIVILEGES = 38  # of prctl
 
 
 def confine(most: int) -> list[str]:
@@ -63,6 +65,11 @@ def _confine_on_linux(most: int, writable: list[str]) -> None:
 
     abi = landlock.version(most)
     shared_memory.separate()
+    # Landlock and seccomp refuse to confine a process that may gain privileges by what it starts,
+    # unless an administrator asks.
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     devices = [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(_DEVICES)]  # noqa: PTH208
     if abi:
         landlock.confine(abi, [*writable, shared_memory.FOLDER], devices)

@@ -21,7 +21,7 @@ _ALL = 0xFFFFFFFF
 _X32 = 0x40000000
 """Where calls of the x32 ABI begin, which are the same calls by other numbers."""
 
-_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2  # of prctl
+_SECCOMP, _FILTER = 22, 2  # of prctl
 
 _ATTRIBUTES = """
     chmod fchmod fchmodat fchmodat2 chown fchown fchownat lchown utime utimes futimesat utimensat
@@ -157,7 +157,7 @@ def confine(*, signals: bool, truncating: bool, terminals: bool) -> None:
     held = ctypes.create_string_buffer(code)
     loaded = struct.pack("@HP", len(program), ctypes.addressof(held))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(_SECCOMP, _FILTER, loaded, 0, 0):
+    if libc.prctl(_SECCOMP, _FILTER, loaded, 0, 0):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
