@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.features.named_function import compiled_function
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
+from jaxsight.wire.messages.compiling import Compiled
 from tests.quiet import QUIET
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -91,6 +93,18 @@ async def test_kernels_belong_to_what_is_compiled(name: str, project: tuple[Sess
     has_kernels = "| target |" in hover or "*compiling for " in hover
     assert has_kernels == (name not in {**inside, **EAGER} and bool(call)), hover
     assert ("not compiled by itself: it is a part of other programs" in hover) == (name in inside)
+
+
+@pytest.mark.parametrize("name", ["jit", "jit of a gradient", "by a function", "grad"])
+async def test_whoever_asks_gets_kernels(name: str, project: tuple[Session, Path]) -> None:
+    own, root = project
+    path = str(root / f"asked_{'_'.join(name.split())}.py")
+    call = {**COMPILED, **PARTS, **INSIDE, **EAGER}[name]
+    own.open(path, f"{HEAD}{ROOT}x = jnp.ones((4, 3))\n{call}\n".format(f="f"))
+    await own.settle_inputs(path, patience=240)
+    _, result = await compiled_function(own.engine, path, "f", "cpu")
+    own.close(path)
+    assert isinstance(result.outcome, Compiled)
 
 
 def in_main(call: str) -> str:

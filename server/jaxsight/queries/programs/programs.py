@@ -160,7 +160,7 @@ class Programs:
         project = self._projects.of(question.path)
         if not view.is_traced or project.interpreter is None:
             return None
-        if view.compiled_as and not urgency and project.settings.kernels == "compiled":
+        if view.compiled_as and urgency is None and project.settings.kernels == "compiled":
             return None
         first = self._choices.target(question.path)
         target = first if target is None else target
