@@ -173,6 +173,16 @@ def counts_along(flow: Flow, number: int) -> int | None:
         case "broadcast_in_dim":
             axis, axes = counts_along(flow, step.operands[0]), numbers(step, "broadcast_dimensions")
             return axes[axis] if axis is not None and axis < len(axes) else None
+        case "reshape" | "expand_dims":
+            before, after = flow.value(step.operands[0]).shape, flow.value(step.results[0]).shape
+            axis = counts_along(flow, step.operands[0])
+            wide_after = [index for index, size in enumerate(after) if size != 1]
+            if axis is None or [size for size in before if size != 1] != [
+                after[i] for i in wide_after
+            ]:
+                return None
+            wide = [index for index, size in enumerate(before) if size != 1]
+            return wide_after[wide.index(axis)] if axis in wide else None
     return None
 
 
@@ -229,6 +239,11 @@ def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
             return is_diagonal(flow, step.operands[0], most - 1)
         case "transpose" if _swaps(flow, step):
             return is_diagonal(flow, step.operands[0], most - 1)
+        case "broadcast_in_dim":
+            before = flow.value(step.operands[0]).shape
+            return before == flow.value(number).shape[-2:] and is_diagonal(
+                flow, step.operands[0], most - 1
+            )
     return False
 
 

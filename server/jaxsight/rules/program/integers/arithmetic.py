@@ -78,8 +78,11 @@ def _integer_pow(applied: Applied, operand: Interval) -> Interval | None:
 def _shift_right(applied: Applied, a: Interval, b: Interval) -> Interval | None:
     if not 0 <= b.least <= b.most <= _WIDEST or a.least < 0:
         return None
-    by = b.one
-    return monotone(a, lambda number: number >> by) if by is not None else None
+    if (by := b.one) is not None:
+        return monotone(a, lambda number: number >> by)
+    if (integers := paired(a, b, operator.rshift)) is not None:
+        return Interval.listed(integers)
+    return Interval.between(a.least >> b.most, a.most >> b.least)
 
 
 @transfers("and")
@@ -94,10 +97,12 @@ def _and(applied: Applied, a: Interval, b: Interval) -> Interval | None:
 
 @transfers("div")
 def _div(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    by = b.one
-    if by is None or by <= 0:
+    if b.least <= 0:
         return None
-    return monotone(a, lambda number: truncated(number, by))
+    if (by := b.one) is not None:
+        return monotone(a, lambda number: truncated(number, by))
+    bound = max(abs(a.least), abs(a.most))
+    return Interval.between(0 if a.least >= 0 else -bound, bound)
 
 
 @transfers("rem")

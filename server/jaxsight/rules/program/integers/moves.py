@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jaxsight.rules.program.integers.applied import Applied, computes, transfers
-from jaxsight.rules.program.integers.intervals import Axis, Interval, Terms
+from jaxsight.rules.program.integers.indices import index_before_wrapping
+from jaxsight.rules.program.integers.intervals import Axis, Interval, Terms, picked
 from jaxsight.rules.program.steps import elements, numbers
 
 computes(lambda operand: operand, "copy", "copy_p", "stop_gradient")
@@ -26,13 +27,18 @@ def _axes(applied: Applied, operand: Interval) -> Interval:
     is_whole = elements(applied.before) == elements(applied.after)
     integers = operand.integers if is_in_order and is_whole else None
     moved = replace(operand.bounds_alone(), ends=operand.corners, integers=integers)
-    if operand.affine is None or step.primitive == "squeeze":
+    if operand.affine is None:
         return moved
-    if is_in_order:
-        places = dict(enumerate(numbers(step, "broadcast_dimensions")))
-    else:
-        order = numbers(step, "permutation")
-        places = {axis: order.index(axis) for axis in order}
+    rank = len(applied.before.shape)
+    match step.primitive:
+        case "broadcast_in_dim":
+            places = dict(enumerate(numbers(step, "broadcast_dimensions")))
+        case "squeeze":
+            gone = numbers(step, "dimensions")
+            places = {axis: axis - sum(other < axis for other in gone) for axis in range(rank)}
+        case _:
+            order = numbers(step, "permutation")
+            places = {axis: order.index(axis) for axis in order}
     base, terms = operand.affine
     if any(isinstance(axis, int) and axis not in places for axis in terms):
         return moved
@@ -46,7 +52,25 @@ def _renamed(terms: Terms, places: Mapping[int, int]) -> Terms:
 
 @transfers("reshape")
 def _reshape(applied: Applied, operand: Interval) -> Interval:
-    return operand if operand.one is not None else replace(operand, affine=None)
+    if operand.one is not None or operand.affine is None:
+        return operand
+    before, after = applied.before.shape, applied.after.shape
+    base, terms = operand.affine
+    wide = [axis for axis, size in enumerate(before) if size > 1]
+    places = [axis for axis, size in enumerate(after) if size > 1]
+    if [before[axis] for axis in wide] == [after[axis] for axis in places]:
+        renamed = dict(zip(wide, places, strict=True))
+        return replace(operand, affine=(base, _renamed(terms, renamed)))
+    if len(wide) == 1 and wide[0] in terms:
+        split: dict[Axis, tuple[int, int]] = {
+            axis: term for axis, term in terms.items() if isinstance(axis, str)
+        }
+        by = terms[wide[0]][0]
+        for axis in reversed(places):
+            split[axis] = by, after[axis]
+            by *= after[axis]
+        return replace(operand, affine=(base, split))
+    return replace(operand, affine=None)
 
 
 @transfers("slice")
@@ -64,6 +88,12 @@ def _slice(applied: Applied, operand: Interval) -> Interval | None:
                 by, count = by * strides[axis], after[axis]
             cut[axis] = by, count
         return Interval.of_affine(base, cut)
+    if applied.is_listed(operand):
+        places = [
+            [start + stride * index for index in range(size)]
+            for start, stride, size in zip(starts, strides, after, strict=True)
+        ]
+        return Interval.listed(picked(operand.integers or (), applied.before.shape, places))
     return operand.some()
 
 
@@ -80,3 +110,23 @@ def _joined(applied: Applied, *operands: Interval) -> Interval | None:
         min(part.low for part in parts),
         max(part.high for part in parts),
     )
+
+
+@transfers("dynamic_slice")
+def _dynamic_slice(applied: Applied, operand: Interval, *starts: Interval) -> Interval:
+    step, shape = applied.step, applied.before.shape
+    if len(shape) != 1 or numbers(step, "slice_sizes") != (1,):
+        return operand.some()
+    written, _ = index_before_wrapping(applied.flow, applied.of, step.operands[1], shape[0])
+    start = applied.of(written)
+    if start is None or start.affine is None or not 0 <= start.least <= start.most < shape[0]:
+        return operand.some()
+    first, counters = start.affine
+    if operand.line is not None:
+        base, by = operand.line
+        moved = {axis: (by * of_step, count) for axis, (of_step, count) in counters.items()}
+        return Interval.of_affine(base + by * first, moved)
+    covers = start.least == 0 and start.most == shape[0] - 1
+    if covers and [abs(by) for by, _ in counters.values()] == [1]:
+        return operand.bounds_alone()
+    return operand.some()
