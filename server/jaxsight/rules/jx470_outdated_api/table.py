@@ -32,10 +32,8 @@ jax.tree_structure = jax.tree.structure                                  0.4.26 
 jax.tree_transpose = jax.tree.transpose                                  0.4.26  0.6.0
 jax.tree_unflatten = jax.tree.unflatten                                  0.4.26  0.6.0
 jax.tree_multimap = jax.tree.map                                         0.3.5   0.3.16
-jax.tree_util.tree_multimap = jax.tree.map                               0.3.5   0.3.16
 jax.config.config = jax.config                                           0.4.25  0.4.29
 jax.linear_util = jax.extend.linear_util                                 -       0.4.24
-jax.prng ! use `jax.random.key` and `jax.extend.random`                  -       0.4.24
 jax.random.KeyArray = jax.Array                                          -       0.4.24
 jax.random.PRNGKeyArray = jax.Array                                      -       0.4.24
 jax.random.shuffle(k, x) = jax.random.permutation(k, x, independent=True)  -     0.4.31
@@ -54,14 +52,12 @@ jax.scipy.linalg.tril = jax.numpy.tril                                   -      
 jax.scipy.linalg.triu = jax.numpy.triu                                   -       0.4.24
 jax.scipy.special.sph_harm(m, n, a, b) = jax.scipy.special.sph_harm_y(n, m, b, a)  0.7.0  0.10.0
 jax.nn.normalize = jax.nn.standardize                                    -       0.4.29
-jax.lax.tie_in(x, y) = y                                                 0.4.24  0.4.29
 jax.lax.pvary(x, axes) = jax.lax.pcast(x, axes, to="varying")            0.8.2   0.10.0
 jax.ops.index_update(x, i, y) = x.at[i].set(y)                           0.2.22  0.3.2
 jax.ops.index_add(x, i, y) = x.at[i].add(y)                              0.2.22  0.3.2
 jax.pure_callback(vectorized=True) = vmap_method="expand_dims"           0.4.35  0.6.0
 jax.pure_callback(vectorized=False) = vmap_method="sequential"           0.4.35  0.6.0
 jax.xla_computation ! use `jax.jit(f).lower(*args).compiler_ir("hlo")`   0.4.30  0.4.34
-jax.clear_backends = jax.extend.backend.clear_backends                   0.4.26  0.4.36
 jax.device_put_replicated ! use `jax.device_put` with a sharding         0.8.1   0.10.0
 jax.device_put_sharded ! use `jax.device_put` with a sharding            0.8.1   0.10.0
 jax.ad_checkpoint.checkpoint = jax.checkpoint                            0.8.2   0.10.0
@@ -71,7 +67,6 @@ jax.util.safe_map ! use `map` with `zip(…, strict=True)`                 0.6.0
 jax.util ! write the helper yourself                                     0.6.0   0.7.0
 jax.util.safe_zip ! use `zip(…, strict=True)`                            0.6.0   0.7.0
 jax.sharding.use_mesh = jax.set_mesh                                     -       0.7.1
-jax.sharding.XLACompatibleSharding = jax.sharding.Sharding               0.4.29  0.4.34
 jax.experimental.enable_x64() = jax.enable_x64(True)                     0.8.0   0.10.0
 jax.experimental.enable_x64(on) = jax.enable_x64(on)                     0.8.0   0.10.0
 jax.experimental.disable_x64() = jax.enable_x64(False)                   0.8.0   0.10.0
@@ -89,8 +84,6 @@ jax.experimental.maps.xmap ! use `jax.shard_map`  0.4.26  0.4.31
 jax.experimental.maps ! use `jax.sharding.Mesh` and `jax.shard_map`      0.4.26  0.4.31
 jax.experimental.host_callback ! use `jax.pure_callback` or `io_callback`  0.4.26  0.8.0
 jax.experimental.export = jax.export                                     0.4.30  0.4.36
-jax.experimental.array_api = jax.numpy                                   0.4.32  0.5.0
-jax.experimental.global_device_array ! use `jax.Array`                   -       0.8.0
 jax.experimental.stax = jax.example_libraries.stax                       -       0.3.16
 jax.experimental.optimizers = jax.example_libraries.optimizers           -       0.3.16
 jax.experimental.pallas.load(r, i) = r[i]                                0.8.0   0.10.2

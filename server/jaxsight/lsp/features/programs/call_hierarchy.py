@@ -61,10 +61,7 @@ async def _incoming(
     if known is None:
         return None
     grouped = _grouped((call.caller, call.range) for call in known.calls if call.callee == name)
-    return [
-        types.CallHierarchyIncomingCall(known.item(caller), ranges)
-        for caller, ranges in grouped.items()
-    ]
+    return [types.CallHierarchyIncomingCall(known.item(name), ranges) for name, ranges in grouped]
 
 
 async def _outgoing(
@@ -74,17 +71,14 @@ async def _outgoing(
     if known is None:
         return None
     grouped = _grouped((call.callee, call.range) for call in known.calls if call.caller == name)
-    return [
-        types.CallHierarchyOutgoingCall(known.item(callee), ranges)
-        for callee, ranges in grouped.items()
-    ]
+    return [types.CallHierarchyOutgoingCall(known.item(name), ranges) for name, ranges in grouped]
 
 
-def _grouped(ranges: Iterable[tuple[str, types.Range]]) -> dict[str, list[types.Range]]:
+def _grouped(ranges: Iterable[tuple[str, types.Range]]) -> Iterable[tuple[str, list[types.Range]]]:
     groups: dict[str, list[types.Range]] = {}
     for name, range in ranges:
         groups.setdefault(name, []).append(range)
-    return groups
+    return groups.items()
 
 
 async def _calls(context: ClientContext, uri: str) -> _Calls | None:

@@ -92,8 +92,25 @@ class Intervals:
                 return Interval.between(0, max(shape[axes[0]] - 1, 0)) if axes and shape else None
             case "unstack":
                 return self._unstacked(step, number)
+            case "squeeze" if (part := self._part_of_stack(step)) is not None:
+                return part
             case _:
                 return self.result(step) if len(step.results) == 1 else None
+
+    def _part_of_stack(self, step: Step) -> Interval | None:
+        """Return the array of those stacked that is cut out again: `unstack` before JAX 0.12."""
+        cut = self._flow.made_by(step.operands[0])
+        stacked = self._flow.made_by(cut.operands[0]) if cut is not None else None
+        if (
+            stacked is None
+            or cut is None
+            or (stacked.primitive, cut.primitive) != ("stack", "slice")
+        ):
+            return None
+        (axis,), starts = numbers(stacked, "axis"), numbers(cut, "start_indices")
+        sizes, part = [*self._flow.value(cut.results[0]).shape], stacked.operands[starts[axis]]
+        is_part = sizes.pop(axis) == 1 and sizes == [*self._flow.value(part).shape]
+        return self.of(part) if is_part and numbers(step, "dimensions") == (axis,) else None
 
     def _unstacked(self, step: Step, number: int) -> Interval | None:
         stacked, index = self._flow.made_by(step.operands[0]), step.results.index(number)
