@@ -5,6 +5,7 @@ text.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -195,6 +196,21 @@ async def test_statements_that_fail_for_one_reason_are_one_caveat(
         "line 3: `show(1)` and 2 other statements raised NameError: “name 'show' is not defined”",
         "line 16: `other(2)` raised NameError: “name 'other' is not defined”",
     ]
+
+
+@in_session
+async def test_a_module_that_reads_its_own_name_is_a_caveat(
+    session: Session, tmp_path: Path
+) -> None:
+    """Its import binds the name that is missing, which no earlier statement failed to bind."""
+    (tmp_path / "shared.py").write_text("shared.memo = 1\n", encoding="utf-8")
+    model = str(tmp_path / "uses_shared.py")
+    session.open(model, f"import shared\n{UNDEFINED[: UNDEFINED.index('show(f)')]}")
+    view = await session.view(model, "f")
+    session.close(model)
+    assert next(map(caveats.text, view.caveats)) == (
+        "line 1: `import shared` raised NameError: “name 'shared' is not defined”"
+    )
 
 
 @in_session

@@ -439,7 +439,7 @@ class FileNamespace:
                 and any(
                     error.name in earlier.chunk.binds
                     for earlier in self.slice
-                    if earlier.caveat or earlier.failed
+                    if earlier is not execution and (earlier.caveat or earlier.failed)
                 )
             ):
                 execution.caveat = f"raised {one_line(error)}"
