@@ -31,6 +31,7 @@ def is_array(leaf: object) -> bool:
         case _ if refs.is_ref(leaf):
             return True
         case np.ndarray() | np.generic():
+            # JAX has no arrays of texts and times.
             return leaf.dtype != np.dtype(object) and leaf.dtype.kind not in "USMm"
         case _:
             return False

@@ -178,6 +178,7 @@ def _arrays(value: object) -> list[object]:
     if value is GONE:
         return []
     arrays: list[object] = []
+    # With the objects, so that no other one gets the id of one that is gone.
     waiting, visited = [value], dict[int, object]()
     while waiting and len(visited) < _LARGEST:
         pytree = waiting.pop()
