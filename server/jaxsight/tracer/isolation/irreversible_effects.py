@@ -174,6 +174,7 @@ def _children() -> set[int]:
     while todo:
         tasks = f"/proc/{todo.pop()}/task"
         with contextlib.suppress(OSError):  # not Linux, or a process that has just ended
+            # By thread: `children` has those that this thread has started.
             for task in os.listdir(tasks):  # noqa: PTH208
                 with contextlib.suppress(OSError):
                     found = Path(tasks, task, "children").read_text().split()
@@ -188,6 +189,7 @@ def _children() -> set[int]:
 def _runs(process: int) -> bool:
     """Return whether a process exists and is not a zombie."""
     try:
+        # The program's name before it is in parentheses, and may have spaces and parentheses.
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return False

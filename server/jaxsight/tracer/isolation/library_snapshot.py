@@ -92,6 +92,7 @@ class Changes:
     def _put(self, change: _Change, value: Any) -> None:
         holder, key = change.holder, change.key
         try:
+            # By methods of builtin classes: a subclass or metaclass may be the user's.
             match holder:
                 case dict():
                     if value is _GONE:
@@ -148,6 +149,7 @@ class Snapshot:
                     self._copy(module)
                 elif _is_being_imported(module):
                     complete = False
+        # A module that is still being imported has to be looked at again.
         self._listed = list(loaded.values()) if complete else []
 
     def changes(self) -> Changes:

@@ -43,6 +43,7 @@ def _codes(module: ModuleType) -> Iterator[CodeType]:
             if isinstance(code, CodeType):
                 if code.co_filename == file:
                     todo.append(code)
+                # A decorator of another file may hold a function of this one.
                 todo += filter(callable, map(cell_contents, value.__closure__ or ()))
             value = wrapped(value)
             if value is None:
