@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Bound now, as user code may replace it.
 _clear_caches: Callable[[], None] = jax.clear_caches
 
 HOUSEKEEPING = 128
@@ -97,8 +98,10 @@ class Tracer:
         self._edits = 0
         refusals.watch()  # first: a file that is refused is not written
         file_reads.watch()
+        # A request that waits already does the same work by being answered.
         if connection.requests.empty():
             _warm_up()
+            # Before freezing, as frozen garbage is never freed.
             gc.collect()
         self._library_changes = LibraryChanges(self._imports, self._irreversible)
         gc.freeze()  # JAX's objects stay alive, so collections need not scan them
@@ -177,6 +180,7 @@ class Tracer:
         except UserError as error:
             return Failed(request.id, error.failure)
         except BaseException as error:
+            # Without user code, `SystemExit` and `KeyboardInterrupt` are about this process.
             if not runs_user_code and not isinstance(error, Exception):
                 raise
             logger.exception("failed to answer %s", type(request).__name__)
@@ -320,6 +324,7 @@ class Tracer:
         earlier_reads = self._reads.setdefault(namespace, Reads())
         texts = self._imports.modules.texts
         if not texts.are_current(earlier_reads.unwritten()):
+            # Finders remember what a folder had when they last listed it.
             importlib.invalidate_caches()
             namespace.outdate()
             earlier_reads.clear()

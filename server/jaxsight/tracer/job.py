@@ -184,6 +184,7 @@ class ExecutedModule:
             raise refusal("inputs", f"{name} was not called in the dry run")
         call = calls[wanted.number]
         if "<locals>" in name or name.startswith(PROGRAM):
+            # Imported on first use: the first shapes do not wait for it.
             from jaxsight.tracer.dry_runs.captured import nested
 
             return nested(call)
@@ -233,6 +234,7 @@ class Job(Generic[Asked]):
             return by(self)
         except UserError as error:
             trace = self.module.trace
+            # The error itself shows that the function needs a context: it runs again in that.
             if not inside.newly((trace.file, trace.function), error.failure):
                 raise
             return by(self)

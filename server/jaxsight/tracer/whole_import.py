@@ -42,6 +42,7 @@ def answer(incoming: int, outgoing: int) -> None:
     wire.write(outgoing, hello)
     request = _request(incoming)
     if request is not None:
+        # `start.py` has disabled it.
         gc.enable()
         # A thread in C prints the traceback, even while other code holds the GIL.
         faulthandler.dump_traceback_later(request.deadline, exit=True, file=_STANDARD_ERROR)
@@ -199,6 +200,7 @@ class _Loader(SourceFileLoader):
 
     def _runs(self, statement: ast.stmt) -> bool:
         match statement:
+            # They are about the whole module, whichever statements run.
             case ast.ImportFrom(module="__future__") | ast.Expr(ast.Constant()):
                 return True
             case _:
