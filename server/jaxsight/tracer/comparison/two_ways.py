@@ -54,6 +54,7 @@ def agree(
     expected, actual = plain(expected), plain(actual)
     if expected.shape != actual.shape:
         raise Incomparable(f"{name} has a different shape")
+    # By their bytes, a NaN is equal to itself, and 0 is not -0.
     if expected.tobytes() == actual.tobytes():
         return True
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
