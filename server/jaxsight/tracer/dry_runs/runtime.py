@@ -180,6 +180,7 @@ class DryRuntime(Branches):
             if not from_us and not met_unknown(error):
                 found = program_error(error, self.texts)
                 self.errors += [found] if found is not None and found.is_certain else []
+        # Its frames hold the dry run's arrays.
         error.__traceback__ = None
 
     def judged(self, error: BaseException) -> BaseException:
@@ -358,6 +359,7 @@ class DryRuntime(Branches):
         function = call.function
         original = self.original.get(function.__qualname__)
         if original is not None and original.co_freevars == function.__code__.co_freevars:
+            # As it was written, since it is traced without this runtime.
             function.__code__ = original
         return call.keep(function)
 

@@ -55,6 +55,7 @@ class CommandLine:
             def fail(message: str) -> NoReturn:
                 raise _WrongUsageError(message)
 
+            # The parser's own prints its usage and exits.
             parser.error = fail
             try:
                 return parse(parser, args, namespace)
@@ -71,6 +72,7 @@ class CommandLine:
             finally:
                 del parser.error
 
+        # `parse_args` calls it.
         kind.parse_known_args = parse_known  # type: ignore[method-assign, assignment]
         time.sleep = lambda seconds: None
         self.imported()

@@ -49,6 +49,7 @@ def of_arrays(
     needs_unknown = any(map(is_unknown, leaves))
     if needs_unknown and is_numpy and name in _READERS:
         return _read(name, args, kwargs)
+    # `print` stands for what JAX lacks.
     function = getattr(jnp, name, print) if is_numpy else function
     # Functions of functions call code of the user; a dtype is called, too.
     if function is print or any(callable(each) and not _is_dtype(each) for each in leaves):
