@@ -68,6 +68,7 @@ def lower(job: Job[Lower]) -> Lowered:
         opened = open_jaxpr(traced.jaxpr)
         tree = CallTree.of(opened.eqns)
         limits = index_limits(opened)
+        # Both decide what is compiled, and are no part of the program's bytes.
         beside = [repr(part).encode() for part in (chosen, distribution) if part]
         compiled = b"".join([artifact.bytes, *beside])
         return Lowered(
