@@ -49,6 +49,7 @@ class Finder(MetaPathFinder):
         spec = found_by_others(self, name, path, target) or self._not_on_disk(name, path)
         if (
             spec is not None
+            # Exactly: a subclass is an import hook's, which does more than run the text.
             and type(spec.loader) is SourceFileLoader
             and spec.origin is not None
             and self._project.is_project(spec.origin)
@@ -77,6 +78,7 @@ def found_by_others(
     finder: MetaPathFinder, name: str, path: Sequence[str] | None, target: ModuleType | None
 ) -> ModuleSpec | None:
     """Return the spec of a module as it is found without `finder`."""
+    # A copy: `AfterImport` removes itself when it is asked.
     for other in list(sys.meta_path):
         find: Any = getattr(other, "find_spec", None) if other is not finder else None
         spec: ModuleSpec | None = find(name, path, target) if find is not None else None

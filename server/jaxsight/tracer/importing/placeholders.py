@@ -57,6 +57,7 @@ def missing_module(error: ImportError, absolute: str, frame: FrameType) -> Missi
         `None` if the error is about something else, or if code of the user handles it.
     """
     top = absolute.partition(".")[0]
+    # Otherwise it was found, and something that it imports is missing.
     if type(error) is not ModuleNotFoundError or error.name != top or top in sys.modules:
         return None
     if frame_syntax.handles_import_errors(frame):
@@ -124,6 +125,7 @@ class MissingObject:
         is_module: bool = True,
         path: tuple[str, ...] = (),
     ) -> None:
+        # By `object`, as setting an attribute of a placeholder raises.
         object.__setattr__(self, "_absence", absence)
         object.__setattr__(self, "_path", path)
         object.__setattr__(self, "_decorated", decorated)
@@ -154,6 +156,7 @@ class MissingObject:
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         plain = all(isinstance(base, MissingObject) or type(base) is type for base in bases)
+        # Python refuses two metaclasses of which neither derives from the other.
         kind = _MissingClass if plain else type
         absence = self._absence
 
