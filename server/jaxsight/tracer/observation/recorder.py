@@ -344,6 +344,7 @@ class Recorder:
         situation = context.situation
         if kind == ABSTRACT:
             aval = value.aval
+            # The same aval may be batched otherwise, or lie on other devices.
             if aval is not values.last or situation.mapped or context.placed:
                 values.last = aval
                 placed = context.placed.get(traces.variable(value)) or shardings.placement(value)
