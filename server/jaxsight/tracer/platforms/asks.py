@@ -104,6 +104,7 @@ class PlatformAsks:
         self._seen = device
         seen.see(device)
         if has_asked:
+            # JAX's caches may have jaxprs of code that saw the other device.
             jax.clear_caches()  # type: ignore[no-untyped-call]
         return has_asked
 

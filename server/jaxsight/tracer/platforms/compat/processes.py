@@ -27,6 +27,7 @@ def watch() -> None:
     for name, answer in _ANSWERS.items():
         if hasattr(jax, name):
             setattr(jax, name, _answering(getattr(jax, name), answer))
+    # The descriptor, which is read for each device.
     original = vars(_jax.Device)["process_index"]
 
     def index(self: jax.Device) -> int:
