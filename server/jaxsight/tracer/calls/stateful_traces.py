@@ -105,6 +105,7 @@ def _staged(call: StatefulCall) -> Traced:
     jitted = jax.jit(function, donate_argnums=donated, donate_argnames=named_too)
     with _like_its_call(user_function):
         stage = jitted.trace(*call.args, **call.kwargs)
+    # After tracing, which replaces the outcome.
     call.outcome.markers = int(user_function.pure)
     return stage
 
