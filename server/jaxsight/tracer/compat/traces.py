@@ -253,6 +253,7 @@ def new_equations(created: Callable[[object], None]) -> Iterator[None]:
         add(frame, equation)
         created(equation.source_info.traceback)
 
+    # On the class: each trace has a frame of its own.
     frames.add_eqn = add_eqn
     try:
         yield
