@@ -373,6 +373,7 @@ def fed_to(function: object, args: tuple[object, ...]) -> Iterator[str]:
     """Yield the types of the arrays that a model of Flax or Equinox is called with."""
     if isinstance(function, types.MethodType):
         is_model = function.__name__ in _TAKES_INPUTS and linen.is_module(function.__self__)
+        # Without the key or the variables, which come first.
         args = args[1:]
     else:
         is_model = callable(function) and (nnx.is_node(function) or is_equinox(function))

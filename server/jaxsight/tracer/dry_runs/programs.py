@@ -219,6 +219,7 @@ class _Run:
             self._recorder.capture = None
             runtime.imported = lambda: None
             self._codes.restore()
+            # In place: functions have this dictionary as their globals.
             self._names.clear()
             self._names.update(before)
             for name in (_MAIN, self._entry.module):

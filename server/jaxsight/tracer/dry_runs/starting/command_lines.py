@@ -70,6 +70,7 @@ class CommandLine:
                         setattr(values, action.dest, Unknown() if missing else default)
                 return values, []
             finally:
+                # The method of the class shows again.
                 del parser.error
 
         # `parse_args` calls it.
@@ -150,6 +151,7 @@ def starts(
             yield own, _required(own)
         return
     for command in _commands(function) if _starts_commands(function) and not args[1:] else ():
+        # So that click asks for nothing that is missing, and calls no callbacks.
         given = command.make_context(command.name, [], resilient_parsing=True).params
         needed = (each.name for each in command.params if each.required)
         given |= {each: Unknown() for each in needed if given.get(each) is None}

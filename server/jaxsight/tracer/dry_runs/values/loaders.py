@@ -94,6 +94,7 @@ class PandasTable(Unknown):
             whole: another table with the same rows.
         """
         super().__init__()
+        # By `object`, as `Unknown` ignores values.
         object.__setattr__(self, "_columns", columns)
         object.__setattr__(self, "_whole", self if whole is None else whole)
 
