@@ -71,6 +71,7 @@ class Imports:
         name = module.__name__
         self.used, self.applied, self.jax, self.wanted = {}, set(), False, ""
         running = self.modules.begin(module, file, roots)
+        # Others may have imported the file: that module stays theirs.
         running.full = sys.modules.get(name)
         parent, _, last = name.rpartition(".")
         around = vars(sys.modules[parent]) if parent in sys.modules else {}
@@ -215,6 +216,7 @@ class Imports:
         begin()
         parent, _, last = running.name.rpartition(".")
         if parent in sys.modules:
+            # As Python does after an import.
             setattr(sys.modules[parent], last, running.module)
 
     def _import(

@@ -55,6 +55,7 @@ class Finder(MetaPathFinder):
             and self._project.is_project(spec.origin)
         ):
             spec.loader = Loader(name, spec.origin, self._project)
+        # Libraries try modules that need not exist.
         if spec is None and code_origins.asked_by_user(("importlib",)):
             # A missing module of the project may be created in one of these places.
             last = name.rpartition(".")[2]
@@ -95,6 +96,7 @@ class Loader(SourceFileLoader):
         self._project = project
 
     def get_code(self, fullname: str) -> CodeType | None:
+        # Never bytecode, which does not tell apart texts of the same size and second.
         content, self._project.attempted[self.path] = self._project.texts.source(self.path)
         return self._project.compiled(content, self.path)
 

@@ -88,6 +88,7 @@ def absence_of(error: BaseException) -> Absence | None:
 
 def _is_of_environment(error: KeyError) -> bool:
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    # The error does not have the mapping: the frame that raised it says which it is.
     return bool(frames) and frames[-1].f_code is type(os.environ).__getitem__.__code__
 
 
@@ -189,6 +190,7 @@ class MissingObject:
     def __repr__(self) -> str:
         return f"<{self._absence.reason}>"
 
+    # Defining `__eq__` has removed it.
     __hash__ = object.__hash__
 
 
@@ -231,6 +233,7 @@ def opened(value: object) -> object:
         inner = getattr(value, "__wrapped__", None)
         if inner is None:
             break
+        # Noted, as the decorator may change what the function does.
         uses[value._absence.reason] = None
         value = inner
     return value
