@@ -162,10 +162,12 @@ class Baseline:
         """
         # First, and by a method only, as `len` and `isinstance` may have been replaced.
         _BUILTINS.update(self._builtins)
+        # A trace function that raises or a low recursion limit would fail the code below.
         for write, value in self._settings:
             write(value)
         self._lost = self._system.restore_limits()
         for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
+            # User code may have closed or replaced it.
             if not _same(descriptor, good):
                 os.dup2(good, descriptor)
         self._give_streams()
@@ -188,6 +190,7 @@ class Baseline:
         """
         os.environ = self._environ  # noqa: B003 - the object; its contents come with the effects
         if not same_objects(self._listed, sys.modules.values()):
+            # A file may have removed modules, ours included.
             sys.modules.update(self._modules)
             loaded: dict[str, object] = dict(sys.modules)
             for name, module in loaded.items():

@@ -87,6 +87,7 @@ class IrreversibleEffects:
         `lost` has the effects that could not be undone, such as `lowered a resource limit`.
         """
         self._used = True
+        # All threads, those that `threading` has not started included.
         here, frames = threading.get_ident(), sys._current_frames()
         left = any(ident != here and _is_of_user(frame) for ident, frame in frames.items())
         thread = ("left a thread running",) if left else ()
@@ -158,6 +159,7 @@ def end_children() -> bool:
     process may not end them.
     """
     end = time.monotonic() + _GRACE
+    # Again, as a signal takes a moment, and a child may have started another.
     while children := _children():
         for child in children:
             with contextlib.suppress(OSError):

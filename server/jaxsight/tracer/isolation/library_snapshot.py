@@ -154,6 +154,7 @@ class Snapshot:
 
     def changes(self) -> Changes:
         """Return the changes since the snapshot."""
+        # Read at most once, and only if a change needs it: these are all names of all modules.
         named_objects = functools.cache(self._named_objects)
         changes = [
             _Change(sys.modules, name, before, after)

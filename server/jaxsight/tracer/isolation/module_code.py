@@ -50,6 +50,7 @@ def _codes(module: ModuleType) -> Iterator[CodeType]:
                 break
 
 
+# For good: modules of the project, which may be unloaded, are not asked about.
 @functools.cache
 def stored(module: ModuleType) -> frozenset[str]:
     """Return the globals and attributes that a module's functions store.

@@ -103,6 +103,7 @@ def _list(of: object, name: str, changed: Callable[[], object] = lambda: None) -
 
 
 def _as_tuple(value: object) -> tuple[object, ...]:
+    # User code may have set it to anything, as `sys.path = None`.
     return tuple(value) if isinstance(value, list) else ()
 
 
