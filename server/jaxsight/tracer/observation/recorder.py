@@ -360,6 +360,7 @@ class Recorder:
             if key != values.last:
                 values.last = key
                 observed_values.add_array(values, key, value, situation)
+        # Each time, as a tree may have changed in place, unless that is in vain.
         elif values.quiet < QUIET_TREES:
             with self._inspecting(value):
                 observed_values.add_tree(values, value, situation)
