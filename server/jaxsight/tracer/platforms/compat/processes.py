@@ -34,6 +34,7 @@ def watch() -> None:
         if _shown is None or not seen.is_asked_by_program():
             return int(original.__get__(self))
         every = jax.devices()
+        # It may be of another backend than the default one.
         return _owner(every.index(self), len(every)) if self in every else 0
 
     _jax.Device.process_index = property(index)

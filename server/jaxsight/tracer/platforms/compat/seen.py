@@ -111,6 +111,7 @@ def seeing(device: SeenDevice | None, asked: Asked) -> Iterator[None]:
         yield
     finally:
         _sight.device, _sight.asked = before
+        # Reversed: what was replaced twice gets its first value back.
         for undo in reversed(restore):
             undo()
         _sight.is_installed = not restore
