@@ -125,6 +125,7 @@ class Tracer:
                     self._send(self._about(HANDLERS[type(request)], request))
                 case Request(executes=Trace() as slice) as request:
                     self._send(self._apart(self._executed, HANDLERS[type(request)], request, slice))
+                    # Only while nobody waits.
                     if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
                         self._edits = 0
                         _clear_caches()
@@ -206,6 +207,7 @@ class Tracer:
                 continue
             if not self._namespaces.platform.was_refused:
                 break
+            # Code has asked for a platform that was not shown: once more, with that.
             self._namespaces.platform.insist(slice.file)
         return self._unless_whole(request.id, answer) if answer is not None else None
 
@@ -265,6 +267,7 @@ class Tracer:
             return Cancelled(request.id)
         except UserError as error:
             return self._failed(request, slice, namespace, read, error.failure, error.observed)
+        # Not errors of user code: the request is repeated.
         except (Spoilt, MoreDevices):
             raise
         except (

@@ -149,6 +149,7 @@ class ExecutedModule:
 
         There are none of arguments that only a type is known of, nor of those of a dry run.
         """
+        # Another one: that of the process keeps abstract values.
         evaluator = Evaluator(concrete=True, keeps_numbers=True)
         try:
             with self.recorder.tracing():

@@ -87,6 +87,7 @@ def _reply(request: Import) -> Imported | Failed:
         for name in set(sys.modules) - before:
             file = getattr(sys.modules[name], "__file__", None) or ""
             if name == request.module or lies_in(file, request.root):
+                # Its arrays were on the backend that is gone.
                 del sys.modules[name]
 
 
@@ -160,6 +161,7 @@ def _imported(request: Import) -> ModuleType:
     if request.lines:
         spec.loader = _Loader(name, file, request.lines)
     module = importlib.util.module_from_spec(spec)
+    # Before it runs, as Python does: others may import it meanwhile.
     sys.modules[name] = module
     assert spec.loader is not None
     spec.loader.exec_module(module)
