@@ -61,6 +61,7 @@ def agree(
         raise Incomparable(f"{name} differs: {first(expected, actual, expected != actual)}")
     a, b = wide(expected), wide(actual)
     scale = root_mean_square(a)
+    # The difference of equal infinities is NaN; they are compared below.
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= slack * tolerance(expected.dtype) * (
             np.maximum(np.abs(a), np.abs(b)) + below * scale

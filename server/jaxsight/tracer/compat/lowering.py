@@ -128,6 +128,7 @@ def artifact(traced: Traced, platform: str, capability: str = "") -> Artifact:
     """
     lowered = _lower(traced, platform, capability)
     newest = stablehlo.get_current_version()
+    # `True` allows other dialects.
     program = stablehlo.serialize_portable_artifact(lowered.module, newest, True)
     mark("serialized")
     return Artifact(program, newest, lowered.parameters, lowered.distribution)
@@ -157,6 +158,7 @@ def _distribution(lowered: Any, module: Any, traced: Traced) -> Distribution | N
     largest = max((mesh.size for mesh in named), default=1)
     if replicas * partitions == 1 and largest > 1:
         partitions = largest
+        # MLIR makes an attribute in the current context.
         with module.context:
             attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(
                 ir.IntegerType.get_signless(32), partitions

@@ -235,6 +235,7 @@ def _paths_of_hlo(lines: Sequence[str]) -> dict[int, str]:
             if is_call and not path:
                 continue
             for each in called:
+                # What is called several times has the path of its first call.
                 if each in begins and each not in prefixes:
                     prefixes[each] = f"{prefix}{path}/" if is_call else prefix
                     waiting.append(each)

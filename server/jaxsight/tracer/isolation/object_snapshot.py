@@ -157,6 +157,7 @@ def _without_submodules(names: dict[object, object]) -> Iterator[tuple[object, o
     """Yield the items of a dictionary, without submodules if it is a package's namespace."""
     package = dict.get(names, "__name__")
     prefix = f"{package}." if isinstance(package, str) else None
+    # An import sets a submodule in its package, also later: that is no change.
     for key, value in dict.items(names):
         if (
             prefix is None

@@ -327,6 +327,7 @@ class Recorder:
         if self._describing:
             return value
         if kind is None:
+            # If `isinstance` runs code of the class that raises, it stays ignored.
             kind = IGNORED
             with self._inspecting(value):
                 kind = self._kinds[type(value)] = observed_values.classify(value)
