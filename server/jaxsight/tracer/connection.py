@@ -33,7 +33,7 @@ class Connection:
         self._stop: Callable[[], None] | None = None
         self._dropped: set[int] = set()
         threading.Thread(target=self._read, name="jaxsight-reader", daemon=True).start()
-        # Windows has none.
+        # Not available on Windows.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._leave_to_parent)
 
@@ -77,7 +77,7 @@ class Connection:
         """End a request; cancelling it later has no effect."""
         with self._lock:
             self._running = self._stop = None
-            # What was cancelled has ended: nothing else would remove it.
+            # These requests have ended: nothing else would remove them.
             if self.requests.empty():
                 self._dropped.clear()
 

@@ -88,7 +88,7 @@ def failure(
     ]
     cause = _cause(error)
     if isinstance(error, BaseExceptionGroup):
-        # For its frames; the notes list all of them.
+        # Show the first error with its frames; the notes list all of them.
         cause = cause or error.exceptions[0]
         notes += [
             f"{number}. {_class(type(part))}: {words(message(part))}"

@@ -149,7 +149,7 @@ class ExecutedModule:
 
         There are none of arguments that only a type is known of, nor of those of a dry run.
         """
-        # Another one: that of the process keeps abstract values.
+        # A new one: the evaluator of the process caches abstract values.
         evaluator = Evaluator(concrete=True, keeps_numbers=True)
         try:
             with self.recorder.tracing():
@@ -235,7 +235,7 @@ class Job(Generic[Asked]):
             return by(self)
         except UserError as error:
             trace = self.module.trace
-            # The error itself shows that the function needs a context: it runs again in that.
+            # The error shows that the function needs a library's context: run it inside.
             if not inside.newly((trace.file, trace.function), error.failure):
                 raise
             return by(self)

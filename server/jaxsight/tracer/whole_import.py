@@ -87,7 +87,7 @@ def _reply(request: Import) -> Imported | Failed:
         for name in set(sys.modules) - before:
             file = getattr(sys.modules[name], "__file__", None) or ""
             if name == request.module or lies_in(file, request.root):
-                # Its arrays were on the backend that is gone.
+                # Its arrays were on the deleted backend.
                 del sys.modules[name]
 
 
@@ -202,7 +202,7 @@ class _Loader(SourceFileLoader):
 
     def _runs(self, statement: ast.stmt) -> bool:
         match statement:
-            # They are about the whole module, whichever statements run.
+            # The docstring and `__future__` imports apply to the whole module.
             case ast.ImportFrom(module="__future__") | ast.Expr(ast.Constant()):
                 return True
             case _:

@@ -199,7 +199,7 @@ class TracerProcess:
         """Return the next message after the handshake, or `None` if the tracer is dead."""
         message = await self._received.get()
         if message is None:
-            # Back again, for whoever asks next.
+            # Put it back for the next caller.
             self._received.put_nowait(None)
         return message
 
@@ -325,7 +325,7 @@ class TracerProcess:
 
     def _after(self, seconds: float, action: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
-        # Those that have fired would add up.
+        # Drop timers that have fired: they would pile up.
         self._timers = [timer for timer in self._timers if timer.when() > loop.time()]
         self._timers.append(loop.call_later(seconds, action))
 
@@ -360,7 +360,7 @@ class TracerProcess:
             if text := self.output.feed(data):
                 self._on_output(self, text)
             return
-        # What it writes while it is killed is no answer.
+        # Ignore what a process writes while it is being killed.
         if not self.alive:
             return
         self._decoder.feed(data)

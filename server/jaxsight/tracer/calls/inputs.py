@@ -337,7 +337,7 @@ class Evaluator:
         cached = self._evaluated.get(key)
         if cached is not None and (
             cached.depends.keys() == depends.keys()
-            # By identity: `==` of arrays computes, and of user classes is their code.
+            # By identity: `==` computes for arrays, and runs user code for others.
             and all(cached.depends[name] is depends[name] for name in depends)
         ):
             return cached.structure.unflatten(cached.leaves)
@@ -389,7 +389,7 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
     def arrays() -> list[object]:
         nonlocal structure
         leaves, structure = nnx.flatten(run())
-        # It may run twice, for `make_jaxpr` and for `eval_shape`.
+        # `arrays` may run twice: for `make_jaxpr` and for `eval_shape`.
         static.clear()
         present.clear()
         out = []
@@ -438,6 +438,6 @@ def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> object:
 def _literal(source: str, argument: str) -> object:
     try:
         return ast.literal_eval(source.strip())
-    # All that Python documents for `literal_eval`.
+    # The errors that Python documents for `literal_eval`.
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise UserError(failure(error, "inputs", argument)) from error

@@ -84,7 +84,7 @@ def _call(
         like,
         known_arrays.arrays,
     )
-    # Exactly: a named tuple is one result.
+    # Not `isinstance`: a named tuple is a single result.
     several = type(results) is tuple and len(results) > 1
     parts = results if several else (results,)
 

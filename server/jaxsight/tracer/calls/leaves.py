@@ -86,7 +86,7 @@ def shape_only(leaf: object) -> object:
     if not is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct | jax.core.Tracer):
         return leaf
     aval = avals.of(leaf)
-    # That of a reference is none.
+    # References have an aval of another class.
     if not isinstance(aval, jax.core.ShapedArray):
         return leaf
     struct = avals.struct(aval.shape, aval.dtype, avals.weak(aval))

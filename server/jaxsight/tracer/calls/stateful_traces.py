@@ -49,7 +49,7 @@ def updating(user_function: UserFunction, inputs: Inputs) -> StatefulCall | None
 def with_values(user_function: UserFunction, inputs: Inputs) -> StatefulCall:
     """Return the call to make with concrete arrays, without the `jit` of a jitted function."""
     if user_function.jitted:
-        # Of a `PjitFunction`, it is the user's function.
+        # `__wrapped__` of a `PjitFunction` is the user's function.
         body = getattr(user_function.call, "__wrapped__", user_function.call)
         user_function = replace(user_function, call=body, jitted=False, pure=True)
     return StatefulCall(user_function, inputs)

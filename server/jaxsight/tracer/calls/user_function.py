@@ -128,7 +128,7 @@ def _is_transformation(value: object) -> bool:
 def _member(holder: object, part: str, name: str) -> tuple[object, type | None]:
     """Return the function of an attribute, and the class whose `self` it needs, if any."""
     try:
-        # `getattr` calls properties and binds methods: what the class has decides.
+        # Decide by what the class holds: `getattr` calls properties and binds methods.
         static = inspect.getattr_static(holder, part)
         value = getattr(holder, part)
     except AttributeError:
@@ -154,7 +154,7 @@ def _kind(value: object) -> tuple[str, str]:
 
 
 def _is_jitted(value: object) -> bool:
-    # The class is jaxlib's, and has no public name.
+    # jaxlib's class has no public name.
     return type(value).__name__ == "PjitFunction" and hasattr(value, "trace")
 
 

@@ -86,7 +86,7 @@ def on_gpu(equation: Equation, capability: str) -> Equation:
         current: Any = jax.sharding.get_abstract_mesh()
         mesh = current.update(abstract_device=device)
         with jax.sharding.use_abstract_mesh(mesh):
-            # A context of JAX is made of the settings of the thread at the time.
+            # JAX builds this context from the thread's current settings.
             return equation.replace(ctx=type(context)())
 
 

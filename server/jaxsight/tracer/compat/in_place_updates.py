@@ -32,7 +32,7 @@ def changeable() -> Iterator[None]:
     At the end all arrays are what they were at the beginning.
     """
     changes = _Changes()
-    # From the class's own names: an inherited method shows again once ours is deleted.
+    # Only the class's own attributes: an inherited one reappears once ours is deleted.
     patched = [
         (owner, name, vars(owner).get(name))
         for owner, name in (
@@ -107,12 +107,12 @@ class _Changes:
             return
         if not isinstance(new, ArrayImpl):
             raise TypeError("a traced value cannot be stored in a concrete array")
-        # With the array, so that no other object gets its id; a copy, as its buffer is replaced.
+        # Keep the array alive for its id, and a copy, as its buffer is replaced.
         if id(array) not in self._originals:
             self._originals[id(array)] = array, jnp.array(array, copy=True)
         _overwrite(array, new)
         for view in self._views:
-            # Where the change comes from: going back would never end.
+            # The change came from this view: going back would never end.
             if view is from_view:
                 continue
             if view.array is array:
@@ -128,7 +128,7 @@ class _Changes:
 
 def _overwrite(array: Any, new: object) -> None:
     array._replace_with(new)
-    # JAX returns this to NumPy where it is set (`_value`): not the old one.
+    # The cached NumPy copy, which `_value` returns: it must not be the old one.
     array._npy_value = np.array(new)
 
 

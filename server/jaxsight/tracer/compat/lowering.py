@@ -91,7 +91,7 @@ def located(traced: Traced, capability: str = "") -> Traced:
     # A copy: the trace is kept for other requests (`kept_traces`), with its lines.
     placed = copy.copy(traced)
     placed._params = {**traced._params, "jaxpr": _Placed(capability).closed(traced.jaxpr, "")}
-    # What JAX has derived from the jaxpr before; `lower` would take it instead of ours.
+    # JAX's cached low-level form of the jaxpr: `lower` would use it instead of ours.
     if hasattr(placed, "_lojax"):
         placed._lojax = None
     return placed

@@ -148,7 +148,7 @@ def situation(trace: object) -> Situation:
                     loops += 1
                     # One frame traces a body twice: the second time at a later instruction.
                     passes.append(Pass(id(frame), here, frame.f_lasti))
-                    # No trace has it; `scan` infers it before it traces the body.
+                    # Traces do not hold it; `scan` infers the length before it traces.
                     length = frame.f_locals.get("length")
                 axes: tuple[str, ...] | None = None
                 if traced_for == "shard_map" and trace.frame.invars:

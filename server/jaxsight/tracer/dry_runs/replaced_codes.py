@@ -27,7 +27,7 @@ class ReplacedCodes:
             function.__code__ = new
 
     def restore(self) -> None:
-        # Reversed: one that was replaced twice gets its first code back.
+        # Reversed: a function that was replaced twice gets its first code back.
         for function, code in reversed(self.replaced):
             function.__code__ = code
 

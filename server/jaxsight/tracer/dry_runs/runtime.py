@@ -181,7 +181,7 @@ class DryRuntime(Branches):
             if not from_us and not met_unknown(error):
                 found = program_error(error, self.texts)
                 self.errors += [found] if found is not None and found.is_certain else []
-        # Its frames hold the dry run's arrays.
+        # The frames of the traceback hold the dry run's arrays.
         error.__traceback__ = None
 
     def judged(self, error: BaseException) -> BaseException:
@@ -254,7 +254,7 @@ class DryRuntime(Branches):
         self, function: Callable[..., object], args: _Args, kwargs: dict[str, object]
     ) -> object:
         """Return the result of a call, or what stands for it if data is not there."""
-        # It stays so if something stands for the result.
+        # It stays false if a stand-in is returned.
         complete, self.is_complete = self.is_complete, False
         if (made := loaders.of_arrays(function, args, kwargs)) is not None:
             return made
@@ -362,7 +362,7 @@ class DryRuntime(Branches):
         function = call.function
         original = self.original.get(function.__qualname__)
         if original is not None and original.co_freevars == function.__code__.co_freevars:
-            # As it was written, since it is traced without this runtime.
+            # Restore the code as written: it is traced without this runtime.
             function.__code__ = original
         return call.keep(function)
 

@@ -127,7 +127,7 @@ class FileNamespace:
             identity = (chunk.key, occurrences[chunk.key], token)
             occurrences[chunk.key] += 1
             execution = self._executions.get(identity)
-            # Where a failed one is needed, it runs again: then its error ends the request.
+            # A failed chunk that is needed runs again: now its error ends the request.
             if execution is None or (chunk.needed and execution.failed):
                 execution = self._run(chunk, identity, request)
             else:
@@ -426,7 +426,7 @@ class FileNamespace:
                 exec(code, self.names)  # noqa: S102
         except TookTooLong:
             self._stopped.add(chunk.id)
-            # It may have done a part of its work, which starting over undoes.
+            # Starting over undoes what the statement did until then.
             raise _Again from None
         except (CancelledByServer, _Again):
             raise

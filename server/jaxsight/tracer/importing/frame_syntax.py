@@ -40,7 +40,7 @@ def _handles(node: ast.AST, line: int) -> bool:
                 handler.type is None or _may_match(handler.type) for handler in node.handlers
             )
         case ast.With() | ast.AsyncWith() if _within(node.body, line):
-            # As `contextlib.suppress(ImportError)`.
+            # For example `with contextlib.suppress(ImportError):`.
             texts = [ast.dump(item.context_expr) for item in node.items]
             return any(f"'{name}'" in text for text in texts for name in _ABOVE)
     return False
@@ -79,7 +79,7 @@ def _tree_of(frame: FrameType) -> ast.AST:
     loader: Any = frame.f_globals.get("__loader__")
     lines = linecache.getlines(file)
     text = "".join(lines)
-    # The text that runs: the editor's, while `linecache` reads the disk.
+    # The loader has the editor's text, which runs; `linecache` reads the disk.
     if "§" not in file and hasattr(loader, "get_source"):
         with contextlib.suppress(ImportError, OSError, KeyError):
             text = loader.get_source(frame.f_globals["__name__"]) or text

@@ -74,7 +74,7 @@ class _Reader(ast.NodeVisitor):
 
     def _import(self, name: str, top: str) -> None:
         is_users = code_origins.of_module(top) == code_origins.USER
-        # Without one, it is a relative import: of the project.
+        # A relative import has no top-level name, and is the project's own.
         if not top or top in _REACH_ANYTHING or is_users:
             self._others.add(name)
         else:

@@ -49,7 +49,7 @@ class Finder(MetaPathFinder):
         spec = found_by_others(self, name, path, target) or self._not_on_disk(name, path)
         if (
             spec is not None
-            # Exactly: a subclass is an import hook's, which does more than run the text.
+            # Not `isinstance`: the loader of an import hook does more than run the text.
             and type(spec.loader) is SourceFileLoader
             and spec.origin is not None
             and self._project.is_project(spec.origin)

@@ -45,7 +45,7 @@ def install(note: Callable[[str, int, str], None]) -> None:
     def is_refused(first: int, last: int) -> tuple[type[Exception], ...]:
         error = sys.exc_info()[1]
         names = sys._getframe(1).f_globals
-        # No classes catch nothing.
+        # An empty tuple catches nothing.
         return (Exception,) if error and refusals.cause(error, names, first, last) else ()
 
     def unknown(first: int, last: int) -> object:

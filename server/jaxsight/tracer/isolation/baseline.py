@@ -95,7 +95,7 @@ class System:
             faults.cancel_dump_traceback_later()
         if (processes := sys.modules.get("multiprocessing")) is not None:
             with contextlib.suppress(Exception):
-                # `None` is what it is before a method was chosen.
+                # `None`: no method has been chosen yet.
                 processes.set_start_method(None, force=True)
         if (loops := sys.modules.get("asyncio.events")) is not None:
             # A loop belongs to a thread; a policy is global.

@@ -159,7 +159,7 @@ def end_children() -> bool:
     process may not end them.
     """
     end = time.monotonic() + _GRACE
-    # Again, as a signal takes a moment, and a child may have started another.
+    # Repeat: a signal takes a moment, and a child may have started others.
     while children := _children():
         for child in children:
             with contextlib.suppress(OSError):
@@ -176,7 +176,7 @@ def _children() -> set[int]:
     while todo:
         tasks = f"/proc/{todo.pop()}/task"
         with contextlib.suppress(OSError):  # not Linux, or a process that has just ended
-            # By thread: `children` has those that this thread has started.
+            # `children` lists only the processes that one thread has started.
             for task in os.listdir(tasks):  # noqa: PTH208
                 with contextlib.suppress(OSError):
                     found = Path(tasks, task, "children").read_text().split()

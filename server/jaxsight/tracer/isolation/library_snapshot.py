@@ -92,7 +92,7 @@ class Changes:
     def _put(self, change: _Change, value: Any) -> None:
         holder, key = change.holder, change.key
         try:
-            # By methods of builtin classes: a subclass or metaclass may be the user's.
+            # Call methods of builtin classes: a subclass or metaclass may be the user's.
             match holder:
                 case dict():
                     if value is _GONE:

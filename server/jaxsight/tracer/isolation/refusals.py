@@ -88,7 +88,7 @@ def watch() -> None:
     """
     if WRITABLE in os.environ:
         _confined.append(None)
-    # Removed, as the environment is what user code sees.
+    # Remove it: user code sees the environment.
     folders = os.environ.pop(WRITABLE, "").split(os.pathsep)
     own = tuple(f"{_real(folder)}{os.sep}" for folder in folders if folder)
 

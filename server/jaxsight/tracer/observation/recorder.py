@@ -327,7 +327,7 @@ class Recorder:
         if self._describing:
             return value
         if kind is None:
-            # If `isinstance` runs code of the class that raises, it stays ignored.
+            # It stays ignored if classifying runs user code that raises.
             kind = IGNORED
             with self._inspecting(value):
                 kind = self._kinds[type(value)] = observed_values.classify(value)
@@ -361,7 +361,7 @@ class Recorder:
             if key != values.last:
                 values.last = key
                 observed_values.add_array(values, key, value, situation)
-        # Each time, as a tree may have changed in place, unless that is in vain.
+        # A tree may have changed in place: describe it again, until nothing new comes.
         elif values.quiet < QUIET_TREES:
             with self._inspecting(value):
                 observed_values.add_tree(values, value, situation)

@@ -74,7 +74,7 @@ def folded(jaxpr: object, equations: int) -> Folded:
     if remaining:
         lines.append(f"    … {remaining} more {'equation' if remaining == 1 else 'equations'}")
     lines.append(f"  in {_rendered(printer.results(opened))} }}")
-    # The first and the last one may be several.
+    # The first and the last entry may have several lines.
     lines = "\n".join(lines).split("\n")
     if len(lines) > FOLDED_LINES:
         # Inputs or results that take many lines.

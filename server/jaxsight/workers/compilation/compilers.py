@@ -398,7 +398,7 @@ class Compilers:
         numbered = replace(request, id=next(self._ids))
         try:
             process.send(numbered)
-        # As that of a program that is too large for a frame.
+        # For example, a program that is too large for a frame.
         except WireError as error:
             return NotCompiled(
                 numbered.id, "program", f"cannot send the program to the compiler: {error}"

@@ -215,7 +215,7 @@ def identity(environment: CompilerEnvironment, target: Target) -> tuple[str, ...
         device = repr(target.chip)
     else:
         device = _this_machine(target.platform)
-    # Those of this machine do not reach the compiler of another one.
+    # This machine's flags do not reach the compiler of another one.
     flags = (
         ()
         if target.host

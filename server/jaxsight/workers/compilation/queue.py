@@ -39,7 +39,7 @@ class Queue:
             try:
                 await turn
             except asyncio.CancelledError:
-                # It was its turn already, which nobody else would end.
+                # Its turn had begun already: pass it on, as nobody else would.
                 if turn.done() and not turn.cancelled():
                     self._pass_on()
                 raise
@@ -53,7 +53,7 @@ class Queue:
         """Let the next one in; the queue stays busy on its behalf."""
         while self._waiting:
             _, _, turn = heapq.heappop(self._waiting)
-            # Others were cancelled while they waited.
+            # The others were cancelled while they waited.
             if not turn.done():
                 turn.set_result(None)
                 return

@@ -76,7 +76,7 @@ class Guardian:
 
     def run(self) -> None:
         wake_read, wake_write = os.pipe()
-        # As Python demands of it: a handler of a signal must not wait.
+        # `set_wakeup_fd` requires it: a signal handler must not wait.
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         # Python writes to the pipe only for signals that have a handler.
@@ -86,7 +86,7 @@ class Guardian:
         try:
             self._start()
             _adopt_orphans()
-            # It has exited before the kernel was asked to report that.
+            # The server exited before `PR_SET_PDEATHSIG` was set.
             if os.getppid() != self._server:
                 raise Gone
             poll = select.poll()
@@ -126,7 +126,7 @@ class Guardian:
         if self._tracer == 0:
             try:
                 os.setsid()
-                # What is ignored stays so in the program, as Python ignores SIGPIPE.
+                # Ignored signals stay ignored across `exec`, and Python ignores SIGPIPE.
                 for signal_number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                     signal.signal(signal_number, signal.SIG_DFL)
                 signal.set_wakeup_fd(-1)
@@ -234,12 +234,12 @@ class Guardian:
         while time.monotonic() < give_up:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    # That would be the guardian's own end.
+                    # Killing its own group would end the guardian itself.
                     if (group := os.getpgid(pid)) != own_group:
                         os.killpg(group, signal.SIGKILL)
                     os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
-                # Those that are not reaped would stay in the tree.
+                # Zombies would still count as processes below this one.
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
             pids = set(self._tree())

@@ -93,7 +93,7 @@ class WatchedProcess:
         async for line in self._control:
             had_started = self._ending.pid != 0
             self._ending.take(line)
-            # It had no process when it was interrupted.
+            # The interrupt came before the process had started.
             if self._is_interrupted and not had_started:
                 self.interrupt()
 
@@ -156,7 +156,7 @@ async def watched(
                 limit=_LONGEST_LINE,
             )
         control, writer = await asyncio.open_connection(sock=own_end)
-        # From here on, the writer closes it.
+        # From here on, `writer` closes the socket.
         stack.pop_all()
     try:
         if limits is not None:

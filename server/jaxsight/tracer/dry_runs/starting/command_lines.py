@@ -70,7 +70,7 @@ class CommandLine:
                         setattr(values, action.dest, Unknown() if missing else default)
                 return values, []
             finally:
-                # The method of the class shows again.
+                # Uncover the method of the class again.
                 del parser.error
 
         # `parse_args` calls it.
