@@ -33,6 +33,7 @@ class Connection:
         self._stop: Callable[[], None] | None = None
         self._dropped: set[int] = set()
         threading.Thread(target=self._read, name="jaxsight-reader", daemon=True).start()
+        # Not available on Windows.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._leave_to_parent)
 
@@ -42,6 +43,7 @@ class Connection:
         A process that user code forked must not write, and exits here.
         """
         if os.getpid() != self._process:
+            # As Python documents for a forked child: `atexit` functions are the parent's.
             os._exit(0)
         wire.write(self._outgoing, message)
 
@@ -67,6 +69,7 @@ class Connection:
         """
         with self._lock:
             self._stop = stop
+            # Under the lock, so that it stops no later request.
             if self._running in self._dropped:
                 stop()
 
@@ -74,6 +77,7 @@ class Connection:
         """End a request; cancelling it later has no effect."""
         with self._lock:
             self._running = self._stop = None
+            # These requests have ended: nothing else would remove them.
             if self.requests.empty():
                 self._dropped.clear()
 
@@ -85,6 +89,7 @@ class Connection:
                     self._take(message)
         except (wire.WireError, OSError):
             logger.exception("cannot read the server's messages")
+            # `sys.exit` would end this thread only.
             os._exit(wire.BROKEN_PROTOCOL)
         os._exit(0)
 
@@ -103,6 +108,7 @@ class Connection:
                 logger.error("unexpected message from the server: %s", type(message).__name__)
 
     def _leave_to_parent(self) -> None:
+        # Else the server would not see the pipes close while the child lives.
         for descriptor in (self._incoming, self._outgoing):
             try:
                 os.close(descriptor)

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Bound now, as user code may replace it.
 _clear_caches: Callable[[], None] = jax.clear_caches
 
 HOUSEKEEPING = 128
@@ -97,8 +98,10 @@ class Tracer:
         self._edits = 0
         refusals.watch()  # first: a file that is refused is not written
         file_reads.watch()
+        # A request that waits already does the same work by being answered.
         if connection.requests.empty():
             _warm_up()
+            # Before freezing, as frozen garbage is never freed.
             gc.collect()
         self._library_changes = LibraryChanges(self._imports, self._irreversible)
         gc.freeze()  # JAX's objects stay alive, so collections need not scan them
@@ -122,6 +125,7 @@ class Tracer:
                     self._send(self._about(HANDLERS[type(request)], request))
                 case Request(executes=Trace() as slice) as request:
                     self._send(self._apart(self._executed, HANDLERS[type(request)], request, slice))
+                    # Only while nobody waits.
                     if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
                         self._edits = 0
                         _clear_caches()
@@ -177,6 +181,7 @@ class Tracer:
         except UserError as error:
             return Failed(request.id, error.failure)
         except BaseException as error:
+            # Without user code, `SystemExit` and `KeyboardInterrupt` are about this process.
             if not runs_user_code and not isinstance(error, Exception):
                 raise
             logger.exception("failed to answer %s", type(request).__name__)
@@ -202,6 +207,7 @@ class Tracer:
                 continue
             if not self._namespaces.platform.was_refused:
                 break
+            # Code has asked for a platform that was not shown: once more, with that.
             self._namespaces.platform.insist(slice.file)
         return self._unless_whole(request.id, answer) if answer is not None else None
 
@@ -261,6 +267,7 @@ class Tracer:
             return Cancelled(request.id)
         except UserError as error:
             return self._failed(request, slice, namespace, read, error.failure, error.observed)
+        # Not errors of user code: the request is repeated.
         except (Spoilt, MoreDevices):
             raise
         except (
@@ -320,6 +327,7 @@ class Tracer:
         earlier_reads = self._reads.setdefault(namespace, Reads())
         texts = self._imports.modules.texts
         if not texts.are_current(earlier_reads.unwritten()):
+            # Finders remember what a folder had when they last listed it.
             importlib.invalidate_caches()
             namespace.outdate()
             earlier_reads.clear()

@@ -88,6 +88,7 @@ def failure(
     ]
     cause = _cause(error)
     if isinstance(error, BaseExceptionGroup):
+        # Show the first error with its frames; the notes list all of them.
         cause = cause or error.exceptions[0]
         notes += [
             f"{number}. {_class(type(part))}: {words(message(part))}"
@@ -176,6 +177,7 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
             continue
         if match is not None:
             chunk = match["chunk"]
+            # One entry for each code unit, which has two bytes.
             positions = next(itertools.islice(code.co_positions(), lasti // 2, None), (None,) * 4)
             start, end, column, end_column = (part or 0 for part in positions)
             first = start or line or 1
@@ -230,6 +232,7 @@ def _syntax(error: SyntaxError) -> Frame | None:
     match = chunk_of(error.filename) if isinstance(error.filename, str) else None
     if match is None:
         return None
+    # A syntax error counts characters, spans UTF-8 bytes as `ast` does.
     line, text = error.lineno or 1, error.text or ""
     start = len(text[: max((error.offset or 1) - 1, 0)].encode("utf-8", "surrogatepass"))
     end = start

@@ -57,6 +57,7 @@ class _Limit:
         with self._lock:
             if not self._ended:
                 self.expired = True
+                # `c_ulong`, as ctypes passes an integer as a C `int`, which cuts off the ident.
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong)
                 )
@@ -66,4 +67,5 @@ class _Limit:
         with self._lock:
             self._ended = True
             if self.expired:
+                # Takes back an exception that is set but not raised yet.
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)

@@ -149,6 +149,7 @@ class ExecutedModule:
 
         There are none of arguments that only a type is known of, nor of those of a dry run.
         """
+        # A new one: the evaluator of the process caches abstract values.
         evaluator = Evaluator(concrete=True, keeps_numbers=True)
         try:
             with self.recorder.tracing():
@@ -184,6 +185,7 @@ class ExecutedModule:
             raise refusal("inputs", f"{name} was not called in the dry run")
         call = calls[wanted.number]
         if "<locals>" in name or name.startswith(PROGRAM):
+            # Imported on first use: the first shapes do not wait for it.
             from jaxsight.tracer.dry_runs.captured import nested
 
             return nested(call)
@@ -233,6 +235,7 @@ class Job(Generic[Asked]):
             return by(self)
         except UserError as error:
             trace = self.module.trace
+            # The error shows that the function needs a library's context: run it inside.
             if not inside.newly((trace.file, trace.function), error.failure):
                 raise
             return by(self)

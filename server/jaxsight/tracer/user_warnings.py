@@ -58,6 +58,7 @@ def collected_from_chunk(into: list[Warned]) -> Iterator[None]:
         frame = sys._getframe(1)
         if len(into) < _WARNINGS and _is_of_user(category, filename, lineno, frame):
             into.append(Warned(category.__name__, clean(str(message)), innermost_span(frame)))
+        # A hook that the user has set before; Python's own would print.
         if before is not _SHOWWARNING:
             before(message, category, filename, lineno, *args, **kwargs)
 
@@ -68,6 +69,7 @@ def collected_from_chunk(into: list[Warned]) -> Iterator[None]:
         with _deprecations():
             yield
     finally:
+        # Otherwise the chunk has set one of its own, which stays.
         if warnings.showwarning is show:
             warnings.showwarning = before
 
@@ -114,6 +116,7 @@ def innermost_span(frame: FrameType | None) -> Span | None:
     for each in outwards(frame):
         code = each.f_code
         if "§" in code.co_filename:
+            # One entry for each code unit, which has two bytes.
             position = list(code.co_positions())[each.f_lasti // 2]
             line, end, column, end_column = (part or 0 for part in position)
             span = span_of(code.co_filename, line, column, end, end_column)

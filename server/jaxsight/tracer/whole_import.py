@@ -42,6 +42,7 @@ def answer(incoming: int, outgoing: int) -> None:
     wire.write(outgoing, hello)
     request = _request(incoming)
     if request is not None:
+        # `start.py` has disabled it.
         gc.enable()
         # A thread in C prints the traceback, even while other code holds the GIL.
         faulthandler.dump_traceback_later(request.deadline, exit=True, file=_STANDARD_ERROR)
@@ -86,6 +87,7 @@ def _reply(request: Import) -> Imported | Failed:
         for name in set(sys.modules) - before:
             file = getattr(sys.modules[name], "__file__", None) or ""
             if name == request.module or lies_in(file, request.root):
+                # Its arrays were on the deleted backend.
                 del sys.modules[name]
 
 
@@ -159,6 +161,7 @@ def _imported(request: Import) -> ModuleType:
     if request.lines:
         spec.loader = _Loader(name, file, request.lines)
     module = importlib.util.module_from_spec(spec)
+    # Before it runs, as Python does: others may import it meanwhile.
     sys.modules[name] = module
     assert spec.loader is not None
     spec.loader.exec_module(module)
@@ -199,6 +202,7 @@ class _Loader(SourceFileLoader):
 
     def _runs(self, statement: ast.stmt) -> bool:
         match statement:
+            # The docstring and `__future__` imports apply to the whole module.
             case ast.ImportFrom(module="__future__") | ast.Expr(ast.Constant()):
                 return True
             case _:

@@ -68,6 +68,7 @@ async def _reply(process: TracerProcess, request: Import) -> Imported | Failed |
             death = await process.death
     except TimeoutError:
         death = Death(Reason.TIMEOUT, limit=request.deadline)
+    # Before the deadline, the file itself exited with this status.
     late = time.monotonic() - begun >= request.deadline
     if late and (death.reason, death.code) == (Reason.EXITED, _ENDED_ITSELF):
         death = replace(death, reason=Reason.TIMEOUT, limit=request.deadline)

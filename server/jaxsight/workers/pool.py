@@ -93,6 +93,7 @@ class PooledTracer:
 
     def send_overlays(self, overlays: Mapping[str, str]) -> None:
         """Send the editor's texts, as far as the tracer has others."""
+        # By identity: nobody changes the texts of a request.
         if overlays is self.overlays:
             return
         for path, text in overlays.items():
@@ -307,12 +308,14 @@ class Pool:
     def _start_task(
         self, work: Coroutine[None, None, None], among: set[asyncio.Task[None]]
     ) -> None:
+        # Kept in a set, as the event loop has only weak references to tasks.
         task = asyncio.get_running_loop().create_task(work)
         among.add(task)
         task.add_done_callback(among.discard)
 
     async def _report_ready(self, tracer: PooledTracer) -> None:
         """Report that the active tracer is ready, and start a spare at the next pause."""
+        # Shielded: cancelling this task must not cancel what others await.
         hello = await asyncio.shield(tracer.process.ready)
         if hello is None or tracer is not self.active:
             return

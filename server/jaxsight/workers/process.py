@@ -199,6 +199,7 @@ class TracerProcess:
         """Return the next message after the handshake, or `None` if the tracer is dead."""
         message = await self._received.get()
         if message is None:
+            # Put it back for the next caller.
             self._received.put_nowait(None)
         return message
 
@@ -275,6 +276,7 @@ class TracerProcess:
             return
         finally:
             if its_end is not None:
+                # The guardian has its own: with this one open, we would not see it close.
                 its_end.close()
         self._transport = transport
         if first:
@@ -323,6 +325,7 @@ class TracerProcess:
 
     def _after(self, seconds: float, action: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
+        # Drop timers that have fired: they would pile up.
         self._timers = [timer for timer in self._timers if timer.when() > loop.time()]
         self._timers.append(loop.call_later(seconds, action))
 
@@ -357,6 +360,7 @@ class TracerProcess:
             if text := self.output.feed(data):
                 self._on_output(self, text)
             return
+        # Ignore what a process writes while it is being killed.
         if not self.alive:
             return
         self._decoder.feed(data)
@@ -417,6 +421,7 @@ class TracerProcess:
         if not self.death.done() and self._exit is None:
             code = self._transport.get_returncode() if self._transport is not None else None
             if self._control is None and code is not None:
+                # asyncio reports a signal as a negative code.
                 self._exit = max(code, 0), max(-code, 0)
             elif self.pid:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -437,6 +442,7 @@ class TracerProcess:
         self.death.set_result(death)
         if not self.ready.done():
             self.ready.set_result(None)
+        # Otherwise this follows once the thread has decoded the last message.
         if not self._decoder.is_busy:
             self._end_messages()
 

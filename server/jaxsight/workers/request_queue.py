@@ -218,6 +218,7 @@ class RequestQueue:
     def _in_order(self) -> Iterator[int]:
         """Yield the numbers of the requests, the most urgent first: priorities rise meanwhile."""
         for priority in Priority:
+            # A list, as the caller takes entries out meanwhile.
             yield from [n for n, e in self._entries.items() if e.haste.priority is priority]
 
 

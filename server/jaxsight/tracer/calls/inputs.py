@@ -337,6 +337,7 @@ class Evaluator:
         cached = self._evaluated.get(key)
         if cached is not None and (
             cached.depends.keys() == depends.keys()
+            # By identity: `==` computes for arrays, and runs user code for others.
             and all(cached.depends[name] is depends[name] for name in depends)
         ):
             return cached.structure.unflatten(cached.leaves)
@@ -359,6 +360,7 @@ class Evaluator:
                     raise MoreDevices(count) from None
                 raise UserError(failure(error, "inputs", argument)) from error
             leaves = [shape_only(leaf) for leaf in leaves]
+            # Not kept: a tracer must not outlive the trace that it belongs to.
             if not all(map(holds_no_tracer, leaves)):
                 return structure.unflatten(leaves)
         if mesh is not None:
@@ -387,6 +389,7 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
     def arrays() -> list[object]:
         nonlocal structure
         leaves, structure = nnx.flatten(run())
+        # `arrays` may run twice: for `make_jaxpr` and for `eval_shape`.
         static.clear()
         present.clear()
         out = []
@@ -422,6 +425,7 @@ def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> object:
     except TypeError as error:
         raise UserError(failure(error, "inputs", name)) from error
     with warnings.catch_warnings():
+        # JAX's own warning does not name the input, as ours does below.
         warnings.simplefilter("ignore")
         canonical = jax.dtypes.canonicalize_dtype(dtype)
     if canonical != dtype:
@@ -434,5 +438,6 @@ def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> object:
 def _literal(source: str, argument: str) -> object:
     try:
         return ast.literal_eval(source.strip())
+    # The errors that Python documents for `literal_eval`.
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise UserError(failure(error, "inputs", argument)) from error

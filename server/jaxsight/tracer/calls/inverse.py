@@ -44,6 +44,7 @@ def inverted(
         given = [key for key in with_arrays if key not in wanted]
         call = _call(user_function, by_key, wanted, given, function, name)
         try:
+            # Tracing shows whether there is an inverse, and computes nothing.
             jax.eval_shape(call.function, *call.args)
         except NotInvertible as error:
             problem = error
@@ -83,6 +84,7 @@ def _call(
         like,
         known_arrays.arrays,
     )
+    # Not `isinstance`: a named tuple is a single result.
     several = type(results) is tuple and len(results) > 1
     parts = results if several else (results,)
 

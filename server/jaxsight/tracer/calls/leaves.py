@@ -31,6 +31,7 @@ def is_array(leaf: object) -> bool:
         case _ if refs.is_ref(leaf):
             return True
         case np.ndarray() | np.generic():
+            # JAX has no arrays of texts and times.
             return leaf.dtype != np.dtype(object) and leaf.dtype.kind not in "USMm"
         case _:
             return False
@@ -85,6 +86,7 @@ def shape_only(leaf: object) -> object:
     if not is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct | jax.core.Tracer):
         return leaf
     aval = avals.of(leaf)
+    # References have an aval of another class.
     if not isinstance(aval, jax.core.ShapedArray):
         return leaf
     struct = avals.struct(aval.shape, aval.dtype, avals.weak(aval))

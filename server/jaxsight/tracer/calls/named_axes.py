@@ -39,6 +39,7 @@ def bound(trace: Callable[[], Answer]) -> tuple[Answer, tuple[str, ...]]:
                 return trace(), tuple(axes)
         except UserError as error:
             unbound = _UNBOUND.search(error.failure.message)
+            # An axis that is bound already would be asked for without end.
             if unbound is None or unbound[1] in axes or len(axes) == _MOST:
                 raise
             axes.append(unbound[1])

@@ -100,5 +100,6 @@ def bound(
 def _signature(user_function: UserFunction) -> inspect.Signature | None:
     try:
         return inspect.signature(user_function.call)
+    # Some builtins have no signature.
     except (TypeError, ValueError):
         return None

@@ -178,6 +178,7 @@ def _arrays(value: object) -> list[object]:
     if value is GONE:
         return []
     arrays: list[object] = []
+    # Keep the objects alive, so that their ids are not reused.
     waiting, visited = [value], dict[int, object]()
     while waiting and len(visited) < _LARGEST:
         pytree = waiting.pop()

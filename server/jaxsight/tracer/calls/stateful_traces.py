@@ -49,6 +49,7 @@ def updating(user_function: UserFunction, inputs: Inputs) -> StatefulCall | None
 def with_values(user_function: UserFunction, inputs: Inputs) -> StatefulCall:
     """Return the call to make with concrete arrays, without the `jit` of a jitted function."""
     if user_function.jitted:
+        # `__wrapped__` of a `PjitFunction` is the user's function.
         body = getattr(user_function.call, "__wrapped__", user_function.call)
         user_function = replace(user_function, call=body, jitted=False, pure=True)
     return StatefulCall(user_function, inputs)
@@ -77,6 +78,7 @@ def _with_state(
     try:
         result = run(call)
     except Exception as error:
+        # By name, as Flax need not be installed.
         if type(error).__name__ == "TraceContextError":
             holders = _watch(user_function, inputs).holders
         if not holders:
@@ -103,6 +105,7 @@ def _staged(call: StatefulCall) -> Traced:
     jitted = jax.jit(function, donate_argnums=donated, donate_argnames=named_too)
     with _like_its_call(user_function):
         stage = jitted.trace(*call.args, **call.kwargs)
+    # After tracing, which replaces the outcome.
     call.outcome.markers = int(user_function.pure)
     return stage
 

@@ -175,6 +175,7 @@ def _has_array(arg: object) -> bool:
 def _signed(function: Callable[..., object], like: Callable[..., object]) -> Callable[..., object]:
     """Give `function` the name and the signature of `like`."""
     functools.update_wrapper(function, like, updated=())
+    # Set by `update_wrapper`: `inspect.unwrap` would skip the transformation.
     del function.__wrapped__  # type: ignore[attr-defined]
     with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
         function.__signature__ = inspect.signature(like)  # type: ignore[attr-defined]

@@ -128,6 +128,7 @@ def _is_transformation(value: object) -> bool:
 def _member(holder: object, part: str, name: str) -> tuple[object, type | None]:
     """Return the function of an attribute, and the class whose `self` it needs, if any."""
     try:
+        # Decide by what the class holds: `getattr` calls properties and binds methods.
         static = inspect.getattr_static(holder, part)
         value = getattr(holder, part)
     except AttributeError:
@@ -153,6 +154,7 @@ def _kind(value: object) -> tuple[str, str]:
 
 
 def _is_jitted(value: object) -> bool:
+    # jaxlib's class has no public name.
     return type(value).__name__ == "PjitFunction" and hasattr(value, "trace")
 
 

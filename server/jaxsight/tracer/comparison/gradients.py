@@ -28,6 +28,7 @@ def gradient_of(program: RunnableProgram) -> Callable[..., list[jax.Array]]:
                 for output in program(constants, *filled)
                 if is_float(output)
             ]
+            # `jax.grad` takes a function with one scalar result.
             return sum(parts[1:], parts[0])
 
         slopes = jax.grad(total)([args[index] for index in chosen])

@@ -29,6 +29,7 @@ _KERNELS = frozenset({"pallas_call", "core_map", "mpmd_map", "tpu_custom_call"})
 _CALLBACKS = ("callback", "infeed", "outfeed", "print", "io_")
 
 
+# Hashed by identity: `jax.jit` needs a hash, which arrays do not have.
 @dataclass(frozen=True, eq=False)
 class RunnableProgram:
     """A program to run: its jaxpr, its captured arrays, the names and types of its inputs."""

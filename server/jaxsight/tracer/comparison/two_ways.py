@@ -54,12 +54,14 @@ def agree(
     expected, actual = plain(expected), plain(actual)
     if expected.shape != actual.shape:
         raise Incomparable(f"{name} has a different shape")
+    # By their bytes, a NaN is equal to itself, and 0 is not -0.
     if expected.tobytes() == actual.tobytes():
         return True
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
         raise Incomparable(f"{name} differs: {first(expected, actual, expected != actual)}")
     a, b = wide(expected), wide(actual)
     scale = root_mean_square(a)
+    # The difference of equal infinities is NaN; they are compared below.
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= slack * tolerance(expected.dtype) * (
             np.maximum(np.abs(a), np.abs(b)) + below * scale

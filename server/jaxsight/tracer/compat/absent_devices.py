@@ -60,10 +60,12 @@ def clients() -> Iterator[None]:
             return real(self, optional)
         except (RuntimeError, ValueError):
             # The process has no such platform, or the function's inputs are on another one.
+            # For several platforms, JAX itself gives no client.
             if optional or len(self.platforms) > 1:
                 raise
             return _Client()
 
+    # On the class, as JAX makes a `ModuleContext` for each lowering.
     context.get_backend = get_backend
     try:
         yield
@@ -84,6 +86,7 @@ def on_gpu(equation: Equation, capability: str) -> Equation:
         current: Any = jax.sharding.get_abstract_mesh()
         mesh = current.update(abstract_device=device)
         with jax.sharding.use_abstract_mesh(mesh):
+            # JAX builds this context from the thread's current settings.
             return equation.replace(ctx=type(context)())
 
 
@@ -93,6 +96,7 @@ def _gpu(capability: str) -> object:
     fields = {field.name for field in dataclasses.fields(kind)}
     if capability not in _KINDS or "platform" not in fields:
         return None  # 0.8 and 0.9
+    # Mosaic reads the attribute as that of a device; `AbstractDevice` has no such field.
     described = dataclasses.make_dataclass(
         "AbstractGpu", [("compute_capability", str, "")], bases=(kind,), frozen=True
     )

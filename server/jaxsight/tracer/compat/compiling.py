@@ -57,6 +57,7 @@ def compiled(frame: FrameType | None, end: CodeType | None, asking: CodeType) ->
         if code is asking:
             is_traced = False
             continue
+        # The whole name if the file is not JAX's.
         file = code.co_filename.replace("\\", "/").rpartition("jax/_src/")[2]
         if code.co_name in _COMPILING.get(file, ()):
             is_jit = file == "pjit.py"

@@ -9,6 +9,7 @@ import jax
 CPU_DEVICES = "jax_num_cpu_devices"
 """Handled by `devices`, as it cannot be changed while a backend exists."""
 
+# As `bool_env` of jax/_src/config.py reads variables; it raises for any other text.
 _TRUE = frozenset({"y", "yes", "t", "true", "on", "1"})
 _FALSE = frozenset({"n", "no", "f", "false", "off", "0"})
 
@@ -36,6 +37,7 @@ def from_variable(variable: str, text: str) -> tuple[str, object] | None:
     if name not in options:
         return None
     match options[name]:
+        # Before `int()`, which matches a `bool` too.
         case bool():
             lowered = text.lower()
             if lowered not in _TRUE | _FALSE:

@@ -77,6 +77,7 @@ def _as_if_called(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _at_top_level: Callable[[object], contextlib.AbstractContextManager[None]] = core.set_current_trace
 _set_mesh: Any = jax.set_mesh
+# `jax.set_mesh` is a class; its constructor is what raises inside of a trace.
 _set_mesh.__init__ = _as_if_called(_set_mesh.__init__)
 if (_get_mesh := getattr(jax.sharding, "get_mesh", None)) is not None:  # since JAX 0.9
     jax.sharding.get_mesh = _as_if_called(_get_mesh)

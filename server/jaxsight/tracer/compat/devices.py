@@ -78,6 +78,7 @@ def reset(count: int | None = None, *, target: bool = False) -> bool:
         from jax.extend import backend  # takes 50 ms, and few programs need it
 
         backend.clear_backends()  # type: ignore[no-untyped-call]
+    # After the deletion: JAX raises if the option is changed while a backend exists.
     value = _OPTION_AT_START if count is None else count
     if jax.config.values[config.CPU_DEVICES] != value:
         config.update(config.CPU_DEVICES, value)

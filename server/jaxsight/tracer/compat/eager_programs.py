@@ -38,6 +38,7 @@ class EagerProgram:
         if self.primitive is not pjit.jit_p:
             return str(self.primitive.name)
         name = str(self.params["name"])
+        # `x + y` outside of a trace is `jit(add)` of one equation `add`: JAX's own `jit`.
         _, first = next(walk(self.params["jaxpr"]), (None, None))
         is_eager = first is not None and first.primitive.name == name
         return name if is_eager else f"jit({name})"
@@ -86,6 +87,7 @@ def telling(
             told(primitive, arrays, params)
         return stage(self, primitive, arrays, params)
 
+    # JAX looks both up at each call: in its module, and on the class.
     pjit._pjit_call_impl_python = compiling
     DynamicJaxprTrace.process_primitive = staging  # type: ignore[method-assign]
     try:

@@ -32,6 +32,7 @@ def changeable() -> Iterator[None]:
     At the end all arrays are what they were at the beginning.
     """
     changes = _Changes()
+    # Only the class's own attributes: an inherited one reappears once ours is deleted.
     patched = [
         (owner, name, vars(owner).get(name))
         for owner, name in (
@@ -106,10 +107,12 @@ class _Changes:
             return
         if not isinstance(new, ArrayImpl):
             raise TypeError("a traced value cannot be stored in a concrete array")
+        # Keep the array alive for its id, and a copy, as its buffer is replaced.
         if id(array) not in self._originals:
             self._originals[id(array)] = array, jnp.array(array, copy=True)
         _overwrite(array, new)
         for view in self._views:
+            # The change came from this view: going back would never end.
             if view is from_view:
                 continue
             if view.array is array:
@@ -125,6 +128,7 @@ class _Changes:
 
 def _overwrite(array: Any, new: object) -> None:
     array._replace_with(new)
+    # The cached NumPy copy, which `_value` returns: it must not be the old one.
     array._npy_value = np.array(new)
 
 
@@ -144,6 +148,7 @@ def _change_tracer(tracer: Any, index: Any, value: Any) -> None:
     new = tracer.at[index].set(value)
     if type(new) is not type(tracer) or not isinstance(new, jax.core.Tracer):
         raise TypeError("a traced value cannot be stored in this one")
+    # The user's variable holds this tracer: it can only become the new one by its slots.
     for cls in type(tracer).__mro__:
         for slot in getattr(cls, "__slots__", ()):
             if not slot.startswith("__") and hasattr(new, slot):

@@ -20,6 +20,7 @@ from jaxsight_source.compat.staging import open_jaxpr
 def leaked(traced: Traced) -> tuple[Exception, Equation | None] | None:
     """Return JAX's error about the first leaked tracer, and the equation that uses it, if any."""
     number = traced._num_consts
+    # Since JAX 0.10. Before, they are the first of the flat arguments.
     captured = getattr(traced, "_consts", None)
     if captured is None:
         captured = getattr(traced, "_args_flat")[:number]  # noqa: B009 - unknown to later versions

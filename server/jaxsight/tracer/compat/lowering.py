@@ -88,8 +88,10 @@ def located(traced: Traced, capability: str = "") -> Traced:
 
     Pallas kernels are set to a GPU of a compute capability.
     """
+    # A copy: the trace is kept for other requests (`kept_traces`), with its lines.
     placed = copy.copy(traced)
     placed._params = {**traced._params, "jaxpr": _Placed(capability).closed(traced.jaxpr, "")}
+    # JAX's cached low-level form of the jaxpr: `lower` would use it instead of ours.
     if hasattr(placed, "_lojax"):
         placed._lojax = None
     return placed
@@ -103,6 +105,7 @@ def without_first(traced: Traced, count: int) -> Traced:
     info: Any = opened.debug_info
     paths = getattr(info, "result_paths", None)
     if isinstance(paths, tuple):
+        # As many as there are results, as JAX asserts (`assert_result_paths`).
         info = info._replace(result_paths=paths[count:])
     shorter = opened.replace(outvars=opened.outvars[count:], debug_info=info)
     jaxpr = with_inner(traced.jaxpr, shorter)
@@ -125,6 +128,7 @@ def artifact(traced: Traced, platform: str, capability: str = "") -> Artifact:
     """
     lowered = _lower(traced, platform, capability)
     newest = stablehlo.get_current_version()
+    # `True` allows other dialects.
     program = stablehlo.serialize_portable_artifact(lowered.module, newest, True)
     mark("serialized")
     return Artifact(program, newest, lowered.parameters, lowered.distribution)
@@ -154,6 +158,7 @@ def _distribution(lowered: Any, module: Any, traced: Traced) -> Distribution | N
     largest = max((mesh.size for mesh in named), default=1)
     if replicas * partitions == 1 and largest > 1:
         partitions = largest
+        # MLIR makes an attribute in the current context.
         with module.context:
             attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(
                 ir.IntegerType.get_signless(32), partitions
@@ -259,6 +264,7 @@ class _Placed:
         self._placed: dict[tuple[int, str], object] = {}
 
     def closed(self, jaxpr: Any, label: str) -> object:
+        # A jaxpr may be at several labels; `traced` keeps it alive, so that its id stays its own.
         key = id(jaxpr), label
         placed = self._placed.get(key)
         if placed is None:
@@ -272,6 +278,7 @@ class _Placed:
         return placed
 
     def _equation(self, equation: Equation, path: str) -> Equation:
+        # Without a traceback, the location is the scope alone.
         source = source_info_util.SourceInfo(None, source_info_util.new_name_stack(f"eq[{path}]"))
         params = equation.params
         if equation.primitive.name in _LEFT_ALONE:

@@ -37,6 +37,7 @@ class _Registry(dict[type, Any]):
 def watch(entered: Callable[[type], None]) -> None:
     """Have `entered` called with each class that is registered from now on, during registration."""
     entries = tree_util._registry
+    # The registry in C++ reports nothing.
     tree_util._registry = _Registry(entries, entered)
 
 

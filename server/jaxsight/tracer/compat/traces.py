@@ -146,7 +146,9 @@ def situation(trace: object) -> Situation:
                 length = None
                 if traced_for in _LOOPS and (frame := _loop_frame(loops)) is not None:
                     loops += 1
+                    # One frame traces a body twice: the second time at a later instruction.
                     passes.append(Pass(id(frame), here, frame.f_lasti))
+                    # Traces do not hold it; `scan` infers the length before it traces.
                     length = frame.f_locals.get("length")
                 axes: tuple[str, ...] | None = None
                 if traced_for == "shard_map" and trace.frame.invars:
@@ -191,6 +193,7 @@ def placed(trace: Any, arguments: Sequence[PlacedArgument]) -> dict[int, Shardin
     if not is_outermost(trace):
         return {}
     by_variable: dict[int, Sharding] = {}
+    # One iterator for all arguments: each search goes on after the last match.
     variables = iter(trace.frame.invars)
     for argument in arguments:
         for variable in variables:
@@ -250,6 +253,7 @@ def new_equations(created: Callable[[object], None]) -> Iterator[None]:
         add(frame, equation)
         created(equation.source_info.traceback)
 
+    # On the class: each trace has a frame of its own.
     frames.add_eqn = add_eqn
     try:
         yield

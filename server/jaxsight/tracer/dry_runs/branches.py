@@ -169,6 +169,7 @@ class Fork:
         branches = self._branches
         del branches.forks[branches.forks.index(self) :]
         branches.note_condition()
+        # These end the whole run or the generator, not only the branch.
         if isinstance(error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError):
             return False
         frame = sys._getframe(1)

@@ -230,6 +230,7 @@ def call_of(
 def function_of(frame: types.FrameType) -> types.FunctionType:
     """Return the function that begins to run in a frame, without its defaults."""
     code, names = frame.f_code, frame.f_locals
+    # An empty cell for a variable that is not bound yet.
     cells = (types.CellType(*([names[n]] if n in names else ())) for n in code.co_freevars)
     made = types.FunctionType(code, frame.f_globals, code.co_name, None, tuple(cells))
     made.__qualname__ = code.co_qualname
@@ -249,9 +250,11 @@ def closed(function: types.FunctionType) -> KeptClosure:
         if not holds_tracers(content):
             cells[name] = content
         elif inner is not None:
+            # A function that calls itself captures itself.
             cells[name] = closed(inner) if inner is not function else None
         else:
             cells[name] = captured(content)
+    # Without what it captures, so that no array of the dry run stays.
     return KeptClosure(_with_cells(function, tuple(types.CellType() for _ in cells)), cells)
 
 
@@ -370,6 +373,7 @@ def fed_to(function: object, args: tuple[object, ...]) -> Iterator[str]:
     """Yield the types of the arrays that a model of Flax or Equinox is called with."""
     if isinstance(function, types.MethodType):
         is_model = function.__name__ in _TAKES_INPUTS and linen.is_module(function.__self__)
+        # Without the key or the variables, which come first.
         args = args[1:]
     else:
         is_model = callable(function) and (nnx.is_node(function) or is_equinox(function))

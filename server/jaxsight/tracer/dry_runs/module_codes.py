@@ -27,6 +27,7 @@ class ModuleCodes:
     def of(self, file: str, text: str, deadline: float) -> _ByPlace | None:
         """Return the codes of a module; `None` if the processor time is over."""
         codes = self._codes.get((file, text))
+        # Of this process: a busy machine rewrites as many.
         if codes is None and time.process_time() < deadline:
             codes = {}
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):

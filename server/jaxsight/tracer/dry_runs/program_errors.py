@@ -43,6 +43,7 @@ _LISTS = re.compile(r"\b(?:i?glob|listdir|iterdir|scandir|os\.walk)\(")
 def met_unknown(error: BaseException) -> bool:
     """Return whether something unknown took part in an error: a variable of its functions is so."""
     frames = (f for f, _ in itertools.islice(traceback.walk_tb(error.__traceback__), _FRAMES))
+    # At the top level of a file, any of its names may be unknown.
     functions = (frame for frame in frames if frame.f_locals is not frame.f_globals)
     values = [value for frame in functions for value in frame.f_locals.values()]
     arrays = (each for each in values if isinstance(each, jax.core.Tracer | jax.Array | np.ndarray))

@@ -44,6 +44,7 @@ from jaxsight.wire.observations import ProgramError
 
 logger = logging.getLogger(__name__)
 
+# Bound now, as user code may replace it.
 _clear_caches: Callable[[], None] = jax.clear_caches
 
 _REWRITING = 2.0
@@ -146,6 +147,7 @@ class DryRuns:
             )
             ran = run.run(deadline - began)
             now = time.monotonic()
+            # Another run takes about as long as this one: as much time has to be left.
             if not unknown.sizes.has_changed or now - began > deadline - now:
                 break
         self._ran.put(key, ran)
@@ -217,6 +219,7 @@ class _Run:
             self._recorder.capture = None
             runtime.imported = lambda: None
             self._codes.restore()
+            # In place: functions have this dictionary as their globals.
             self._names.clear()
             self._names.update(before)
             for name in (_MAIN, self._entry.module):

@@ -21,11 +21,13 @@ class ReplacedCodes:
         """Give a function its rewritten code, if that has the same variables."""
         old = function.__code__
         new = codes.get((old.co_qualname, old.co_firstlineno))
+        # Python refuses a code with another number of free variables.
         if new is not None and new.co_freevars == old.co_freevars:
             self.replaced.append((function, old))
             function.__code__ = new
 
     def restore(self) -> None:
+        # Reversed: a function that was replaced twice gets its first code back.
         for function, code in reversed(self.replaced):
             function.__code__ = code
 

@@ -167,6 +167,7 @@ class DryRuntime(Branches):
             error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError | LeftBranch
         ):
             raise error
+        # A branch that exits is not the end of the others.
         if isinstance(error, SystemExit) and self.forks:
             is_here = self.forks[-1].frame == id(sys._getframe(1))
             raise LeftBranch("raise", error) if is_here else error
@@ -180,6 +181,7 @@ class DryRuntime(Branches):
             if not from_us and not met_unknown(error):
                 found = program_error(error, self.texts)
                 self.errors += [found] if found is not None and found.is_certain else []
+        # The frames of the traceback hold the dry run's arrays.
         error.__traceback__ = None
 
     def judged(self, error: BaseException) -> BaseException:
@@ -224,6 +226,7 @@ class DryRuntime(Branches):
             # What the file's own statements hand on was traced before names were bound again.
             if (frame.f_code.co_name, frame.f_code.co_filename) != ("<module>", self._file):
                 call_traced(args, kwargs)
+        # By identity: an object that is called may define `==`.
         elif any(function is each for each in _COUNTING) and any(map(is_countless, args)):
             return self._counted(function, args, kwargs)
         elif any(map(has_unknown, (*args, *kwargs.values()))):
@@ -251,6 +254,7 @@ class DryRuntime(Branches):
         self, function: Callable[..., object], args: _Args, kwargs: dict[str, object]
     ) -> object:
         """Return the result of a call, or what stands for it if data is not there."""
+        # It stays false if a stand-in is returned.
         complete, self.is_complete = self.is_complete, False
         if (made := loaders.of_arrays(function, args, kwargs)) is not None:
             return made
@@ -358,6 +362,7 @@ class DryRuntime(Branches):
         function = call.function
         original = self.original.get(function.__qualname__)
         if original is not None and original.co_freevars == function.__code__.co_freevars:
+            # Restore the code as written: it is traced without this runtime.
             function.__code__ = original
         return call.keep(function)
 
@@ -423,6 +428,7 @@ class DryRuntime(Branches):
             item = self._tried(lambda: next(iterator, _END), _END if number else Unknown())
             if item is _END:
                 return
+            # Not before two iterations, which show what each one changes.
             late = number > 1 and time.monotonic() - begin > _LOOP_SECONDS
             if is_unknown(item) or number == _TURNS or late:
                 self._cut.setdefault(place, frozenset())

@@ -82,6 +82,7 @@ class Demands:
         if not demands and not names_devices(request):
             return None
         demands.append(Demand(written_in([chunk.text for chunk in request.chunks])))
+        # Of equal counts, prefer one that is certain.
         return max(demands, key=lambda demand: (demand.count, not demand.is_guess))
 
 
@@ -136,6 +137,7 @@ def written_in(texts: Sequence[str]) -> int:
     for text in texts:
         for match in subscript.finditer(text):
             number = constants.get(match[2], int(match[2]) if match[2].isdecimal() else 0)
+            # `devices[7]` needs eight devices, and so does `devices[:8]`.
             counts.append(number + (match[1] is None and match[2].isdecimal()))
     return max(count for count in counts if count <= MOST)
 

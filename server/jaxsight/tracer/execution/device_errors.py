@@ -121,6 +121,7 @@ def _checked(error: BaseException, texts: Sequence[str]) -> Need | None:
     )
     for back in range(_CONDITION_LINES):
         line = _line(frame, back)
+        # Only the line itself may be an `assert`; above a `raise`, an `if` decides.
         if back and not line.lstrip().startswith("if "):
             continue
         if (match := compared.search(line)) is not None:

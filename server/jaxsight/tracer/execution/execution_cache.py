@@ -171,5 +171,6 @@ class ExecutionCache:
     def _forget(self, execution: Execution) -> None:
         """Drop the observations and the lines of an execution that is not in the cache."""
         self._recorder.forget(execution.chunk.id, execution.chunk.key)
+        # Executions of the same text in other states share its file name.
         if all(cached.file != execution.file for cached in self):
             linecache.cache.pop(execution.file, None)

@@ -127,6 +127,7 @@ class FileNamespace:
             identity = (chunk.key, occurrences[chunk.key], token)
             occurrences[chunk.key] += 1
             execution = self._executions.get(identity)
+            # A failed chunk that is needed runs again: now its error ends the request.
             if execution is None or (chunk.needed and execution.failed):
                 execution = self._run(chunk, identity, request)
             else:
@@ -294,6 +295,7 @@ class FileNamespace:
             origin=request.file,
             is_package=name == self._package,
         )
+        # Without a location, `spec.cached` is `None`.
         spec.has_location = True
         self.names.clear()
         self.names.update(
@@ -424,6 +426,7 @@ class FileNamespace:
                 exec(code, self.names)  # noqa: S102
         except TookTooLong:
             self._stopped.add(chunk.id)
+            # Starting over undoes what the statement did until then.
             raise _Again from None
         except (CancelledByServer, _Again):
             raise

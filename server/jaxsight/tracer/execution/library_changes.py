@@ -48,6 +48,7 @@ class LibraryChanges:
     def begin(self, namespace: FileNamespace, chunks: Iterable[Chunk]) -> None:
         """Apply a file's changes before its statements run, or have it start again."""
         self._snapshot.extend()
+        # A weak reference: a namespace that refers to itself is freed by a collection only.
         namespace.starting_over = functools.partial(self._start_over, ref(namespace))
         file_changes = self._by_namespace.get(namespace)
         if file_changes is None:

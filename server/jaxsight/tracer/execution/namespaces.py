@@ -69,6 +69,7 @@ class Namespaces:
             self._forget_all()
         self._give_devices(request, namespace)
         folders = import_folders(request.file, request.module, request.root)
+        # In place: the lists stay the same objects, which user code may hold.
         sys.path[:0] = [folder for folder in folders if folder not in sys.path]
         sys.argv[:] = [request.file]
         if Path(request.root).is_dir():

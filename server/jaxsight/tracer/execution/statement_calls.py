@@ -27,6 +27,7 @@ def observing(recorder: Recorder, execution: Execution) -> Iterator[None]:
     """Observe the execution of a chunk, and keep what it calls the file's functions with."""
 
     def report(number: int, values: tuple[object, ...]) -> None:
+        # The frame of the function itself: `Recorder.call` is between.
         noted().report(recorder, number, values, sys._getframe(2), {})
 
     def noted() -> NotedCalls:

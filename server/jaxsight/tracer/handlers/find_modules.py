@@ -20,6 +20,7 @@ def find_modules(job: Job[FindModules]) -> FoundModules:
 
 
 def _is_found(name: str, folders: Sequence[str]) -> bool:
+    # Finding a top-level module imports nothing, in contrast to one of a package.
     if name in sys.modules or PathFinder.find_spec(name, folders) is not None:
         return True
     try:

@@ -68,6 +68,7 @@ def lower(job: Job[Lower]) -> Lowered:
         opened = open_jaxpr(traced.jaxpr)
         tree = CallTree.of(opened.eqns)
         limits = index_limits(opened)
+        # Both decide what is compiled, and are no part of the program's bytes.
         beside = [repr(part).encode() for part in (chosen, distribution) if part]
         compiled = b"".join([artifact.bytes, *beside])
         return Lowered(
@@ -234,6 +235,7 @@ def _paths_of_hlo(lines: Sequence[str]) -> dict[int, str]:
             if is_call and not path:
                 continue
             for each in called:
+                # What is called several times has the path of its first call.
                 if each in begins and each not in prefixes:
                     prefixes[each] = f"{prefix}{path}/" if is_call else prefix
                     waiting.append(each)

@@ -145,6 +145,7 @@ class ProgramOutliner:
         )
 
     def _inner(self, part: Inner, prefix: str) -> Body:
+        # A jaxpr that is repeated has the same variables: each body numbers its own.
         outer, self._numbers = self._numbers, {}
         try:
             for var, constant in zip(part.jaxpr.constvars, part.program.consts, strict=False):

@@ -58,6 +58,7 @@ def sourcerize(job: Job[Sourcerize]) -> Shown:
             except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
                 error = failure(raised, "trace")
             finally:
+                # It keeps variables of the trace alive.
                 recorder.naming = None
         raise UserError(error, recorder.collect(chunks, sites))
 

@@ -30,6 +30,7 @@ class AfterImport:
         """Return the module's own spec, with a loader that calls the function afterwards."""
         if name != self._name:
             return None
+        # First, as `find_spec` asks all finders again, this one included.
         self.cancel()
         spec = importlib.util.find_spec(name)
         loader: Any = spec.loader if spec is not None else None

@@ -40,6 +40,7 @@ def _handles(node: ast.AST, line: int) -> bool:
                 handler.type is None or _may_match(handler.type) for handler in node.handlers
             )
         case ast.With() | ast.AsyncWith() if _within(node.body, line):
+            # For example `with contextlib.suppress(ImportError):`.
             texts = [ast.dump(item.context_expr) for item in node.items]
             return any(f"'{name}'" in text for text in texts for name in _ABOVE)
     return False
@@ -53,12 +54,14 @@ def _may_match(expression: ast.expr) -> bool:
     """Return whether a handler's classes may include that of a missing module."""
     if isinstance(expression, ast.Tuple):
         return any(map(_may_match, expression.elts))
+    # Any other name may stand for a class that includes it.
     return not (isinstance(expression, ast.Name) and expression.id in _OTHERS)
 
 
 def decorates(frame: FrameType) -> bool:
     """Return whether the call that runs in a frame is one of a decorator."""
     code = frame.f_code
+    # One entry for each code unit, which has two bytes.
     line, _, column, _ = next(
         itertools.islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4
     )
@@ -76,6 +79,7 @@ def _tree_of(frame: FrameType) -> ast.AST:
     loader: Any = frame.f_globals.get("__loader__")
     lines = linecache.getlines(file)
     text = "".join(lines)
+    # The loader has the editor's text, which runs; `linecache` reads the disk.
     if "§" not in file and hasattr(loader, "get_source"):
         with contextlib.suppress(ImportError, OSError, KeyError):
             text = loader.get_source(frame.f_globals["__name__"]) or text

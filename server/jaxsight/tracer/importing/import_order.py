@@ -30,6 +30,7 @@ def touches_others(text: str | bytes, module: ModuleType) -> bool:
     try:
         reader = _Reader()
         reader.visit(ast.parse(text))
+    # What cannot be read may do anything.
     except (SyntaxError, ValueError, RecursionError):
         return True
     return reader.touches
@@ -73,6 +74,7 @@ class _Reader(ast.NodeVisitor):
 
     def _import(self, name: str, top: str) -> None:
         is_users = code_origins.of_module(top) == code_origins.USER
+        # A relative import has no top-level name, and is the project's own.
         if not top or top in _REACH_ANYTHING or is_users:
             self._others.add(name)
         else:
@@ -81,6 +83,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.touches |= any(map(self._is_of_others, node.decorator_list))
+        # The body does not run yet.
         for outside in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
             if outside is not None:
                 self.visit(outside)

@@ -71,11 +71,13 @@ class Imports:
         name = module.__name__
         self.used, self.applied, self.jax, self.wanted = {}, set(), False, ""
         running = self.modules.begin(module, file, roots)
+        # Others may have imported the file: that module stays theirs.
         running.full = sys.modules.get(name)
         parent, _, last = name.rpartition(".")
         around = vars(sys.modules[parent]) if parent in sys.modules else {}
         as_attribute = around.get(last)
         sys.modules[name] = module
+        # Import statements look it up there; `importlib.import_module` does not.
         builtins.__import__ = self._follow
         importlib.import_module = self._follow_import_module
         try:
@@ -88,6 +90,7 @@ class Imports:
             if running.full is not None:
                 sys.modules[name] = running.full
             around = vars(sys.modules[parent]) if parent in sys.modules else {}
+            # Python sets an imported module in its package, where the slice must not stay.
             if around.get(last) is module:
                 del around[last]
                 if (standing := running.full or as_attribute) is not None:
@@ -144,6 +147,7 @@ class Imports:
         except ModuleNotFoundError as error:
             loaded = self.modules.loaded.get(str((globals or {}).get("__name__", "")))
             users = "§" in frame.f_code.co_filename or loaded is not None
+            # A relative name is the project's own, and `*` would bind names that nobody knows.
             if not users or level or "*" in (fromlist or ()):
                 raise
             placeholder = placeholders.missing_module(error, name, frame)
@@ -182,6 +186,7 @@ class Imports:
         if edges is None:
             return self._import_within(arguments, absolute)
         if fromlist:
+            # `from a import b` imports `a.b` if that is a module.
             explicit = [absolute, *(f"{absolute}.{imported}" for imported in fromlist)]
         else:
             explicit = list(prefixes(absolute))
@@ -211,6 +216,7 @@ class Imports:
         begin()
         parent, _, last = running.name.rpartition(".")
         if parent in sys.modules:
+            # As Python does after an import.
             setattr(sys.modules[parent], last, running.module)
 
     def _import(
@@ -219,10 +225,12 @@ class Imports:
         """Import a module, record the edges, and apply its effects for the running file."""
         touched = [*prefixes(absolute), *explicit]
         missing = [module_name for module_name in touched if self._may_load(module_name)]
+        # Reading the whole state takes long: only if a module may run.
         before = process_effects.capture() if missing else None
         try:
             module = _import(*arguments)
         finally:
+            # Also after an error, which the importer may catch.
             for imported in explicit:
                 running = self.modules.running
                 if running is not None and imported == running.name and not running.full_in_place:
@@ -325,6 +333,7 @@ class Imports:
                 finally:
                     self.modules.importing = importing
                     for partial, module in partial_modules.items():
+                        # Unless that import has imported it from its beginning.
                         sys.modules.setdefault(partial, module)
             else:
                 sys.modules[name] = running.full

@@ -49,11 +49,13 @@ class Finder(MetaPathFinder):
         spec = found_by_others(self, name, path, target) or self._not_on_disk(name, path)
         if (
             spec is not None
+            # Not `isinstance`: the loader of an import hook does more than run the text.
             and type(spec.loader) is SourceFileLoader
             and spec.origin is not None
             and self._project.is_project(spec.origin)
         ):
             spec.loader = Loader(name, spec.origin, self._project)
+        # Libraries try modules that need not exist.
         if spec is None and code_origins.asked_by_user(("importlib",)):
             # A missing module of the project may be created in one of these places.
             last = name.rpartition(".")[2]
@@ -77,6 +79,7 @@ def found_by_others(
     finder: MetaPathFinder, name: str, path: Sequence[str] | None, target: ModuleType | None
 ) -> ModuleSpec | None:
     """Return the spec of a module as it is found without `finder`."""
+    # A copy: `AfterImport` removes itself when it is asked.
     for other in list(sys.meta_path):
         find: Any = getattr(other, "find_spec", None) if other is not finder else None
         spec: ModuleSpec | None = find(name, path, target) if find is not None else None
@@ -93,6 +96,7 @@ class Loader(SourceFileLoader):
         self._project = project
 
     def get_code(self, fullname: str) -> CodeType | None:
+        # Never bytecode, which does not tell apart texts of the same size and second.
         content, self._project.attempted[self.path] = self._project.texts.source(self.path)
         return self._project.compiled(content, self.path)
 

@@ -57,6 +57,7 @@ def missing_module(error: ImportError, absolute: str, frame: FrameType) -> Missi
         `None` if the error is about something else, or if code of the user handles it.
     """
     top = absolute.partition(".")[0]
+    # Otherwise it was found, and something that it imports is missing.
     if type(error) is not ModuleNotFoundError or error.name != top or top in sys.modules:
         return None
     if frame_syntax.handles_import_errors(frame):
@@ -87,6 +88,7 @@ def absence_of(error: BaseException) -> Absence | None:
 
 def _is_of_environment(error: KeyError) -> bool:
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    # The error does not have the mapping: the frame that raised it says which it is.
     return bool(frames) and frames[-1].f_code is type(os.environ).__getitem__.__code__
 
 
@@ -124,6 +126,7 @@ class MissingObject:
         is_module: bool = True,
         path: tuple[str, ...] = (),
     ) -> None:
+        # By `object`, as setting an attribute of a placeholder raises.
         object.__setattr__(self, "_absence", absence)
         object.__setattr__(self, "_path", path)
         object.__setattr__(self, "_decorated", decorated)
@@ -154,6 +157,7 @@ class MissingObject:
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         plain = all(isinstance(base, MissingObject) or type(base) is type for base in bases)
+        # Python refuses two metaclasses of which neither derives from the other.
         kind = _MissingClass if plain else type
         absence = self._absence
 
@@ -186,6 +190,7 @@ class MissingObject:
     def __repr__(self) -> str:
         return f"<{self._absence.reason}>"
 
+    # Defining `__eq__` has removed it.
     __hash__ = object.__hash__
 
 
@@ -228,6 +233,7 @@ def opened(value: object) -> object:
         inner = getattr(value, "__wrapped__", None)
         if inner is None:
             break
+        # Noted, as the decorator may change what the function does.
         uses[value._absence.reason] = None
         value = inner
     return value

@@ -111,6 +111,7 @@ class ProjectModules:
         moved = self._roots != tuple(roots)
         self._roots = tuple(roots)
         self.attempted = {}
+        # Negative, so that it is no import's; another one for each text of the file.
         serial = -1 - abs(hash((id(module), self.texts.version(file))))
         running = RunningFile(module, serial, None, installed=not self._lies_in_roots(file))
         self.running = running
@@ -316,6 +317,7 @@ class ProjectModules:
                 del sys.modules[below]
         parent, _, last = name.rpartition(".")
         names = vars(sys.modules[parent]) if parent in sys.modules else {}
+        # `from package import name` takes an attribute before it imports anything.
         if module is not None and names.get(last) is module:
             del names[last]
 
@@ -344,6 +346,7 @@ class ProjectModules:
         if any(package in self.loaded for package in names[:-1]):
             return False
         # A package without a module is a folder, which is searched for at each import.
+        # Part by part: `importlib.util.find_spec` would import the packages around it.
         spec, folders = None, None
         for part in names:
             try:
@@ -377,6 +380,7 @@ class ProjectModules:
                 loader.run(module)
             loaded.versions |= {path: self.attempted[path]} | self.failed()
         except BaseException:
+            # Unless it was unloaded, or imported again, while it ran.
             if self.loaded.get(name) is loaded:
                 del self.loaded[name]
             file_reads.missing(absent)

@@ -45,6 +45,7 @@ def install(note: Callable[[str, int, str], None]) -> None:
     def is_refused(first: int, last: int) -> tuple[type[Exception], ...]:
         error = sys.exc_info()[1]
         names = sys._getframe(1).f_globals
+        # An empty tuple catches nothing.
         return (Exception,) if error and refusals.cause(error, names, first, last) else ()
 
     def unknown(first: int, last: int) -> object:
@@ -73,6 +74,7 @@ def _protected(statement: ast.stmt) -> ast.Try:
     bound = sorted(name for name in {*bound_in_scope(statement)} if name.isidentifier())
     unknown = call(_UNKNOWN, *lines)
     after = assign(unknown, *bound) if bound else ast.Expr(unknown)
+    # Python evaluates the classes of an `except` only once something is raised.
     handler = ast.ExceptHandler(call(_IS_REFUSED, *lines), None, [after])
     tried = ast.Try([statement], [placed(handler, statement)], [], [])
     return ast.copy_location(tried, statement)

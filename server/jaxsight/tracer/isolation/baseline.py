@@ -51,6 +51,7 @@ class System:
 
     def __init__(self) -> None:
         self._limits = _limits()
+        # Python can read the mask only by setting another one.
         self._mask = os.umask(0o022)
         os.umask(self._mask)
         self._priority = _priority()
@@ -81,9 +82,11 @@ class System:
                 lost.append("lowered the priority of its process")
         if _identity() != self._identity:
             lost.append("changed the user of its process")
+        # For threads to come; those of `sys` belong to `_SETTINGS`.
         threading.settrace(None)
         threading.setprofile(None)
         threading.stack_size(self._stack)
+        # `TZ` is restored by now, but the C library reads it only here. Windows lacks this.
         if hasattr(time, "tzset"):
             time.tzset()
         if (socket := sys.modules.get("socket")) is not None:
@@ -92,6 +95,7 @@ class System:
             faults.cancel_dump_traceback_later()
         if (processes := sys.modules.get("multiprocessing")) is not None:
             with contextlib.suppress(Exception):
+                # `None`: no method has been chosen yet.
                 processes.set_start_method(None, force=True)
         if (loops := sys.modules.get("asyncio.events")) is not None:
             # A loop belongs to a thread; a policy is global.
@@ -158,10 +162,12 @@ class Baseline:
         """
         # First, and by a method only, as `len` and `isinstance` may have been replaced.
         _BUILTINS.update(self._builtins)
+        # A trace function that raises or a low recursion limit would fail the code below.
         for write, value in self._settings:
             write(value)
         self._lost = self._system.restore_limits()
         for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
+            # User code may have closed or replaced it.
             if not _same(descriptor, good):
                 os.dup2(good, descriptor)
         self._give_streams()
@@ -169,6 +175,7 @@ class Baseline:
             if handler != self._handlers[name]:
                 SIGNALS.write(name, self._handlers[name])
         if sys.platform != "win32":
+            # An alarm of user code would interrupt the next request.
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         gc.enable()
@@ -183,6 +190,7 @@ class Baseline:
         """
         os.environ = self._environ  # noqa: B003 - the object; its contents come with the effects
         if not same_objects(self._listed, sys.modules.values()):
+            # A file may have removed modules, ours included.
             sys.modules.update(self._modules)
             loaded: dict[str, object] = dict(sys.modules)
             for name, module in loaded.items():
@@ -191,6 +199,7 @@ class Baseline:
                 elif self._modules.get(name) is not module and _is_installed(module):
                     self._modules[name] = module
             self._listed = list(sys.modules.values())
+        # Reversed, as each one goes to the front.
         for finder in reversed(self._finders):
             if finder not in sys.meta_path:
                 sys.meta_path.insert(0, finder)
@@ -201,6 +210,7 @@ class Baseline:
             if any(finder_on_path is finder for finder in self._finders)
             or not _is_hook(finder_on_path)
         ]
+        # Finders of a path hook that user code had set are still used for folders seen before.
         cache = sys.path_importer_cache
         for folder in [
             f for f, cached_finder in cache.items() if type(cached_finder) not in self._finder_types

@@ -38,6 +38,7 @@ WRAPPERS = 8
 @cache
 def of_file(path: str) -> Origin:
     """Return `USER`, `LIBRARY` or `PYTHON`; the tracer's own files count as Python's."""
+    # The mark in the names of files that chunks are compiled under.
     if "§" in path:
         return USER
     if path.startswith("<frozen "):

@@ -84,6 +84,7 @@ def _noting_stat(path: Any, *args: object, **kwargs: Any) -> os.stat_result:
     try:
         return _stat(path, *args, **kwargs)
     finally:
+        # Also after an error: that a file is missing counts as well.
         if _recording and isinstance(path, str | bytes | os.PathLike):
             with contextlib.suppress(Exception):
                 if code_origins.asked_by_user(

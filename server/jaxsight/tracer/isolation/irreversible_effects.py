@@ -87,6 +87,7 @@ class IrreversibleEffects:
         `lost` has the effects that could not be undone, such as `lowered a resource limit`.
         """
         self._used = True
+        # All threads, those that `threading` has not started included.
         here, frames = threading.get_ident(), sys._current_frames()
         left = any(ident != here and _is_of_user(frame) for ident, frame in frames.items())
         thread = ("left a thread running",) if left else ()
@@ -158,6 +159,7 @@ def end_children() -> bool:
     process may not end them.
     """
     end = time.monotonic() + _GRACE
+    # Repeat: a signal takes a moment, and a child may have started others.
     while children := _children():
         for child in children:
             with contextlib.suppress(OSError):
@@ -174,6 +176,7 @@ def _children() -> set[int]:
     while todo:
         tasks = f"/proc/{todo.pop()}/task"
         with contextlib.suppress(OSError):  # not Linux, or a process that has just ended
+            # `children` lists only the processes that one thread has started.
             for task in os.listdir(tasks):  # noqa: PTH208
                 with contextlib.suppress(OSError):
                     found = Path(tasks, task, "children").read_text().split()
@@ -188,6 +191,7 @@ def _children() -> set[int]:
 def _runs(process: int) -> bool:
     """Return whether a process exists and is not a zombie."""
     try:
+        # The program's name before it is in parentheses, and may have spaces and parentheses.
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return False

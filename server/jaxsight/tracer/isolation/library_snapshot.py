@@ -92,6 +92,7 @@ class Changes:
     def _put(self, change: _Change, value: Any) -> None:
         holder, key = change.holder, change.key
         try:
+            # Call methods of builtin classes: a subclass or metaclass may be the user's.
             match holder:
                 case dict():
                     if value is _GONE:
@@ -148,10 +149,12 @@ class Snapshot:
                     self._copy(module)
                 elif _is_being_imported(module):
                     complete = False
+        # A module that is still being imported has to be looked at again.
         self._listed = list(loaded.values()) if complete else []
 
     def changes(self) -> Changes:
         """Return the changes since the snapshot."""
+        # Read at most once, and only if a change needs it: these are all names of all modules.
         named_objects = functools.cache(self._named_objects)
         changes = [
             _Change(sys.modules, name, before, after)

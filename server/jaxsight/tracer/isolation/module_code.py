@@ -43,12 +43,14 @@ def _codes(module: ModuleType) -> Iterator[CodeType]:
             if isinstance(code, CodeType):
                 if code.co_filename == file:
                     todo.append(code)
+                # A decorator of another file may hold a function of this one.
                 todo += filter(callable, map(cell_contents, value.__closure__ or ()))
             value = wrapped(value)
             if value is None:
                 break
 
 
+# For good: modules of the project, which may be unloaded, are not asked about.
 @functools.cache
 def stored(module: ModuleType) -> frozenset[str]:
     """Return the globals and attributes that a module's functions store.

@@ -44,6 +44,7 @@ class ObjectSnapshot:
         self._own = own
         self._states: list[tuple[object, State]] = []
         self._complete = True
+        # Each namespace has it as `__builtins__`; its changes are a part of `process_state`.
         visited = {id(vars(builtins))}
         todo: deque[object] = deque(namespaces)
         while todo:
@@ -92,6 +93,7 @@ _FOLLOWED = (
 
 
 def _module_of(kind: type) -> str:
+    # A metaclass may define `__getattribute__`.
     name = type.__getattribute__(kind, "__module__")
     return name if isinstance(name, str) else ""
 
@@ -155,6 +157,7 @@ def _without_submodules(names: dict[object, object]) -> Iterator[tuple[object, o
     """Yield the items of a dictionary, without submodules if it is a package's namespace."""
     package = dict.get(names, "__name__")
     prefix = f"{package}." if isinstance(package, str) else None
+    # An import sets a submodule in its package, also later: that is no change.
     for key, value in dict.items(names):
         if (
             prefix is None
@@ -181,6 +184,7 @@ def _flat_state(state: object) -> Iterator[object]:
 
 def _same(before: State, now: State) -> bool:
     return len(before) == len(now) and all(
+        # `==` of anything but plain values would run user code.
         old is new or (type(old) is type(new) and isinstance(old, _VALUES) and old == new)
         for old, new in zip(before, now, strict=True)
     )

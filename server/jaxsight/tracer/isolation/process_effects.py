@@ -81,6 +81,7 @@ def heed_variables(before: State, jax_imported: bool) -> None:
     for variable, text in changed.items():
         if not isinstance(text, str):
             continue
+        # XLA's flags count until there is a backend, JAX's variables until it is imported.
         if variable == "XLA_FLAGS":
             devices.heed_flags(text)
         elif not jax_imported and (option := config.from_variable(variable, text)):

@@ -103,6 +103,7 @@ def _list(of: object, name: str, changed: Callable[[], object] = lambda: None) -
 
 
 def _as_tuple(value: object) -> tuple[object, ...]:
+    # User code may have set it to anything, as `sys.path = None`.
     return tuple(value) if isinstance(value, list) else ()
 
 
@@ -255,6 +256,7 @@ class _RandomGenerators:
             case "random", tuple():
                 self._python.setstate(value)
             case "numpy", (legacy, key, *rest) if isinstance(key, bytes):
+                # After `np.random.set_bit_generator`.
                 if self._numpy._bit_generator is not self._generator:
                     self._numpy._initialize_bit_generator(self._generator)
                 self._numpy.set_state((legacy, np.frombuffer(key, np.uint32), *rest))
@@ -309,6 +311,7 @@ def _set_flag(name: str, value: Any) -> None:
         case "", True:
             flags.mark_as_parsed()
         case "", _:
+            # Not by `unparse_flags`, which sets all flags to their defaults and logs.
             flags.__dict__["__flags_parsed"] = False
         case _, (flag, content, present):
             flags._flags()[name] = flag

@@ -88,6 +88,7 @@ def watch() -> None:
     """
     if WRITABLE in os.environ:
         _confined.append(None)
+    # Remove it: user code sees the environment.
     folders = os.environ.pop(WRITABLE, "").split(os.pathsep)
     own = tuple(f"{_real(folder)}{os.sep}" for folder in folders if folder)
 
@@ -158,6 +159,7 @@ def seal() -> None:
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Bound now, as the program may replace names of this module.
     refused, native, error = _effect, _NATIVE, RefusedError
 
     def audit(event: str, arguments: tuple[object, ...]) -> None:

@@ -135,6 +135,7 @@ def add_abstract(
 
 def add_number(values: SiteValues, value: object, situation: traces.Situation) -> None:
     """Add a Python number."""
+    # Include the class, as `1 == 1.0 == True`.
     key: object = (type(value), value)
     if key != values.last:
         values.last = key

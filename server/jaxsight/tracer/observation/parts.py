@@ -117,6 +117,7 @@ def _registered(value: object) -> Iterator[Part]:
         for attribute, part in list(attributes.items()):
             yield AttributeName(attribute), part
         return
+    # One level only: parts are described themselves.
     pairs, _ = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda part: part is not value)
     for path, part in pairs:
         name = getattr(path[0], "name", None) if path else None

@@ -327,6 +327,7 @@ class Recorder:
         if self._describing:
             return value
         if kind is None:
+            # It stays ignored if classifying runs user code that raises.
             kind = IGNORED
             with self._inspecting(value):
                 kind = self._kinds[type(value)] = observed_values.classify(value)
@@ -344,6 +345,7 @@ class Recorder:
         situation = context.situation
         if kind == ABSTRACT:
             aval = value.aval
+            # The same aval may be batched otherwise, or lie on other devices.
             if aval is not values.last or situation.mapped or context.placed:
                 values.last = aval
                 placed = context.placed.get(traces.variable(value)) or shardings.placement(value)
@@ -359,6 +361,7 @@ class Recorder:
             if key != values.last:
                 values.last = key
                 observed_values.add_array(values, key, value, situation)
+        # A tree may have changed in place: describe it again, until nothing new comes.
         elif values.quiet < QUIET_TREES:
             with self._inspecting(value):
                 observed_values.add_tree(values, value, situation)

@@ -225,6 +225,7 @@ class _Stacks:
         key = (id(outer), id(module))
         if key in self._paths:
             steps = self._paths[key]
+            # The ids may be of other objects by now.
             if steps is None or modules.leads_to(outer, steps, module):
                 return steps
         steps = self._paths[key] = modules.path(outer, module)

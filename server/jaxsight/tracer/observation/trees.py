@@ -90,6 +90,7 @@ class _Builder:
             return self._variable(value, depth)
         if (
             isinstance(value, str | bytes | int | float | complex | None)
+            # A cycle: the value contains itself.
             or id(value) in self._around
         ):
             return None

@@ -102,5 +102,6 @@ def _text(text: str, source_range: SourceRange) -> str:
     lines = text.split("\n")
     if source_range.line != source_range.end_line or source_range.line > len(lines):
         return ""
+    # Columns of `ast` count bytes of UTF-8.
     row = lines[source_range.line - 1].encode("utf-8", "surrogatepass")
     return row[source_range.column : source_range.end_column].decode("utf-8", "replace")

@@ -104,6 +104,7 @@ class PlatformAsks:
         self._seen = device
         seen.see(device)
         if has_asked:
+            # JAX's caches may have jaxprs of code that saw the other device.
             jax.clear_caches()  # type: ignore[no-untyped-call]
         return has_asked
 
@@ -167,6 +168,7 @@ class PlatformAsks:
             package = str(asker.f_globals.get("__name__", "")).partition(".")[0]
             self._of_all |= package == "jax"
             self._package = self._package or (package if package != "jax" else "")
+        # Only the nearest line of the user asks: those around it have called it.
         nearest = True
         for frame in code_origins.outwards(asker):
             file = frame.f_code.co_filename

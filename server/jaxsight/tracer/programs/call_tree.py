@@ -106,6 +106,7 @@ class CallTree:
             names = [(frame[0].rpartition(".")[2], frame[1]) for frame in own]
             own = own[names.index(self.begin) :] if self.begin in names else own
             below = frames[-1] if frames else None
+            # Keep the traceback alive, so that its address is not reused.
             kept = traceback, (own, below is not None and is_library(below[1]))
             self._frames[id(traceback)] = kept
         return kept[1]

@@ -69,6 +69,7 @@ class _Flat:
     def _inline(self, program: Program, atoms: dict[int, Atom], prefix: str) -> list[Atom]:
         """Add the operations of a program, and return its results."""
         for var, value in zip(program.jaxpr.constvars, program.consts, strict=True):
+            # A new one each time, as a shared jaxpr is inlined at each of its calls.
             atoms[id(var)] = constant = new_variable(var.aval)
             self.constants.append((constant, value))
 

@@ -47,6 +47,7 @@ def _digest(value: Any) -> str:
     """Return the array's type and a digest of its values; only the type if unreadable."""
     aval = avals.of(value)
     try:
+        # JAX raises where a key array is converted to NumPy.
         if jnp.issubdtype(aval.dtype, jax.dtypes.prng_key):
             value = jax.random.key_data(value)
         data = np.ascontiguousarray(np.asarray(value)).tobytes()

@@ -74,6 +74,7 @@ def folded(jaxpr: object, equations: int) -> Folded:
     if remaining:
         lines.append(f"    … {remaining} more {'equation' if remaining == 1 else 'equations'}")
     lines.append(f"  in {_rendered(printer.results(opened))} }}")
+    # The first and the last entry may have several lines.
     lines = "\n".join(lines).split("\n")
     if len(lines) > FOLDED_LINES:
         # Inputs or results that take many lines.
@@ -125,6 +126,7 @@ def whole(id: int, jaxpr: object) -> Shown:
     links: list[Link] = []
     for line, paths in enumerate(regions):
         if paths:
+            # The innermost of the equations that the line belongs to.
             path = max(paths, key=lambda marked_path: marked_path.count("/"))
             links.append(Link(line, path, printing.spans.get(path)))
     return Shown(id, clean(text), tuple(links))

@@ -171,6 +171,7 @@ def _reduction_bytes(compiler_params: Any, aval: Aval) -> int:
     The default is that of `plgpu.CompilerParams`; JAX 0.8 has 256 elements
     (`REDUCE_SCRATCH_ELEMS` of `mosaic_gpu/lowering.py`).
     """
+    # A program with such a mesh has imported it.
     from jax.experimental.pallas import mosaic_gpu
 
     default = getattr(mosaic_gpu.CompilerParams(), "reduction_scratch_bytes", None)

@@ -276,6 +276,7 @@ class Compilers:
         """
         task = asyncio.get_running_loop().create_task(work)
         try:
+            # Shielded: what ends soon goes on, see `_give_up`.
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             self._start_closing(self._give_up(worker, job, task))
@@ -289,6 +290,7 @@ class Compilers:
         worker = self._worker(target, environment)
         async with worker.queue.turn(Urgency.ASKED):
             process = self._process(worker)
+            # Shielded: cancelling a caller must not cancel what others await.
             hello = await asyncio.shield(process.ready)
             if hello is None:
                 death = await asyncio.shield(process.death)
@@ -396,6 +398,7 @@ class Compilers:
         numbered = replace(request, id=next(self._ids))
         try:
             process.send(numbered)
+        # For example, a program that is too large for a frame.
         except WireError as error:
             return NotCompiled(
                 numbered.id, "program", f"cannot send the program to the compiler: {error}"
@@ -457,6 +460,7 @@ class Compilers:
             worker.process = None
 
     def _start_closing(self, work: Coroutine[None, None, None]) -> None:
+        # Kept in the set, as the event loop has only weak references to tasks.
         task = asyncio.get_running_loop().create_task(work)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

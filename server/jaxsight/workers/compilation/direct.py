@@ -41,6 +41,7 @@ class DirectCompiler:
         trace: TracebackType | None,
     ) -> None:
         self._process.kill()
+        # Closes the pipes, and reaps the process.
         self._process.communicate()
 
     def compile(self, request: Compile) -> Compiled | NotCompiled:

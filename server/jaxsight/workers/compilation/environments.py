@@ -145,6 +145,7 @@ def _stand_ins() -> Path | None:
         for name, content in stand_ins.FILES.items():
             file = folder / name
             kept = None
+            # Compilers run these files: one that another user may have written is replaced.
             if private.belongs_to_us(file) and os.access(file, os.X_OK):
                 with contextlib.suppress(reading.UnreadableError):
                     kept = reading.data(file, reading.SMALL)
@@ -214,6 +215,7 @@ def identity(environment: CompilerEnvironment, target: Target) -> tuple[str, ...
         device = repr(target.chip)
     else:
         device = _this_machine(target.platform)
+    # This machine's flags do not reach the compiler of another one.
     flags = (
         ()
         if target.host

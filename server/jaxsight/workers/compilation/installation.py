@@ -101,6 +101,7 @@ def install(platform: str, jax: str, python: str, progress: Progress) -> Compile
         shutil.rmtree(folder, ignore_errors=True)
         try:
             return _create(folder, platform, requirement, python, progress)
+        # `progress` may raise anything to end it; what is incomplete goes.
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -176,6 +177,7 @@ def origin(python: str) -> str:
         with contextlib.suppress(InstallError):
             listed = _run(with_packages(each, "-m", "pip", "config", "list"), "no pip")
             break
+    # Lines such as `global.index-url='https://…'`.
     values = dict(re.findall(r"^(\S+)='(.*)'$", listed, re.MULTILINE))
     values.setdefault(":env:.index-url", os.environ.get("PIP_INDEX_URL", ""))
     # In this order, as pip's documentation of its configuration says.
@@ -189,6 +191,7 @@ def remove(environment: CompilerEnvironment) -> None:
     """Delete one of our environments."""
     if environment.folder:
         with contextlib.suppress(OSError):
+            # First, so that a folder that is deleted in part counts as incomplete.
             Path(environment.folder, MARKER).unlink()
         shutil.rmtree(environment.folder, ignore_errors=True)
 
@@ -278,6 +281,7 @@ def _run(process: OwnPython, error_prefix: str, tick: Callable[[], None] = lambd
     """
     try:
         with (
+            # Files, as nobody reads a pipe meanwhile: once full, it would stop the process.
             tempfile.TemporaryFile() as output,
             tempfile.TemporaryFile() as errors,
             subprocess.Popen(
@@ -288,6 +292,7 @@ def _run(process: OwnPython, error_prefix: str, tick: Callable[[], None] = lambd
                 stderr=errors,
                 env=process.environment,
                 umask=_UMASK,
+                # A group of its own, so that `_end` reaches what pip has started.
                 process_group=0 if os.name == "posix" else None,
             ) as running,
         ):
@@ -333,6 +338,7 @@ def _locked(folder: Path, progress: Progress) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         try:
+            # Beside the folder, which is deleted and made again while the lock is held.
             lock = stack.enter_context(private.lock_file(folder.with_name(folder.name + ".lock")))
         except OSError as error:
             raise InstallError(f"cannot install in {folder.parent}: {error}") from error

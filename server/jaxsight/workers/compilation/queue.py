@@ -34,10 +34,12 @@ class Queue:
         """Wait until nobody else is in the body, and nobody more urgent waits."""
         if self.is_busy:
             turn = asyncio.get_running_loop().create_future()
+            # The number keeps equals in order, and futures cannot be compared.
             heapq.heappush(self._waiting, (urgency, next(self._numbers), turn))
             try:
                 await turn
             except asyncio.CancelledError:
+                # Its turn had begun already: pass it on, as nobody else would.
                 if turn.done() and not turn.cancelled():
                     self._pass_on()
                 raise
@@ -51,6 +53,7 @@ class Queue:
         """Let the next one in; the queue stays busy on its behalf."""
         while self._waiting:
             _, _, turn = heapq.heappop(self._waiting)
+            # The others were cancelled while they waited.
             if not turn.done():
                 turn.set_result(None)
                 return

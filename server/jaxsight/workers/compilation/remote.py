@@ -91,6 +91,7 @@ def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> li
     return [
         program("ssh") or "ssh",
         *OPTIONS,
+        # So that no host is taken for an option.
         "--",
         host,
         f"{remote_python} -X utf8 -c {shlex.quote(code)}",

@@ -88,6 +88,7 @@ def _copy(folder: Path, copy: Path) -> None:
         for name in names[:left]:
             file, target = Path(here, name), there / name
             with contextlib.suppress(OSError):
+                # `exists` would follow a link.
                 if os.path.lexists(target):
                     continue
                 if file.is_symlink():

@@ -47,6 +47,7 @@ def confine(abi: int, writable: Sequence[str], devices: Sequence[str] = ()) -> N
     handled |= _REFER if abi >= 2 else 0
     handled |= _TRUNCATE if abi >= NEEDS_TRUNCATE else 0
     handled |= _IOCTL if abi >= NEEDS_IOCTL else 0
+    # Only as long as the kernel's own structure of this version: it refuses unknown fields.
     attributes = struct.pack("=Q", handled)
     if abi >= NEEDS_TCP:
         attributes += struct.pack("=Q", _TCP)

@@ -154,7 +154,9 @@ def confine(*, signals: bool, truncating: bool, terminals: bool) -> None:
     """
     program = [*_program(signals=signals, truncating=truncating, terminals=terminals)]
     code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+    # Kept in a variable until the call: the kernel gets its address alone.
     held = ctypes.create_string_buffer(code)
+    # `struct sock_fprog`, with the padding of C.
     loaded = struct.pack("@HP", len(program), ctypes.addressof(held))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_SECCOMP, _FILTER, loaded, 0, 0):
@@ -164,6 +166,7 @@ def confine(*, signals: bool, truncating: bool, terminals: bool) -> None:
 def _program(*, signals: bool, truncating: bool, terminals: bool) -> Iterator[_Instruction]:
     architecture, numbers = _MACHINES[os.uname().machine]
     yield _LOAD, 0, 0, _ARCHITECTURE
+    # Calls of another architecture, as of 32 bits, have other numbers.
     yield _EQUAL, 1, 0, architecture
     yield _error(errno.EPERM)
     yield _LOAD, 0, 0, _NUMBER

@@ -22,6 +22,7 @@ def separate() -> bool:
     libc = ctypes.CDLL(None, use_errno=True)
     return bool(
         libc.unshare(_NEW_MOUNTS) == 0
+        # Else what is mounted here would appear in the system's own tree, too.
         and libc.mount(None, b"/", None, _PRIVATE, None) == 0
         and libc.mount(b"tmpfs", FOLDER.encode(), b"tmpfs", _NO_SETUID | _NO_DEVICES, b"mode=1777")
         == 0

@@ -76,14 +76,17 @@ class Guardian:
 
     def run(self) -> None:
         wake_read, wake_write = os.pipe()
+        # `set_wakeup_fd` requires it: a signal handler must not wait.
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        # Python writes to the pipe only for signals that have a handler.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for ending in _ENDINGS:
             signal.signal(getattr(signal, ending), self._end_on_signal)
         try:
             self._start()
             _adopt_orphans()
+            # The server exited before `PR_SET_PDEATHSIG` was set.
             if os.getppid() != self._server:
                 raise Gone
             poll = select.poll()
@@ -123,6 +126,7 @@ class Guardian:
         if self._tracer == 0:
             try:
                 os.setsid()
+                # Ignored signals stay ignored across `exec`, and Python ignores SIGPIPE.
                 for signal_number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                     signal.signal(signal_number, signal.SIG_DFL)
                 signal.set_wakeup_fd(-1)
@@ -132,6 +136,7 @@ class Guardian:
                 if self._confined:
                     writable = f"{self._folder}{os.pathsep}{os.environ.get(WRITABLE, '')}"
                     os.environ[WRITABLE] = writable.strip(os.pathsep)
+                    # Last, so that nothing but the package itself is found there.
                     sys.path.append(_OWN_PACKAGES)
                     from jaxsight.workers.confinement import launch
 
@@ -142,10 +147,12 @@ class Guardian:
             finally:
                 os._exit(127)  # as shells report it; a forked child must not return
         os.close(problem_write)
+        # So that the server sees the tracer's pipes close though this process goes on.
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
         self._send_line(f"started {self._tracer}")
+        # Empty once the command runs: Python's descriptors close on `exec`.
         problem = os.read(problem_read, 1000)
         os.close(problem_read)
         if problem:
@@ -194,6 +201,7 @@ class Guardian:
         if len(tree) > self._processes:
             self._kill_tracer()
             self._send_line(f"processes {len(tree)} {self._processes}")
+        # Counting shared pages once takes the kernel longer: only if it may matter.
         elif (used := resident(tree)) > self._memory and (
             len(tree) == 1 or (used := proportional(tree)) > self._memory
         ):
@@ -226,10 +234,12 @@ class Guardian:
         while time.monotonic() < give_up:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
+                    # Killing its own group would end the guardian itself.
                     if (group := os.getpgid(pid)) != own_group:
                         os.killpg(group, signal.SIGKILL)
                     os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
+                # Zombies would still count as processes below this one.
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
             pids = set(self._tree())

@@ -93,6 +93,7 @@ class WatchedProcess:
         async for line in self._control:
             had_started = self._ending.pid != 0
             self._ending.take(line)
+            # The interrupt came before the process had started.
             if self._is_interrupted and not had_started:
                 self.interrupt()
 
@@ -155,6 +156,7 @@ async def watched(
                 limit=_LONGEST_LINE,
             )
         control, writer = await asyncio.open_connection(sock=own_end)
+        # From here on, `writer` closes the socket.
         stack.pop_all()
     try:
         if limits is not None:
@@ -162,4 +164,5 @@ async def watched(
         yield WatchedProcess(process, control)
     finally:
         writer.close()  # the watchdog kills everything and exits
+        # Shielded, so that it is reaped also where the caller is cancelled.
         await asyncio.shield(process.communicate())

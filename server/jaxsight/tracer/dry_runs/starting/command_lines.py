@@ -55,6 +55,7 @@ class CommandLine:
             def fail(message: str) -> NoReturn:
                 raise _WrongUsageError(message)
 
+            # The parser's own prints its usage and exits.
             parser.error = fail
             try:
                 return parse(parser, args, namespace)
@@ -69,8 +70,10 @@ class CommandLine:
                         setattr(values, action.dest, Unknown() if missing else default)
                 return values, []
             finally:
+                # Uncover the method of the class again.
                 del parser.error
 
+        # `parse_args` calls it.
         kind.parse_known_args = parse_known  # type: ignore[method-assign, assignment]
         time.sleep = lambda seconds: None
         self.imported()
@@ -148,6 +151,7 @@ def starts(
             yield own, _required(own)
         return
     for command in _commands(function) if _starts_commands(function) and not args[1:] else ():
+        # So that click asks for nothing that is missing, and calls no callbacks.
         given = command.make_context(command.name, [], resilient_parsing=True).params
         needed = (each.name for each in command.params if each.required)
         given |= {each: Unknown() for each in needed if given.get(each) is None}

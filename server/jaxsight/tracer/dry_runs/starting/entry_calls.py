@@ -102,6 +102,7 @@ class EntryCalls:
             if fixture is not None and depth:
                 try:
                     made = fixture(**self._arguments(fixture, names, depth - 1))
+                    # What follows the `yield` of a fixture is for after the test.
                     given[name] = next(made) if inspect.isgenerator(made) else made
                 except Exception:  # noqa: BLE001 - user code
                     given[name] = Unknown()

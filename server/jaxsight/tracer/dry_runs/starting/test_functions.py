@@ -90,6 +90,7 @@ def fixture_of(value: object) -> Callable[..., object] | None:
     named = "fixture" in type(value).__name__.lower()
     if not named and not hasattr(value, "_pytestfixturefunction"):
         return None
+    # Versions of pytest keep the function in different attributes.
     inner = getattr(value, "__wrapped__", None) or getattr(value, "_fixture_function", None)
     pytest_wrapped = getattr(value, "__pytest_wrapped__", None)
     function: Callable[..., object] | None = getattr(pytest_wrapped, "obj", inner)

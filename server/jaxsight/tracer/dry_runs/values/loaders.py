@@ -49,6 +49,7 @@ def of_arrays(
     needs_unknown = any(map(is_unknown, leaves))
     if needs_unknown and is_numpy and name in _READERS:
         return _read(name, args, kwargs)
+    # `print` stands for what JAX lacks.
     function = getattr(jnp, name, print) if is_numpy else function
     # Functions of functions call code of the user; a dtype is called, too.
     if function is print or any(callable(each) and not _is_dtype(each) for each in leaves):
@@ -93,6 +94,7 @@ class PandasTable(Unknown):
             whole: another table with the same rows.
         """
         super().__init__()
+        # By `object`, as `Unknown` ignores values.
         object.__setattr__(self, "_columns", columns)
         object.__setattr__(self, "_whole", self if whole is None else whole)
 

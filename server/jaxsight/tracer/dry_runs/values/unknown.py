@@ -35,6 +35,7 @@ class Unknown:
     """
 
     __slots__ = ("_method_of", "_parts", "_type")
+    # Operators of NumPy's arrays then ask this class.
     __array_ufunc__ = None
     _parts: dict[object, Unknown]
     _type: PartialType | None
@@ -49,6 +50,7 @@ class Unknown:
             known: what is known of its type, if it is an array.
             method_of: the object whose attribute of a name it is.
         """
+        # By `object`, as `__setattr__` ignores values.
         object.__setattr__(self, "_parts", {})
         object.__setattr__(self, "_type", known)
         object.__setattr__(self, "_method_of", method_of)

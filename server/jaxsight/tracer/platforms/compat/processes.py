@@ -27,12 +27,14 @@ def watch() -> None:
     for name, answer in _ANSWERS.items():
         if hasattr(jax, name):
             setattr(jax, name, _answering(getattr(jax, name), answer))
+    # Keep the descriptor, to read it for each device.
     original = vars(_jax.Device)["process_index"]
 
     def index(self: jax.Device) -> int:
         if _shown is None or not seen.is_asked_by_program():
             return int(original.__get__(self))
         every = jax.devices()
+        # The device may belong to another backend than the default one.
         return _owner(every.index(self), len(every)) if self in every else 0
 
     _jax.Device.process_index = property(index)

@@ -111,6 +111,7 @@ def seeing(device: SeenDevice | None, asked: Asked) -> Iterator[None]:
         yield
     finally:
         _sight.device, _sight.asked = before
+        # Reversed: what was replaced twice gets its first value back.
         for undo in reversed(restore):
             undo()
         _sight.is_installed = not restore
@@ -223,6 +224,7 @@ def _told(frame: FrameType | None, answer: Callable[[SeenDevice], object]) -> ob
         if isinstance(value, _Unknown):
             reason, value = value.reason, _TRUE if value.stand_in is None else value.stand_in
     finally:
+        # Also if `answer` raises `AttributeError`.
         _sight.asked(frame, reason)
     return value
 
@@ -322,6 +324,7 @@ def _name_backends() -> None:
         for attribute in ("cache_clear", "cache_info"):
             if hasattr(before, attribute):
                 setattr(function, attribute, getattr(before, attribute))
+        # Modules that import the function by name hold their own reference.
         for module in ("jax._src.xla_bridge", "jax.extend.backend", "jax.lib.xla_bridge"):
             holder = sys.modules.get(module)
             if holder is not None and getattr(holder, name, None) is before:
