@@ -60,6 +60,7 @@ lint-python: .venvs/lint/.installed
 	PYTHONPATH=server .venvs/lint/bin/lint-imports --no-cache
 	.venvs/lint/bin/codespell server docs examples neovim/lua *.md vscode-extension/*.md vscode-extension/src vscode-extension/panel/src
 	.venvs/lint/bin/python vscode-extension/scripts/manifest.py --check
+	.venvs/lint/bin/python vscode-extension/scripts/panel_types.py --check
 
 lint-text: .venvs/lint/.installed # CHECKS: names of some; all by default
 	PYTHONPATH=server:. .venvs/lint/bin/python -m tools.lint $(CHECKS)

@@ -39,7 +39,7 @@ from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
 from jaxsight.projects.python_discovery import PythonInterpreter
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.located_figures import Compilation
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.rules.finding import Finding
@@ -325,7 +325,7 @@ class Session:
 
     async def kernels(
         self, path: str, function: str, target: str | None = None, *, complete: bool = True
-    ) -> tuple[View, CompileResult]:
+    ) -> tuple[View, Compilation]:
         """Return a function compiled for a target; raise `LookupError` if it cannot be."""
         return await named_function.compiled_function(
             self.engine, path, function, target, complete=complete

@@ -19,6 +19,7 @@ import pytest_asyncio
 import jaxsight
 from jaxsight.compiler.answer import answer
 from jaxsight.events import Refresh
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.rules.finding import Finding
 from jaxsight.session import Session
 from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled
@@ -62,7 +63,7 @@ async def outcome(session: Session, path: str, function: str, **options: bool) -
         _, result = await session.kernels(path, function, "cpu", **options)
     except LookupError as error:
         return str(error)
-    return result.outcome if isinstance(result.outcome, Compiled) else result.outcome.message
+    return result.trouble.message if isinstance(result, Refused) else result.compiled
 
 
 @pytest.mark.search

@@ -13,6 +13,7 @@ import pytest
 import jaxsight
 from jaxsight.compiler.hlo import read
 from jaxsight.targets.chips import GPUS
+from jaxsight.text import units
 from tests.compiler.undecided import Program, program, programs
 
 MIB = 2**20
@@ -137,7 +138,7 @@ def test_the_range_in_python() -> None:
     found = jaxsight.kernels(lambda a, b: jnp.tanh(a @ b), target="cuda:h100")(matrix, matrix)
     assert found.temp_bytes_at_most > found.temp_bytes + 32 * MIB
     assert found.kernels_at_most >= found.kernel_count
-    assert f"(+ ≤ {found.temp_bytes_at_most - found.temp_bytes:,} B on the device)" in str(found)
+    assert f"(+ ≤ {units.size(found.temp_bytes_at_most - found.temp_bytes)} " in str(found)
     with pytest.raises(jaxsight.ContractBroken, match="temp is "):
         jaxsight.expect(jnp.matmul, target="cuda:h100", temp="16 MiB")(matrix, matrix)
     with pytest.raises(jaxsight.CannotCompile, match="an unknown number of kernels"):

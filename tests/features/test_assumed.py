@@ -12,7 +12,7 @@ import pytest_asyncio
 from jaxsight.features.kernels.record import record
 from jaxsight.features.preferred_sets import prefer_traced
 from jaxsight.features.proposals.assumed import assume
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.features.rendering import with_hints, without_hints
@@ -251,8 +251,7 @@ async def test_figures_say_that_sizes_are_assumed(tmp_path: Path) -> None:
     jaxpr = await session.show(str(path), "f", "jaxpr")
     panel = await session.panel(str(path), "f")
     hover = await session.hover(str(path), Position(3, 4))
-    view, result = await session.kernels(str(path), "f")
-    kernels = Kernels.of(view, result)
+    _, kernels = await session.kernels(str(path), "f")
     await session.aclose()
     assert "def f(x):⟦▣ ?1 kernel · cpu · with assumed sizes⟧" in with_kernels
     first, second, *_ = document.text.splitlines()
@@ -261,10 +260,10 @@ async def test_figures_say_that_sizes_are_assumed(tmp_path: Path) -> None:
     assert second.endswith(" with assumed sizes")
     assert jaxpr.text.splitlines()[0] == first
     assert panel is not None
-    assert panel.drawn is not None
+    assert panel.figures is not None
     assert panel.assumed == first.removeprefix("# ")
-    assert panel.drawn.headline.endswith(" with assumed sizes")
+    assert panel.figures.headline.endswith(" with assumed sizes")
     assert hover is not None
     assert "*with assumed sizes:*\n\n| target |" in hover.markdown
-    assert kernels is not None
+    assert isinstance(kernels, LocatedFigures)
     assert record(kernels, "f")["assumed_inputs"] == ["x"]

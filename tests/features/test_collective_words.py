@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jaxsight.features.distributed.collectives import summed
-from jaxsight.features.kernels.summary import change
+from jaxsight.figures.distributed.collectives import summed
+from jaxsight.figures.program_notes import change
 from jaxsight.figures.summary import communication, headline, origin, scope
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Branch, Collective, Graph, Kernel, Loop

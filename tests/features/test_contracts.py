@@ -170,6 +170,19 @@ async def test_contracts_of_several_devices_are_about_each_of_them(
     assert [finding.notes for finding in broken] == [notes] * bool(message)
 
 
+async def test_a_note_has_the_line_of_the_current_text(session: Session, tmp_path: Path) -> None:
+    path = str(tmp_path / "moved.py")
+    source = SHARDED.replace("EXPECT", "    Expect (cpu:8): collectives == 0")
+    session.open(path, source)
+    noted = []
+    for text in (source, f"# moved\n{source}"):
+        session.change(path, text)
+        findings = await session.findings(path, kernels=True)
+        noted += [finding.notes for finding in findings if finding.code == "JX501"]
+    session.close(path)
+    assert [note[0].rpartition(" ")[2] for note in noted] == ["18", "19"]
+
+
 SSH = """\
 #!{python}
 import pathlib, sys, time

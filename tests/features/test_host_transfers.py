@@ -10,10 +10,9 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.kernels.record import record as figures
-from jaxsight.features.kernels.summary import memory_lines
 from jaxsight.features.kernels.table import table
-from jaxsight.figures.summary import headline
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures.program_notes import memory_lines
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
 from tests.sessions import session_without_spare
 
@@ -55,25 +54,25 @@ async def session(path: str) -> AsyncIterator[Session]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def update(session: Session, path: str) -> Kernels:
-    found = Kernels.of(*await session.kernels(path, "update", complete=True))
-    assert found is not None
+async def update(session: Session, path: str) -> LocatedFigures:
+    found = (await session.kernels(path, "update", complete=True))[1]
+    assert isinstance(found, LocatedFigures)
     return found
 
 
-async def test_the_headline_has_number_and_bytes(update: Kernels) -> None:
-    head = headline(update.compiled, update.target)
+async def test_the_headline_has_number_and_bytes(update: LocatedFigures) -> None:
+    head = update.headline
     assert " · 1 host callback · 2 host transfers, 2 MiB · temp " in head
 
 
-async def test_a_line_has_link_and_time_of_each_direction(update: Kernels) -> None:
+async def test_a_line_has_link_and_time_of_each_direction(update: LocatedFigures) -> None:
     to_host, to_device, memory = memory_lines(update)
     assert to_host.startswith("to host: 2 transfers, 1 MiB, ≥ 16.6 µs over PCIe 5 ×16 (63 GB/s), ")
     assert to_device.startswith("to device: 1 transfer, 1 MiB, ≥ 16.6 µs over PCIe 5 ×16 (63 GB/s)")
     assert memory == "host memory: 1 MiB arguments, 1 MiB outputs"
 
 
-async def test_the_table_lists_all_with_their_lines(update: Kernels) -> None:
+async def test_the_table_lists_all_with_their_lines(update: LocatedFigures) -> None:
     shown = table(update)
     assert "| host transfer | bytes | ≥ time |  | lines |" in shown
     (row,) = (line for line in shown.split("\n") if "to device copy" in line)
@@ -82,7 +81,7 @@ async def test_the_table_lists_all_with_their_lines(update: Kernels) -> None:
     assert "layout change" not in shown
 
 
-async def test_json_has_every_transfer_and_the_memory_of_the_host(update: Kernels) -> None:
+async def test_json_has_every_transfer_and_the_memory_of_the_host(update: LocatedFigures) -> None:
     record = figures(update, "update")
     transfers = record["host_transfers"]
     assert isinstance(transfers, list)

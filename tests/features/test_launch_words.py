@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jaxsight.features.kernels.launches import iterations, undecided
-from jaxsight.features.kernels.loop_costs import costs
+from jaxsight.figures.launches import iterations, undecided
+from jaxsight.figures.loop_costs import costs
 from jaxsight.figures.summary import kernel_count, launches
 from jaxsight.rules.jx210_tiny_launches import rule as jx210_tiny_launches
 from jaxsight.targets.target import parse
@@ -17,6 +17,7 @@ from jaxsight.wire.kernel_graph import CALLBACK, Branch, Graph, Kernel, Loop
 from jaxsight.wire.kernels.undecided import Undecided
 from jaxsight.wire.kernels.work import Work
 from tests.compiler.undecided import program
+from tests.figures.made import made
 
 
 def kernel(name: str, times: int, least: int, *, branch: int = -1, loop: int = -1) -> Kernel:
@@ -59,14 +60,14 @@ def test_an_iteration_has_its_launches_and_what_it_costs() -> None:
         work=Work(written=written),
     )  # fmt: skip
     graph = Graph("m", (body, kernel("last", 1, 1)), loops=loops)
-    kernels: Any = SimpleNamespace(graph=graph, target=parse("cuda:h100"), place=None)
+    kernels = made(graph)
     assert list(iterations(kernels)) == ["loop: 7 iterations"]
     assert list(undecided(kernels)) == [
         "loop: unknown number of iterations, 1 launch each",
         "loop: an iteration takes ≈ 2.2 µs on the device, ≈ 3.1 µs on the host",
     ]
-    kernels.target = parse("cpu")
-    assert list(undecided(kernels)) == ["loop: unknown number of iterations, 1 launch each"]
+    on_cpu = made(graph, "cpu")
+    assert list(undecided(on_cpu)) == ["loop: unknown number of iterations, 1 launch each"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_an_iteration_has_its_launches_and_what_it_costs() -> None:
 def test_costs_of_an_iteration_are_near_measured_ones(
     name: str, device: float | None, host: float
 ) -> None:
-    kernels: Any = SimpleNamespace(graph=program(name).graph, target=parse("cuda:h100"))
+    kernels = made(program(name).graph)
     (cost,) = costs(kernels)
     assert cost.host is not None
     assert cost.device is not None
@@ -105,7 +106,7 @@ def test_costs_that_are_not_known(what: str) -> None:
             loops.append(Loop("inner", None, parent=0))
             inside = replace(inside, loops=(0, 1))
     graph = Graph("m", (inside,), loops=tuple(loops), branches=branches)
-    kernels: Any = SimpleNamespace(graph=graph, target=parse("cuda:h100"))
+    kernels = made(graph)
     assert next(costs(kernels)).host is None
 
 

@@ -14,10 +14,10 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.queries.memory import Measurement
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import parse
-from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.measuring import (
     Conditions,
     KernelTime,
@@ -79,8 +79,8 @@ async def path(session: Session, tmp_path: Path) -> AsyncIterator[str]:
 async def measure(session: Session, path: str) -> None:
     """Let `ranked` have been measured: most of the time is that of its sort."""
     view, result = await session.kernels(path, "ranked")
-    assert isinstance(result.outcome, Compiled)
-    graph = result.outcome.graph
+    assert isinstance(result, LocatedFigures)
+    graph = result.graph
     sorts = [kernel for kernel in graph.kernels if "sort" in kernel.name]
     assert sorts, [kernel.name for kernel in graph.kernels]
     others = [kernel for kernel in graph.kernels if kernel not in sorts]
@@ -189,17 +189,17 @@ async def test_the_panel_has_the_times_of_its_kernels_alone(session: Session, pa
     panel = await session.panel(path, "ranked")
     assert panel is not None
     assert panel.measurable
-    assert panel.drawn is not None
-    measured = panel.drawn.measured
+    assert panel.figures is not None
+    measured = panel.measured
     assert measured is not None
     assert (measured.headline, measured.stale) == ("412 µs measured", False)
-    assert len(measured.kernels) == len(panel.drawn.seconds)
+    assert len(measured.kernels) == panel.figures.graph.kernel_count
     assert max(filter(None, measured.kernels)) == pytest.approx(225e-6)
     session.change(path, EDITED)
     panel = await session.panel(path, "ranked")
     assert panel is not None
-    assert panel.drawn is not None
-    measured = panel.drawn.measured
+    assert panel.figures is not None
+    measured = panel.measured
     assert measured is not None
     assert (measured.headline, measured.stale) == ("~412 µs measured", True)
     assert measured.kernels == ()

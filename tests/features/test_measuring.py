@@ -17,7 +17,7 @@ from jaxsight.features.measuring import words
 from jaxsight.features.measuring.asked import last
 from jaxsight.features.measuring.record import record
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.measuring import MeasuringLimits
@@ -131,9 +131,8 @@ async def test_a_changed_function_makes_its_times_stale(session: Session, model:
     path, text = str(model), text_of(model)
 
     async def shown() -> bool:
-        view, result = await session.kernels(path, "block")
-        kernels = Kernels.of(view, result)
-        assert kernels is not None
+        _, kernels = await session.kernels(path, "block")
+        assert isinstance(kernels, LocatedFigures)
         found = last(session.engine, kernels)
         assert found is not None
         return found[1]

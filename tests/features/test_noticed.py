@@ -15,8 +15,8 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.kernels.uncompiled import uncompiled
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
-from jaxsight.wire.messages.compiling import Compiled
 from tests.features.rendering import with_marks, without_marks
 from tests.features.test_fixtures import FIXTURES, check
 from tests.quiet import QUIET
@@ -91,10 +91,10 @@ async def test_a_fold_of_minutes_is_measured_until_it_is_too_long(
     )
     assert "constant folding for cpu takes too long" in found["JX501"]
     assert not left
-    assert isinstance(result.outcome, Compiled)
+    assert isinstance(result, LocatedFigures)
     assert result.is_unfolded
-    assert "sort" in result.outcome.hlo
-    assert any("compiled without constant folding" in note for note in result.outcome.notes)
+    assert "sort" in result.compiled.hlo
+    assert any("compiled without constant folding" in note for note in result.compiled.notes)
 
 
 @pytest.mark.usefixtures("cold_cache")

@@ -12,11 +12,10 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.kernels.record import record as figures
-from jaxsight.features.kernels.summary import memory_lines
 from jaxsight.features.kernels.table import table as rows
 from jaxsight.features.kernels.uncompiled import uncompiled
-from jaxsight.figures.summary import headline
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures.program_notes import memory_lines, notes
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.rules.finding import Severity
 from jaxsight.session import Session
 from tests.sessions import session_without_spare
@@ -94,15 +93,15 @@ async def session(path: str) -> AsyncIterator[Session]:
     await session.aclose()
 
 
-async def kernels(session: Session, path: str, function: str) -> Kernels:
-    found = Kernels.of(*await session.kernels(path, function))
-    assert found is not None
+async def kernels(session: Session, path: str, function: str) -> LocatedFigures:
+    found = (await session.kernels(path, function))[1]
+    assert isinstance(found, LocatedFigures)
     return found
 
 
 async def test_the_headline_and_the_list_name_a_callback(session: Session, path: str) -> None:
     noisy = await kernels(session, path, "noisy")
-    assert " · 1 host callback · temp " in headline(noisy.compiled, noisy.target)
+    assert " · 1 host callback · temp " in noisy.headline
     assert "| host callback |" in rows(noisy)
     record = figures(noisy, "noisy")
     assert record["callback_count"] == 1
@@ -126,8 +125,8 @@ async def test_donated_buffers_and_constants_are_shown(session: Session, path: s
     assert (record["constant_bytes"], record["aliased_bytes"]) == (4096, 4096)
     panel = await session.panel(path, "step")
     assert panel is not None
-    assert panel.drawn is not None
-    assert list(panel.drawn.notes) == lines
+    assert panel.figures is not None
+    assert notes(panel.figures) == lines
 
 
 async def test_each_function_that_is_not_compiled_is_named_once(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures.program_notes import notes
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.source.text import Position
 from tests.sessions import session_without_spare
 
@@ -174,11 +175,12 @@ async def test_programs_of_several_devices_are_compiled_for_as_many(
     session.open(path, option + MODEL)
     try:
         await session.settle_inputs(path, patience=240)
-        kernels = {name: Kernels.of(*await session.kernels(path, name)) for name in SPANS}
+        kernels = {name: (await session.kernels(path, name))[1] for name in SPANS}
     finally:
         await session.aclose()
-    assert {name: each and each.compiled.devices for name, each in kernels.items()} == SPANS
-    assert {each and each.compiled.how for each in kernels.values()} == {"simulated"}
+    figures = {name: each for name, each in kernels.items() if isinstance(each, LocatedFigures)}
+    assert {name: each.compiled.devices for name, each in figures.items()} == SPANS
+    assert {each.compiled.how for each in figures.values()} == {"simulated"}
 
 
 LARGE = '''\
@@ -218,8 +220,8 @@ async def test_every_amount_of_memory_says_that_it_is_of_one_device(tmp_path: Pa
     finally:
         await session.aclose()
     assert panel is not None
-    assert panel.drawn is not None
-    shown.append("\n".join([panel.drawn.headline, *panel.drawn.notes]))
+    assert panel.figures is not None
+    shown.append("\n".join([panel.figures.headline, *notes(panel.figures)]))
     amounts = [text for text in shown if AMOUNT.search(text)]
     assert len(amounts) >= 6, shown
     assert [text for text in amounts if "device" not in text] == []

@@ -10,25 +10,23 @@ import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from jaxsight.compiler import folding
 from jaxsight.events import Progress
-from jaxsight.features.kernels import compile_time
+from jaxsight.figures import compile_time
+from jaxsight.figures.figures import Figures, Nowhere
 from jaxsight.figures.summary import headline
 from jaxsight.files import private
 from jaxsight.queries.programs.disk_cache import DiskCache
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.programs.slow_compiles import Search
 from jaxsight.rules.jx430_slow_compile import rule as jx430_slow_compile
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import MOST
 from jaxsight.session import Session
-from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.compiling import (
@@ -44,7 +42,7 @@ from jaxsight.wire.messages.compiling import (
     Saving,
     SlowCompile,
 )
-from jaxsight.wire.messages.replies import LoweredChange
+from jaxsight.wire.messages.replies import Equation, Lowered, LoweredChange
 from jaxsight.wire.messages.requests import BEFORE
 from jaxsight.wire.program import Body, Program
 from jaxsight.workers.compilation.compilers import Trouble
@@ -284,15 +282,18 @@ async def configured(folder: Path) -> Session:
 def test_a_large_trace_says_which_lines_make_it_large(
     made: dict[int, int], words: list[str]
 ) -> None:
-    start = [Position(line, 0) for line, number in made.items() for _ in range(number)]
-    kernels: Any = SimpleNamespace(
-        equations=dict.fromkeys(range(len(start))),
-        place=lambda index: Range(start[index], start[index]),
-        places=SimpleNamespace(span=lambda index: start[index]),
-        view=SimpleNamespace(answer=SimpleNamespace(reply=None)),
-        lowered=SimpleNamespace(seconds=0.24),
-        compiled=compiled(6.14),
-    )
+    lines = [line + 1 for line, number in made.items() for _ in range(number)]
+
+    class Lines(Nowhere[int]):
+        def of(self, path: str) -> int:
+            return lines[int(path)]
+
+        def lines(self, at: int) -> tuple[str, int, int]:
+            return "", at, at
+
+    equations = tuple(Equation(str(index), "add") for index in range(len(lines)))
+    lowered = Lowered(0, "cpu", "", Compile(0, "cpu", ""), equations=equations, seconds=0.24)
+    kernels = Figures(parse("cpu"), compiled(6.14), lowered, places=Lines())
     assert compile_time.lines(kernels) == ["lower 0.2 s · XLA 6.1 s", *words]
 
 
@@ -324,8 +325,7 @@ async def test_a_slow_program_is_shown_so_and_reported_with_what_was_measured(
     assert slowed(64.2)
     second = await configured(tmp_path)
     second.open(path, CHAIN)
-    view, result = await second.kernels(path, "chain")
-    kernels = Kernels.of(view, result)
+    _, kernels = await second.kernels(path, "chain")
     asking = asyncio.ensure_future(second.findings(path, kernels=True))
     measuring = asyncio.ensure_future(measured(second))
     # Where it takes less than a moment there is no progress, and nothing to interrupt.
@@ -336,8 +336,8 @@ async def test_a_slow_program_is_shown_so_and_reported_with_what_was_measured(
     (found,) = await second.findings(path, kernels=True)
     asked = second.engine.programs.compiles
     await second.aclose()
-    assert kernels is not None
-    assert headline(kernels.compiled, kernels.target).endswith(" · cpu · compiled in 64 s")
+    assert isinstance(kernels, LocatedFigures)
+    assert kernels.headline.endswith(" · cpu · compiled in 64 s")
     assert compile_time.lines(kernels)[0].endswith(" · XLA 64 s")
     assert interrupted.message.startswith("compiles for cpu in 64 s")
     assert found.code == "JX430"

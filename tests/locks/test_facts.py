@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.locks.facts import DtypeFact, FactSources, LocatedEquation
+from jaxsight.locks.facts import DtypeFact, FactSources
 from jaxsight.wire.kernel_graph import Collective, Constant, Graph, Kernel, Value
+from jaxsight.wire.messages.replies import Equation
+from tests.figures.made import made
 
 HLO = """\
 HloModule jit_f
@@ -35,19 +37,9 @@ OLD = {
 LINES = {"0": 5, "1": 6, "2": 7}
 
 
-def sources(graph: Graph, hlo: str = "", *equations: LocatedEquation) -> FactSources:
-    return FactSources(
-        graph,
-        hlo,
-        temporaries=0,
-        donations=(),
-        devices=1,
-        inputs=("f32[8,16]",),
-        results="f32[8,16]",
-        equations=equations,
-        reason=lambda kernel: kernel.ends_because,
-        line=lambda path: LINES.get(path, 0),
-    )
+def sources(graph: Graph, hlo: str = "", *equations: Equation) -> FactSources:
+    figures = made(graph, "cpu", hlo, equations)
+    return FactSources(figures, ("f32[8,16]",), "f32[8,16]", LINES.get)
 
 
 @pytest.mark.parametrize("names", [NEW, OLD], ids=["names", "types and names"])
@@ -69,8 +61,8 @@ def test_an_inserted_collective_is_placed_at_the_constraint_after_it(
     gather = Collective("all-gather", 64, axes=("data",), inserted=True)
     kernel = Kernel("all-gather.1", "collective", "", "collective", ("1",), collective=gather)
     equations = [
-        LocatedEquation("1", "add", ("f32[8]",), 6),
-        LocatedEquation("2", primitive, ("f32[8]",), 7),
+        Equation("1", "add", outputs=("f32[8]",)),
+        Equation("2", primitive, outputs=("f32[8]",)),
     ]
     (fact,) = sources(Graph("jit_f", (kernel,)), "", *equations).facts().collectives
     assert (fact.kind, fact.axes, fact.line) == ("all-gather", ("data",), line)
@@ -78,9 +70,9 @@ def test_an_inserted_collective_is_placed_at_the_constraint_after_it(
 
 def test_dtypes_have_their_largest_arrays_and_first_places() -> None:
     equations = [
-        LocatedEquation("0", "convert", ("f64[]", "bool[8]"), 5),
-        LocatedEquation("1", "mul", ("f64[8@data,4]", "key<fry>[2]"), 6),
-        LocatedEquation("2", "cvt", ("f8_e4m3fn[16]", "i32[8]"), 7),
+        Equation("0", "convert", outputs=("f64[]", "bool[8]")),
+        Equation("1", "mul", outputs=("f64[8@data,4]", "key<fry>[2]")),
+        Equation("2", "cvt", outputs=("f8_e4m3fn[16]", "i32[8]")),
     ]
     found = sources(Graph("jit_f", ()), "", *equations).facts().dtypes
     assert found == (DtypeFact("f32", 512), DtypeFact("f64", 256), DtypeFact("f8_e4m3fn", 16))

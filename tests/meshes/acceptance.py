@@ -18,7 +18,8 @@ from typing import Any
 
 from jaxsight.features.kernels.record import record
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from tests.corpora.meshes.corpus import FOLDER, Program
@@ -101,14 +102,12 @@ async def _ask(session: Session, program: Program, path: Path, text: str) -> Ans
         return Answer(error=str(error))
     finally:
         session.close(str(path))
-    return _answer(Kernels.of(view, result), program, view, result)
+    if isinstance(result, Refused):
+        return Answer(error=result.trouble.message or repr(view.answer.reply)[:300])
+    return _answer(result, program)
 
 
-def _answer(kernels: Kernels | None, program: Program, view: Any, result: Any) -> Answer:
-    if kernels is None:
-        reply = view.answer.reply
-        message = getattr(result.outcome, "message", "") or getattr(reply, "message", "")
-        return Answer(error=message or repr(reply)[:300])
+def _answer(kernels: LocatedFigures, program: Program) -> Answer:
     figures: Any = record(kernels, program.function)
     shown: Counter[Moved] = Counter()
     for each in figures["collectives"]:

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import pytest
 
 import jaxsight
-from jaxsight.notebooks.stages import CannotShow, numbered
+from jaxsight.notebooks.stages import CannotShow
+from jaxsight.runs.compiled_hlo import numbered
 
 X = jnp.zeros((256, 64))
 
@@ -115,8 +116,8 @@ def test_source_is_shown_only_where_it_is_what_was_compiled(lost: int, tmp_path:
     names = {"jnp": jnp}
     exec(compile(text, file, "exec"), names)
     linecache.cache[file] = len(SHIFTED), None, lines, file
-    found = jaxsight.kernels(names["shifted"], target="cpu")(X)
-    texts = sorted(filter(None, found.expressions.values()))
+    figures = jaxsight.kernels(names["shifted"], target="cpu")(X).figures
+    texts = sorted(filter(None, map(figures.places.text, figures.equations)))
     whole = "jnp.sin(y)+jnp.cos(y)"
     assert lost or {"sum(axis=0)", "jnp.sin(y)", "jnp.cos(y)", whole, f"{whole}+jnp.sin(y)"} == set(
         texts
@@ -189,7 +190,7 @@ def test_places_in_the_metadata_of_older_jax_are_read() -> None:
     assert 'op_name="eq[0]"' in text
     assert 'op_name="x"' in text
     ((operation, at),) = written.values()
-    assert (operation, at.file, at.line, at.column, at.end_line, at.end_column) == (
+    assert (operation, at.chunk, at.line, at.column, at.end_line, at.end_column) == (
         "add", "/m.py", 3, 7, 4, 9,
     )  # fmt: skip
 

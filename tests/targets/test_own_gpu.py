@@ -14,13 +14,13 @@ import pytest
 from jaxsight.events import FileStatus
 from jaxsight.figures.summary import origin
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.session import Session
 from jaxsight.targets.chips import GPUS
 from jaxsight.targets.roofline import total
 from jaxsight.trust import Policy, Trust
 from jaxsight.workers.compilation import environments
-from jaxsight.workers.compilation.compilers import Trouble
 from tests.targets.machines import H100, simulate_gpu
 
 SERVER = Path(__file__).parents[2] / "server"
@@ -78,8 +78,8 @@ async def test_the_own_gpu_is_the_default_and_has_its_chips_figures(
 ) -> None:
     python = simulate_gpu(root, GPUS["h100"].specification(), monkeypatch)
     async with opened(python) as (session, path):
-        kernels = Kernels.of(*await session.kernels(path, "product"))
-        assert kernels is not None
+        kernels = (await session.kernels(path, "product"))[1]
+        assert isinstance(kernels, LocatedFigures)
         assert (kernels.target.name, kernels.target.chip) == ("cuda", GPUS["h100"])
         assert (kernels.compiled.how, kernels.compiled.device_kind) == ("device", H100)
         assert origin(kernels.compiled, kernels.target) == (
@@ -114,8 +114,8 @@ async def test_a_device_without_known_figures_has_no_estimate(
     described = GPUS["h100"].specification(pcie)
     python = simulate_gpu(root, described, monkeypatch, pcie)
     async with opened(python) as (session, path):
-        kernels = Kernels.of(*await session.kernels(path, "product"))
-        assert kernels is not None
+        kernels = (await session.kernels(path, "product"))[1]
+        assert isinstance(kernels, LocatedFigures)
         assert total(kernels.graph, kernels.target) is None
         assert kernels.target.facts[-1] == f"no estimates: figures of {pcie} are not known"
 
@@ -128,13 +128,13 @@ async def test_a_full_device_is_named_and_tried_again(
     source = SOURCE.replace("2048", "1024")  # results of the other are on disk
     async with opened(python, source) as (session, path):
         _, refused = await session.kernels(path, "product")
-        assert isinstance(refused.outcome, Trouble)
-        assert refused.outcome.message == (
+        assert isinstance(refused, Refused)
+        assert refused.trouble.message == (
             f"this machine's {H100} has too little free memory to compile; wait until it is free, "
             "or choose cuda:h100, which needs no device"
         )
         monkeypatch.delenv("SIMULATED_ERROR")
-        assert Kernels.of(*await session.kernels(path, "product")) is not None
+        assert isinstance((await session.kernels(path, "product"))[1], LocatedFigures)
 
 
 def test_a_python_with_the_plugin_needs_no_other_compiler(tmp_path: Path) -> None:
@@ -156,4 +156,4 @@ def test_a_python_with_the_plugin_needs_no_other_compiler(tmp_path: Path) -> Non
         text=True,
         check=False,
     )
-    assert "on cuda:h100 (ahead of time): " in done.stdout, done.stderr
+    assert "compiled ahead of time (no device)" in done.stdout, done.stderr

@@ -18,6 +18,7 @@ import psutil
 from jaxsight.compiler.serve import IDLE
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.compiling import Compiled
@@ -54,9 +55,9 @@ class _Kernels:
         _, result = await self.session.kernels(
             self._path, self._program.function, self._target, complete=complete
         )
-        if not isinstance(result.outcome, Compiled):
-            raise BenchError(result.outcome.message)
-        return milliseconds(begin), result.outcome
+        if isinstance(result, Refused):
+            raise BenchError(result.trouble.message)
+        return milliseconds(begin), result.compiled
 
     async def findings(self) -> float:
         """Milliseconds that the findings of the text take, once its kernels are known."""

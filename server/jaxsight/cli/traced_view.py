@@ -38,11 +38,7 @@ async def trace_view(
         view = await run.get(run.session.view(path, address.function))
     except LookupError as error:
         functions = Module.parse(source).functions
-        ranges = (
-            function.range.shifted(chunk.first_line)
-            for chunk, function in functions
-            if function.qualname == address.function
-        )
+        ranges = (each.range for each in functions if each.function.qualname == address.function)
         own = next(ranges, None)
         for finding in await run.get(run.session.findings(path, patience=0)):
             if own is not None and own.start <= finding.range.start < own.end:

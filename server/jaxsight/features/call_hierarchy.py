@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
-from jaxsight.source.functions import Function
-from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.module import Module, ModuleChunk, PlacedFunction
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Position, Range
@@ -75,24 +74,18 @@ async def traced_calls(engine: Engine, path: str) -> TracedCalls:
 
 def _traced_calls(module: Module, views: list[View]) -> TracedCalls:
     observed = {place for view in views for place in view.observed}
-    reached: dict[str, tuple[ModuleChunk, Function]] = {}
+    reached: dict[str, PlacedFunction] = {}
     for place in observed:
         owner = module.function_at(place.start)
         if owner is None:
             continue
-        chunk, function = owner
         # What is evaluated when the function is called, not when it is defined.
-        start = place.start.up(chunk.first_line)
-        is_parameter = any(start == parameter.range.start for parameter in function.parameters)
-        if is_parameter or start >= function.body_start:
-            reached[function.qualname] = owner
+        parameters = (owner.place(each.range).start for each in owner.function.parameters)
+        if place.start in parameters or place.start >= owner.body.start:
+            reached[owner.function.qualname] = owner
     functions = {
-        name: CalledFunction(
-            name,
-            function.range.shifted(chunk.first_line),
-            function.name_range.shifted(chunk.first_line),
-        )
-        for name, (chunk, function) in reached.items()
+        name: CalledFunction(name, placed.range, placed.name_range)
+        for name, placed in reached.items()
     }
     calls: dict[Range, FunctionCall] = {}
     for chunk in {chunk.first_line: chunk for chunk, _ in reached.values()}.values():

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from jaxsight.examples.notation.contracts import (
-    COLLECTIVES,
     HOST_MOVED,
     HOST_TRANSFERS,
     METRICS,
@@ -16,13 +14,14 @@ from jaxsight.examples.notation.contracts import (
     MetricDemand,
 )
 from jaxsight.examples.sets import ExampleSet
-from jaxsight.features.distributed import collectives
-from jaxsight.features.kernels import host_transfers
+from jaxsight.figures import host_transfers
+from jaxsight.figures.distributed import collectives
+from jaxsight.figures.metrics import COLLECTIVES, Metric, collectives_of, metric_of
 from jaxsight.figures.summary import devices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import CompileResult
-from jaxsight.queries.programs.kernels import Kernels, folded
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
@@ -31,10 +30,7 @@ from jaxsight.rules.jx501_broken_contract.rule import RULE
 from jaxsight.targets.target import Target, UnknownTarget, parse_short
 from jaxsight.text import units
 from jaxsight.text.inert import clause
-from jaxsight.wire.kernel_graph import Collective, Kernel
-from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.results import Died
 
 _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
@@ -114,20 +110,19 @@ def target_of(expect: Expect, default: Target) -> Target:
     return parse_short(name) if name else default
 
 
-def findings(view: View, expect: Expect, result: CompileResult) -> Iterator[Finding]:
+def findings(view: View, expect: Expect, result: Compilation) -> Iterator[Finding]:
     """Report the broken conditions of a contract, or why it cannot be checked."""
     on = result.target.short
-    if isinstance(result.outcome, Compiled) and result.is_unfolded:
+    if isinstance(result, Refused):
+        message = f"contract cannot be checked: not compiled for {on}"
+        why = clause(result.trouble.message, _WORDS)
+        yield _finding(view, expect, RULE.code, message, Severity.WARNING, notes=(why,))
+        return
+    if result.is_unfolded:
         message = f"contract cannot be checked: constant folding for {on} takes too long"
         yield _finding(view, expect, RULE.code, message, Severity.WARNING)
         return
-    kernels = Kernels.of(view, result)
-    if kernels is None:
-        message = f"contract cannot be checked: not compiled for {on}"
-        why = clause(result.outcome.message, _WORDS) if isinstance(result.outcome, Trouble) else ""
-        yield _finding(view, expect, RULE.code, message, Severity.WARNING, notes=(why,))
-        return
-    for condition, message, notes in _broken(expect, kernels):
+    for condition, message, notes in _broken(expect, result):
         yield finding_of(
             RULE.code,
             view.subject.place(condition.range),
@@ -151,85 +146,24 @@ def _finding(
     return finding_of(code, place, message, severity=severity, help=help, notes=notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """A figure of a compiled program, which is a range if runtime values or the device decide."""
-
-    most: int
-    """-1 if unknown."""
-    least: int
-    unknown_because: str = ""
-    note: str = ""
-    """Why it is a range, if the device decides."""
-
-    def may_be(self, comparison: str, value: int) -> bool:
-        """Return whether the figure is known to compare so, at its upper end."""
-        if self.most >= 0:
-            return _COMPARISONS[comparison](self.most, value)
-        return comparison in (">=", ">") and _COMPARISONS[comparison](self.least, value)
-
-
-def _figure(kernels: Kernels, metric: str) -> _Figure:
-    """Return the figure of a metric; amounts are in bytes, on one device."""
-    compiled, graph = kernels.compiled, kernels.graph
-    unknown = _Figure(-1, -1, "the program has a loop of unknown length")
-    match metric:
-        case "kernels":
-            most = least = graph.kernel_count
-        case "launches":
-            if not graph.trips_known:
-                return unknown
-            if libraries := graph.libraries:
-                why = f"a call of {libraries[0].title} launches an unknown number of kernels"
-                return _Figure(-1, graph.launches_at_least, why)
-            most, least = graph.launch_count, graph.launches_at_least
-        case "temp":
-            most, least = compiled.temporaries_at_most, compiled.temporaries
-            if least < 0:
-                return replace(unknown, unknown_because="the compiler reports no memory")
-            if most < 0:
-                return _Figure(-1, least, "cuDNN chooses its workspace on the device")
-            if most > least:
-                more = units.size(most - least)
-                return _Figure(most, least, note=f"up to {more} of it depends on the device")
-        case "folded":
-            most = least = folded(compiled)
-        case "moved":
-            if not graph.moved_known:
-                return unknown
-            most, least = graph.moved_bytes, graph.moved_at_least
-        case "host-transfers":
-            most = least = len(graph.offloads)
-        case "host-moved":
-            if not graph.host_bytes_known:
-                return unknown
-            most = graph.host_bytes(graph.offloads)
-            least = graph.host_bytes_at_least(graph.offloads)
-        case _:
-            most = least = len(_collectives(kernels, metric))
-    return _Figure(most, least)
-
-
-def _collectives(kernels: Kernels, metric: str) -> list[tuple[Kernel, Collective]]:
-    """Return the collectives that a metric is about, each with its kernel."""
-    kind = COLLECTIVES.get(metric)
-    return [
-        (kernel, collective)
-        for kernel in kernels.graph.collectives
-        if (collective := kernel.collective) and kind in (None, collective.kind)
-    ]
+def _holds(condition: MetricDemand, figure: Metric) -> bool:
+    """Return whether a figure is known to be as a contract demands, at its upper end."""
+    comparison, value = condition.comparison, condition.value
+    if figure.most >= 0:
+        return _COMPARISONS[comparison](figure.most, value)
+    return comparison in (">=", ">") and _COMPARISONS[comparison](figure.least, value)
 
 
 def _broken(
-    expect: Expect, kernels: Kernels
+    expect: Expect, kernels: LocatedFigures
 ) -> Iterator[tuple[MetricDemand, str, tuple[str, ...]]]:
     """Yield the broken conditions, each with message and notes."""
     on, several = devices(kernels.compiled, kernels.target), kernels.compiled.devices > 1
     for condition in expect.conditions:
         metric = condition.metric
-        figure = _figure(kernels, metric)
+        figure = metric_of(kernels, metric)
         limit = f"{metric} {condition.comparison} {_worded(metric, condition.value)}"
-        if figure.may_be(condition.comparison, condition.value):
+        if _holds(condition, figure):
             continue
         per_device = " per device" if several and METRICS[metric] == "bytes" else ""
         if figure.most < 0 and figure.least > 0:
@@ -253,10 +187,10 @@ def _worded(metric: str, value: int) -> str:
     return units.size(value) if METRICS[metric] == "bytes" else str(value)
 
 
-def _notes(metric: str, kernels: Kernels) -> Iterator[str]:
+def _notes(metric: str, kernels: LocatedFigures) -> Iterator[str]:
     """Yield what explains a figure: the largest collectives or transfers that it counts."""
     if metric == "moved" or metric == "collectives" or metric in COLLECTIVES:
-        counted = _collectives(kernels, metric)
+        counted = collectives_of(kernels.graph, metric)
         largest = sorted(counted, key=lambda pair: pair[0].runs * pair[1].bytes, reverse=True)
         for kernel, collective in largest[:_MOST_NOTES]:
             # `all-reduce 32 MiB over data, inserted by the partitioner at line 12`

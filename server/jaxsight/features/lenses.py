@@ -19,7 +19,6 @@ from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages.compiling import Compiled
 
 CHOOSE_SET = "jaxsight.chooseSet"
 SHOW_PROPOSED = "jaxsight.showProposed"
@@ -48,11 +47,10 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
         shown += _lenses(path, subject, chosen, figures, assumed)
         shown += await _measuring(engine, document, subject, chosen)
     if engine.projects.of(path).settings.propose_inputs:
-        for chunk, function in worth_proposing(document, subjects):
-            outcome = await engine.proposals.known(document, chunk, function)
+        for placed in worth_proposing(document, subjects):
+            outcome = await engine.proposals.known(document, *placed)
             if outcome is not None and outcome.computes:
-                start = function.range.shifted(chunk.first_line).start
-                arguments = (path, function.qualname)
+                start, arguments = placed.range.start, (path, placed.function.qualname)
                 above = Range(start, start)
                 shown.append(Lens(above, "show shapes…", SHOW_PROPOSED, arguments))
     return shown
@@ -113,17 +111,16 @@ async def _figures(engine: Engine, document: Document, subject: Subject, chosen:
     last = engine.memory.shown.get((document.path, subject.id))
     if last is None:
         return ""
-    answer, result = last
+    answer, figures = last
     target = engine.choices.target(document.path)
     question = await engine.traces.question(document, subject)
     is_current = isinstance(question, Question) and engine.traces.cache.known(question) is answer
-    compiled = result.outcome
-    if not is_current or result.target != target or not isinstance(compiled, Compiled):
+    if not is_current or figures.target != target:
         return ""
-    temporaries = shorter_temporary_memory(compiled)
+    temporaries = shorter_temporary_memory(figures.compiled)
     known = f" · {temporaries}" if temporaries not in (UNKNOWN, NOT_YET) else ""
     assumed = f" {assumptions.WITH_SIZES}" if chosen.assumed else ""
-    return f": {kernel_figure(compiled.graph)}{known}{assumed}"
+    return f": {kernel_figure(figures.graph)}{known}{assumed}"
 
 
 def inputs_range(engine: Engine, path: str, function: str) -> Range:

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from jaxsight.figures.drawn import Drawn
+from jaxsight.figures.panel import PanelTimes
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.rules.finding import Finding
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Edit, Range
+from jaxsight.wire.messages.compiling import Compiled
 
 ActionKind: TypeAlias = str
 """A kind of code actions as LSP has it, such as `refactor.rewrite.jaxsight.view`."""
@@ -147,7 +149,7 @@ class VirtualText:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel about a function. Either `drawn` is set, or `trouble` says why it is not."""
+    """A panel about a function. Either `figures` is set, or `trouble` says why it is not."""
 
     path: str
     function: str
@@ -158,7 +160,11 @@ class Panel:
     sets: tuple[str, ...]
     target: str
     stale: bool = False
-    drawn: Drawn[Range] | None = None
+    figures: LocatedFigures | None = None
+    before: Compiled | None = None
+    """The program that it is compared with: that of the saved file."""
+    measured: PanelTimes | None = None
+    """The last measurement, if the user had one made."""
     trouble: str = ""
     caveats: tuple[SliceCaveat, ...] = ()
     """How the answer may differ from that of the imported module."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.features.findings import failures
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.located_figures import Compilation
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.workers.compilation.queue import Urgency
@@ -67,7 +67,7 @@ async def compiled_function(
     target: str | None = None,
     *,
     complete: bool = False,
-) -> tuple[View, CompileResult]:
+) -> tuple[View, Compilation]:
     """Return a function compiled for a target, by default the first.
 
     Args:

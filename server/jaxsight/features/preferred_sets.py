@@ -81,7 +81,7 @@ async def _is_shown_by_another(engine: Engine, document: Document, subject: Subj
         return False
     views = await engine.traces.known_views(document)
     others = [view for view in views if view.is_traced and view.subject.id != subject.id]
-    return bool(ReachedPlaces(others).by(subject.chunk, subject.function))
+    return bool(ReachedPlaces(others).by(subject.placed))
 
 
 def _reach(answer: Answer, failed: Failed, subject: Subject) -> int:

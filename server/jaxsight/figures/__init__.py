@@ -1,5 +1,6 @@
-"""Figures of compiled programs, in words and as the data of panels.
+"""A compiled program on a target, and all that is said of it.
 
-They run in the server, in compilers and in the user's process. They must never read a text of the
-user's: what they show is in the compiler's answer.
+`Figures` is made once from the compiler's answer. Whatever shows a program reads it: `headline`,
+`rows`, `notes` and `record` say the same of it in a hover, a terminal, a panel and a notebook.
+This package must never know an editor, JAX, or a user's text but through `Places`.
 """

@@ -7,16 +7,16 @@ expressions of other groups too.
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
 
-from jaxsight.figures.drawn import At, PanelGroup
+from jaxsight.figures.figures import At, Figures
 from jaxsight.text.layout import cut
 from jaxsight.text.parsing import FUNCTIONS, expression_in, nodes_around
 from jaxsight.wire.chunks import equation_order
-from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.replies import Call, Equation
 from jaxsight.wire.spans import Span
 
@@ -201,15 +201,15 @@ FORWARD, BACKWARD = "forward pass", "backward pass"
 
 
 @dataclass(frozen=True, slots=True)
-class GroupedSource(Generic[At]):
-    """The equations of a program, and the calls that created them, with their source."""
+class PanelGroup(Generic[At]):
+    """A group of kernels: `backward`, or the calls of `block`; `parent` is the index of another.
 
-    equations: Mapping[str, Equation]
-    calls: Sequence[Call]
-    trees: Trees
-    place: Callable[[Span], At | None]
-    """Returns where a span is now; `None` if it is gone."""
-    text: Callable[[At], str]
+    `place` is the call in the source.
+    """
+
+    title: str
+    parent: int = -1
+    place: At | None = None
 
 
 @dataclass(slots=True)
@@ -222,12 +222,10 @@ class _Node(Generic[At]):
     parts: dict[str, _Node[At]] = field(default_factory=dict)
 
 
-def grouped(
-    kernels: Sequence[Kernel], source: GroupedSource[At]
-) -> tuple[tuple[PanelGroup[At], ...], tuple[int, ...]]:
+def grouped(figures: Figures[At]) -> tuple[list[PanelGroup[At]], list[int]]:
     """Return the groups, each after the one around it, and for each kernel its group or -1."""
-    equations = tuple(source.equations.values())
-    known = chains(equations, source.calls, source.trees)
+    equations, kernels = figures.lowered.equations, figures.graph.kernels
+    known = chains(equations, figures.lowered.calls, functools.cache(figures.places.tree))
     differentiated = {each.scope[:1] for each in equations if each.backward}
     root: _Node[At] = _Node()
     for index, kernel in enumerate(kernels):
@@ -238,16 +236,16 @@ def grouped(
             paths: Sequence[str] = kernel.equations or kernel.feeds
             counts = Counter(known.of.get(path, ()) for path in paths)
             main = max(paths, key=lambda path: counts[known.of.get(path, ())], default="")
-        equation = source.equations.get(main)
+        equation = figures.equations.get(main)
         if equation is not None:
-            for title, place in _steps(source, known, equation, differentiated):
+            for title, place in _steps(figures, known, equation, differentiated):
                 node = node.parts.setdefault(title, _Node(title, place))
         node.kernels.append(index)
     groups: list[PanelGroup[At]] = []
     of = [-1] * len(kernels)
     for node in root.parts.values():
         _flatten(node, -1, groups, of)
-    return tuple(groups), tuple(of)
+    return groups, of
 
 
 def _flatten(node: _Node[At], parent: int, groups: list[PanelGroup[At]], of: list[int]) -> None:
@@ -265,7 +263,7 @@ def _flatten(node: _Node[At], parent: int, groups: list[PanelGroup[At]], of: lis
 
 
 def _steps(
-    source: GroupedSource[At],
+    figures: Figures[At],
     known: Chains,
     equation: Equation,
     differentiated: Collection[tuple[str, ...]],
@@ -279,8 +277,8 @@ def _steps(
         yield BACKWARD, None
     elif equation.scope and equation.scope[:1] in differentiated:
         yield FORWARD, None
-    calls = [*_calls(source, known, equation)]
-    is_library = equation.call >= 0 and not source.calls[equation.call].name
+    calls = [*_calls(figures, known, equation)]
+    is_library = equation.call >= 0 and not figures.lowered.calls[equation.call].name
     if is_library or set(equation.scope) <= {name for name, _, _ in calls}:
         for name, which, place in calls:
             yield f"{name}{which}", place
@@ -294,26 +292,26 @@ def _steps(
 
 
 def _calls(
-    source: GroupedSource[At], known: Chains, equation: Equation
+    figures: Figures[At], known: Chains, equation: Equation
 ) -> Iterator[tuple[str, str, At | None]]:
     """Yield the name, the number in a loop (` 2/6`) and the place of each call, outermost first."""
     chain = known.of.get(equation.path, ())
     for at, (index, number) in enumerate(chain):
-        call = source.calls[index]
+        call = figures.lowered.calls[index]
         if call.name.endswith(">"):
             continue  # `<lambda>`, `<listcomp>`: part of the function around it
-        place = source.place(call.span) if call.span is not None else None
+        place = figures.places.at(call.span) if call.span is not None else None
         times = known.times.get((chain[:at], index), 1)
         which = f" {number}/{times}" if number and times > 1 else ""
-        yield _name(source, call, place), which, place
+        yield _name(figures, call, place), which, place
 
 
-def _name(source: GroupedSource[At], call: Call, place: At | None) -> str:
+def _name(figures: Figures[At], call: Call, place: At | None) -> str:
     """Return `Block.attend` for a call of the user's function, else what is called there."""
     if call.name:
         name = call.name.rpartition("<locals>.")[2]
         return name.removesuffix(".__call__") or name
-    text = source.text(place) if place is not None else ""
+    text = figures.places.written(place) if place is not None else ""
     tree = expression_in(text)
     if tree is None:
         return "library"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jaxsight.targets.chips import Tpu
+from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target
 from jaxsight.text import units
 from jaxsight.text.units import count, interval, seconds
@@ -16,6 +17,9 @@ from jaxsight.wire.messages.compiling import Compiled
 UNKNOWN = "?"
 
 NOT_YET = "…"
+
+WITH_SIZES = "with assumed sizes"
+"""What follows figures of a function whose inputs are assumed."""
 
 LONG = 5.0
 """Seconds of compiling from which headlines say so, a choice: from there on users ask why."""
@@ -156,6 +160,14 @@ def moved_to_host(graph: Graph, transfers: Iterable[HostTransfer]) -> str:
     is_open = any(graph.loops[loop].trips is None for each in chosen for loop in each.loops)
     most = None if is_open else graph.host_bytes(chosen)
     return units.interval(graph.host_bytes_at_least(chosen), most, units.size)
+
+
+def estimated_time(graph: Graph, target: Target) -> str:
+    """Return `≈ 38 µs`, or `≥ 38 µs` where a part is not known; empty without an estimate."""
+    found = total(graph, target)
+    if found is None:
+        return ""
+    return f"≥ {units.time(found.seconds)}" if found.is_lower_bound else units.about(found.seconds)
 
 
 def scope(collective: Collective) -> str:

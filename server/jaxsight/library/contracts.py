@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 
+from jaxsight.figures.metrics import metric_of
 from jaxsight.library.compiling import CannotCompile
 from jaxsight.library.kernels import Kernels
 from jaxsight.library.kernels import kernels as kernels_of
@@ -72,41 +73,22 @@ def expect(
 
 def _check(kernels: Kernels, limits: Mapping[str, int]) -> None:
     """Raise unless a function's figures are within limits."""
-    graph, unknown = kernels.graph, ""
     if kernels.is_unfolded:
-        unknown = kernels.notes[-1]
-    elif "temp" in limits and kernels.temp_bytes >= 0 > kernels.temp_bytes_at_most:
-        unknown = "cuDNN chooses its workspace on the device"
-    elif "launches" in limits and graph.libraries:
-        unknown = f"a call of {graph.libraries[0].title} launches an unknown number of kernels"
-    elif "moved" in limits and not graph.moved_known:
-        unknown = "a loop of unknown length communicates"
-    elif "host_moved" in limits and not graph.host_bytes_known:
-        unknown = "a loop of unknown length has host transfers"
-    if unknown:
-        raise CannotCompile(f"{kernels.function} cannot be checked: {unknown}")
-    several = kernels.devices > 1
-    wrong = [
-        f"{name} is {figure:,}{' per device' if several and name in _AMOUNTS else ''}, "
-        f"at most {limit:,} expected"
-        for name, limit in limits.items()
-        if (figure := _FIGURES[name](kernels)) > limit
-    ]
+        raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
+    figures = kernels.with_temporaries if "temp" in limits else kernels.figures
+    wrong = []
+    for name, limit in limits.items():
+        metric = metric_of(figures, name.replace("_", "-"))
+        if metric.most < 0:
+            raise CannotCompile(f"{kernels.function} cannot be checked: {metric.unknown_because}")
+        per_device = " per device" if kernels.devices > 1 and name in _AMOUNTS else ""
+        if metric.most > limit:
+            wrong.append(f"{name} is {metric.most:,}{per_device}, at most {limit:,} expected")
     if wrong:
         raise ContractBroken("; ".join(wrong) + f"\n\n{kernels}")
 
 
 _AMOUNTS = ("temp", "folded", "moved", "host_moved")
-
-_FIGURES: dict[str, Callable[[Kernels], int]] = {
-    "kernels": lambda kernels: kernels.kernel_count,
-    "launches": lambda kernels: kernels.launch_count,
-    "temp": lambda kernels: kernels.temp_bytes_at_most,
-    "folded": lambda kernels: kernels.folded_bytes,
-    "collectives": lambda kernels: len(kernels.graph.collectives),
-    "moved": lambda kernels: kernels.moved_bytes,
-    "host_moved": lambda kernels: kernels.host_bytes,
-}
 
 
 def _bytes(amount: int | str | None) -> int | None:

@@ -6,33 +6,30 @@ It compiles for the machine's own devices in this process, and for all others in
 
 from __future__ import annotations
 
-import base64
 import functools
 import html
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from jaxsight.drawing import kernel_picture
 from jaxsight.drawing.dot import dot
+from jaxsight.figures.figures import Figures
+from jaxsight.figures.program_notes import notes
+from jaxsight.figures.rows import table
 from jaxsight.library import compiling, on_target
 from jaxsight.library.collectives import CollectiveFigures, collectives, specs
 from jaxsight.library.compiling import CannotCompile
-from jaxsight.library.written import expression, file_title
-from jaxsight.meshes import named_shardings
+from jaxsight.library.live_places import LivePlaces, places_of
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text.layout import aligned
-from jaxsight.text.units import count, interval
-from jaxsight.wire.donation import Alias, Donation, donations
+from jaxsight.wire.donation import Donation
 from jaxsight.wire.frames import PROGRAM_CAPTURED_LIMIT
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph, Kernel
-from jaxsight.wire.kernels.undecided import at_least, at_most
 from jaxsight.wire.meshes import Mesh
-from jaxsight.wire.messages.compiling import Compile, Compiled, Memory
-from jaxsight_source.compat.staging import open_jaxpr
-from jaxsight_source.files.ours import OURS
+from jaxsight.wire.messages.compiling import Compiled, Memory
 
 if TYPE_CHECKING:
     from IPython.lib.pretty import PrettyPrinter
@@ -40,10 +37,6 @@ if TYPE_CHECKING:
     from jax.stages import Traced
 
     from jaxsight_source.compat.locations import Location
-
-"""Programs that jaxsight read from StableHLO have its own lines."""
-_LINES = 4
-"""Lines of source of a kernel in a table, a choice: a fused kernel may have hundreds."""
 
 
 @dataclass(frozen=True)
@@ -55,61 +48,98 @@ class Kernels:
     """
 
     function: str
-    target: str
-    how: str
-    """`device`, `simulated` for CPU devices, or `ahead of time` for devices that are not present.
-    """
-    graph: Graph
-    hlo: str = field(repr=False)
-    """The optimized HLO."""
-    notes: tuple[str, ...] = ()
-    donations: tuple[Donation, ...] = ()
-    """The donated inputs, each with the result that reuses its buffer."""
-    sources: dict[str, str] = field(default_factory=dict, repr=False)
-    """Source lines of equations (`model.py:12`), by their paths."""
-    expressions: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The source of equations (`jnp.sum(x * y)`), by their paths, on one line each."""
-    is_unfolded: bool = False
-    """Whether constant folding was disabled, as it would take long; the last note says so."""
-    device_kind: str = ""
-    """JAX's `device_kind` of the machine's own GPU or TPU; empty for other targets."""
-    devices: int = 1
-    """The number of devices that the function spans."""
-    meshes: tuple[Mesh, ...] = ()
-    """The meshes that the function names."""
-    argument_shardings: Mapping[str, PartitionSpec] = field(default_factory=dict, repr=False)
-    """The shardings that the function is compiled with, by the names of its array arguments.
-
-    Those that the function leaves open are the partitioner's choice. Empty for one device.
-    """
-    result_shardings: Mapping[str, PartitionSpec] = field(default_factory=dict, repr=False)
-    """The same of results: `result 0`."""
-    operations: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The primitives of equations, by their paths."""
-    places: Mapping[str, Location] = field(default_factory=dict, repr=False, compare=False)
-    """Where equations are written, by their paths."""
-    parameters: tuple[str, ...] = field(default=(), repr=False)
-    """The names of the program's parameters."""
-    compiled: Compiled | None = field(default=None, repr=False, compare=False)
-    """The compiler's answer; `None` for figures that are not of one."""
+    figures: Figures[Location] = field(repr=False)
+    """All that is known of the compiled program."""
     traced: Traced | None = field(default=None, repr=False, compare=False)
     """What was compiled; `None` if that is not known."""
-    _temporaries: int = field(default=-1, repr=False, compare=False)
-    """Known before the compile is complete, or -1."""
-    _memory: Callable[[], Memory] = field(default=Memory, repr=False, compare=False)
-    aliases: tuple[Alias, ...] = field(default=(), repr=False)
-    """The results in the buffers of donated parameters, by number."""
+    _completed: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
+    """Compiles it completely."""
 
     @functools.cached_property
-    def memory(self) -> Memory:
-        """The compiler's memory analysis.
+    def complete(self) -> Figures[Location]:
+        """The figures of a complete compile.
 
         For a GPU that is not here, the first use compiles the function completely.
 
         Raises:
             CannotCompile: XLA cannot generate code for the function.
         """
-        return self._memory()
+        if self.figures.is_complete or self._completed is None:
+            return self.figures
+        notes = self.figures.compiled.notes
+        return replace(self.figures, compiled=replace(self._completed(), notes=notes))
+
+    @property
+    def with_temporaries(self) -> Figures[Location]:
+        """The figures of a compile after which the size of temporaries is known."""
+        return self.figures if self.figures.knows_temporaries else self.complete
+
+    @property
+    def target(self) -> str:
+        """The name of the target."""
+        return self.figures.compiled.target
+
+    @property
+    def how(self) -> str:
+        """`device`, `simulated` for CPU devices, or `ahead of time` for devices not present."""
+        return self.figures.compiled.how
+
+    @property
+    def graph(self) -> Graph:
+        """The kernel graph."""
+        return self.figures.graph
+
+    @property
+    def hlo(self) -> str:
+        """The optimized HLO."""
+        return self.figures.compiled.hlo
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is different from a compile on the device."""
+        return self.figures.compiled.notes
+
+    @property
+    def donations(self) -> tuple[Donation, ...]:
+        """The donated inputs, each with the result that reuses its buffer."""
+        return self.figures.donations
+
+    @property
+    def is_unfolded(self) -> bool:
+        """Whether constant folding was disabled, as it would take long; a note says so."""
+        return self.figures.is_unfolded
+
+    @property
+    def devices(self) -> int:
+        """The number of devices that the function spans."""
+        return self.figures.compiled.devices
+
+    @property
+    def meshes(self) -> tuple[Mesh, ...]:
+        """The meshes that the function names."""
+        return self.figures.meshes
+
+    @property
+    def argument_shardings(self) -> dict[str, PartitionSpec]:
+        """The shardings that the function is compiled with, by the names of its array arguments.
+
+        Those that the function leaves open are the partitioner's choice. Empty for one device.
+        """
+        return specs(self.figures.argument_shardings)
+
+    @property
+    def result_shardings(self) -> dict[str, PartitionSpec]:
+        """The same of results: `result 0`."""
+        return specs(self.figures.result_shardings)
+
+    @property
+    def memory(self) -> Memory:
+        """The compiler's memory analysis, of a complete compile.
+
+        Raises:
+            CannotCompile: XLA cannot generate code for the function.
+        """
+        return self.complete.compiled.memory
 
     @property
     def kernel_count(self) -> int:
@@ -143,7 +173,7 @@ class Kernels:
 
         The minimum where the device decides (see `temp_bytes_at_most`).
         """
-        return at_least(self._assigned, self.graph.undecided)
+        return self.with_temporaries.compiled.temporaries
 
     @property
     def temp_bytes_at_most(self) -> int:
@@ -152,16 +182,12 @@ class Kernels:
         For a GPU that is not here, a matmul may be given to cuBLAS there, which needs a workspace,
         and a convolution needs a workspace of unknown size.
         """
-        return at_most(self._assigned, self.graph.undecided)
-
-    @property
-    def _assigned(self) -> int:
-        return self._temporaries if self._temporaries >= 0 else self.memory.temporaries
+        return self.with_temporaries.compiled.temporaries_at_most
 
     @property
     def folded_bytes(self) -> int:
         """Bytes of constants that the compiler folded and embedded in the executable."""
-        return sum(constant.value.bytes for constant in self.graph.constants if constant.folded)
+        return self.graph.folded_bytes
 
     @property
     def collectives(self) -> tuple[CollectiveFigures, ...]:
@@ -191,20 +217,11 @@ class Kernels:
 
     def lines(self, kernel: Kernel | HostTransfer) -> list[str]:
         """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""
-        return lines_of(kernel, self.sources)
+        return self.figures.line_names(kernel.equations or kernel.feeds)
 
     def __str__(self) -> str:
-        rows: list[tuple[str, ...]] = [
-            ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
-        ]
-        rows += [tuple(map(str, row)) for row in self._rows()]
-        lines = [self._headline(), *aligned(rows, "l" * len(rows[0]))]
-        for transfer in self.host_transfers:
-            # `to host f32[512,512], 1,048,576 B, 8 times  model.py:12`
-            times = f", {transfer.runs} times" if transfer.runs > 1 else ""
-            what = f"{transfer.direction} {transfer.type}, {transfer.bytes:,} B{times}"
-            lines.append(f"{what}  {', '.join(self.lines(transfer)[:_LINES])}".rstrip())
-        return "\n".join([*lines, *map(str, self.donations), *self.notes])
+        titles, sides, rows = table(self.figures)
+        return "\n".join([self.title, *aligned([titles, *rows], sides), *self._notes])
 
     def _repr_pretty_(self, printer: PrettyPrinter, cycle: bool) -> None:
         printer.text(str(self))
@@ -214,18 +231,15 @@ class Kernels:
 
     def table_html(self) -> str:
         """Return the kernels as a table in HTML."""
-        head = "".join(
-            f"<th>{title}</th>"
-            for title in ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
+        titles, _, rows = table(self.figures)
+        head, *body = (
+            "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
+            for tag, row in [("th", titles), *(("td", row) for row in rows)]
         )
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
-            for row in self._rows()
-        )
-        notes = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in self.notes)
+        below = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in self._notes)
         return (
-            f"<div><b>{html.escape(self._headline())}</b></div>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+            f"<div><b>{html.escape(self.title)}</b></div>"
+            f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>{below}"
         )
 
     def _repr_svg_(self) -> str:
@@ -237,61 +251,23 @@ class Kernels:
         Args:
             width: its width in pixels at most; by default what the boxes need.
         """
+        figures = self.figures
         return kernel_picture.svg(
-            self.graph,
-            self._written,
-            title=self._headline(),
-            inputs=self.parameters,
-            width=width,
+            self.graph, figures.source, title=self.title, inputs=figures.inputs, width=width
         )
 
     def dot(self) -> str:
         """Return the graph in Graphviz DOT format."""
-        return dot(self.graph, self._written)
+        return dot(self.graph, self.figures.source)
 
-    def _written(self, path: str) -> str:
-        """Return the source of an equation; without one, its primitive."""
-        return self.expressions.get(path) or self.operations.get(path, path)
+    @property
+    def title(self) -> str:
+        """The name of the function and its figures in a line."""
+        return f"{self.function}: {self.with_temporaries.headline}"
 
-    def _headline(self) -> str:
-        temp = "?" if self.temp_bytes < 0 else f"{self.temp_bytes:,} B"
-        if self.temp_bytes_at_most > self.temp_bytes:
-            temp += f" (+ ≤ {self.temp_bytes_at_most - self.temp_bytes:,} B on the device)"
-        elif self.temp_bytes_at_most < self.temp_bytes:
-            temp = f"≥ {temp}"
-        on = self.target
-        if self.devices > 1:
-            temp += " per device"
-            if parse(self.target).devices != self.devices:
-                on = f"{self.devices} devices of {self.target}"
-        launched = interval(self.graph.launches_at_least, self.launches_at_most)
-        number = interval(self.kernel_count, self.kernels_at_most)
-        kernels = f"{number} {'kernel' if number == '1' else 'kernels'}"
-        launches = "launch" if launched == "1" else "launches"
-        parts = [kernels, f"{launched} {launches}", f"temp {temp}"]
-        if communicating := len(self.graph.collectives):
-            moved = f"{self.moved_bytes:,} B"
-            if not self.graph.moved_known:
-                moved = f"≥ {self.graph.moved_at_least:,} B"
-            parts.append(f"{count(communicating, 'collective')} of {moved}")
-        if offloads := len(self.graph.offloads):
-            moved = f"{self.host_bytes:,} B"
-            if not self.graph.host_bytes_known:
-                moved = f"≥ {self.graph.host_bytes_at_least(self.graph.offloads):,} B"
-            parts.append(f"{count(offloads, 'host transfer')} of {moved}")
-        return f"{self.function} on {on} ({self.how}): {', '.join(parts)}"
-
-    def _rows(self) -> Iterator[tuple[object, ...]]:
-        for index, kernel in enumerate(self.graph.kernels):
-            yield (
-                index + 1,
-                "  " * len(kernel.loops) + kernel.title,
-                interval(kernel.launches, kernel.launches_at_most),
-                f"{kernel.bytes_in:,}",
-                f"{kernel.bytes_out:,}",
-                kernel.ends_because,
-                ", ".join(self.lines(kernel)[:_LINES]),
-            )
+    @property
+    def _notes(self) -> list[str]:
+        return [self.with_temporaries.origin, *notes(self.with_temporaries)]
 
     def estimate_seconds(self) -> float | None:
         """Return a roofline estimate from the chip's figures, which is not a measurement.
@@ -299,7 +275,7 @@ class Kernels:
         Returns `None` if unknown: for chips without figures, kernels without a model (eigh,
         callbacks), loops of unknown length, and branches.
         """
-        estimate = total(self.graph, recognized(parse(self.target), self.device_kind))
+        estimate = total(self.graph, self.figures.target)
         return None if estimate is None or estimate.is_lower_bound else estimate.seconds
 
 
@@ -335,146 +311,41 @@ def kernels_on(
     """Return the kernels of a function on a target; see `kernels`."""
     from jaxsight.compiler import folding
     from jaxsight.tracer.compat import lowering
-    from jaxsight.tracer.handlers import lower as lowered
-    from jaxsight.tracer.programs import folding_costs
+    from jaxsight.tracer.handlers import lower
 
     traced, asked = on_target.trace(fn, target, args, kwargs)
     name = getattr(fn, "__name__", "") or traced.fun_name
-    traps = [fold for fold in folding_costs.predicted(traced) if fold.trap]
-    request, inputs = _request(name, traced, target)
-    if traps:
-        request = folding.without(request)
-    answer = compiling.compiled(name, target, request)
-    worst = max(traps, key=lambda fold: fold.seconds, default=None)
-    notes = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
-    found = _described(name, traced, answer, lowered.named(lowering.names(traced), inputs))
-    return replace(
-        found,
-        notes=(*answer.notes, *notes, *asked),
-        is_unfolded=bool(traps),
-        meshes=request.distribution.meshes if request.distribution is not None else (),
-        _memory=functools.partial(_memory, name, target, request, answer),
-    )
-
-
-def _request(name: str, traced: Traced, target: Target) -> tuple[Compile, tuple[int, ...]]:
-    """Return what the compiler of a target is asked for, and the inputs that the program has.
-
-    Raises:
-        CannotCompile: JAX cannot lower the function for the target, it needs more devices, or it
-            captures arrays that are too large to be sent to a compiler process.
-    """
-    from jaxsight.tracer.compat import lowering
-    from jaxsight.tracer.handlers import lower as lowered
-    from jaxsight.tracer.programs import folding_costs
-
     limit = PROGRAM_CAPTURED_LIMIT
-    if not target.is_here and (problem := lowered.captured_too_much(traced.jaxpr, limit)):
+    if not target.is_here and (problem := lower.captured_too_much(traced.jaxpr, limit)):
         raise CannotCompile(f"{name} {problem}")
     try:
         artifact = lowering.artifact(traced, target.platform, target.capability)
     except Exception as error:
         raise CannotCompile(f"{name} cannot be lowered for {target.name}: {error}") from error
-    distribution = artifact.distribution
+    lowered = lower.live(traced, artifact)
+    distribution = lowered.request.distribution
     if distribution is not None and target.devices and distribution.devices > target.devices:
         raise CannotCompile(
             f"{name} spans {distribution.devices} devices, but {target.name} has {target.devices}"
         )
-    program = base64.b64encode(artifact.bytes).decode("ascii")
-    chosen, facts = folding_costs.compiler_options(traced), lowered.facts(traced.jaxpr)
     # In this process other threads may compile, and then no compile may end early.
-    request = Compile(1, target.name, program, options=chosen, complete=target.is_here, **facts)
-    if distribution is not None:
-        asks = lowered.communicating(traced.jaxpr)
-        request = replace(request, distribution=distribution, communicates=asks)
-    return request, artifact.parameters
-
-
-def _described(name: str, traced: Traced, answer: Compiled, parameters: tuple[str, ...]) -> Kernels:
-    """Return the kernels of a compiled program, with the source of its equations."""
-    from jaxsight.tracer.compat import lowering
-    from jaxsight.tracer.handlers import lower as lowered
-    from jaxsight_source.compat.inner import walk
-
-    places = dict(places_of(traced.jaxpr))
-    results = tuple(lowered.results(len(open_jaxpr(traced.jaxpr).outvars)))
-    donated = lowered.named(lowering.names(traced), lowering.donated(traced))
+    request = replace(lowered.request, id=1, target=target.name, complete=target.is_here)
+    traps = [fold for fold in lowered.folds if fold.trap]
+    if traps:
+        request = folding.without(request)
+    answer = compiling.compiled(name, target, request)
+    worst = max(traps, key=lambda fold: fold.seconds, default=None)
+    unfolded = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
+    answer = replace(answer, notes=(*answer.notes, *unfolded, *asked))
     return Kernels(
         name,
-        answer.target,
-        answer.how,
-        answer.graph,
-        answer.hlo,
-        donations=donations(
-            answer.aliases, len(answer.graph.parameters), parameters, results, donated
+        Figures(
+            recognized(target, answer.device_kind),
+            answer,
+            lowered,
+            bool(traps),
+            LivePlaces(dict(places_of(traced.jaxpr))),
         ),
-        sources=lines_at(places),
-        expressions=sources_at(places),
-        operations={path: each.primitive.name for path, each in walk(traced.jaxpr)},
-        places=places,
-        device_kind=answer.device_kind,
-        devices=answer.devices,
-        argument_shardings=specs(named_shardings.of_parameters(answer.shardings, parameters)),
-        result_shardings=specs(named_shardings.of_results(answer.shardings, results)),
-        parameters=parameters,
-        compiled=answer,
-        traced=traced,
-        _temporaries=answer.memory.temporaries,
-        aliases=answer.aliases,
+        traced,
+        lambda: compiling.compiled(name, target, replace(request, complete=True)),
     )
-
-
-def _memory(name: str, target: Target, request: Compile, answer: Compiled) -> Memory:
-    """Return the memory of a compiled program, for which it may have to be compiled completely."""
-    if answer.is_complete:
-        return answer.memory
-    return compiling.compiled(name, target, replace(request, complete=True)).memory
-
-
-def lines_of(kernel: Kernel | HostTransfer, sources: Mapping[str, str]) -> list[str]:
-    """Return the lines that a kernel computes, or else those that it feeds.
-
-    That of an equation without one is that of the equation around it.
-
-    Args:
-        kernel: the kernel, or the transfer.
-        sources: the lines of equations (`model.py:12`), by their paths.
-    """
-    lines: dict[str, None] = {}
-    for path in kernel.equations or kernel.feeds:
-        while path and path not in sources:
-            path = _outer(path)
-        if path:
-            lines[sources[path]] = None
-    return list(lines)
-
-
-def places_of(jaxpr: object) -> Iterator[tuple[str, Location]]:
-    """Yield the paths of equations, each with where it is written, if that is known.
-
-    That of an equation without a place of its own is that of the equation around it.
-    """
-    from jaxsight_source.compat.inner import walk
-    from jaxsight_source.compat.locations import locations
-
-    around: dict[str, Location] = {}
-    for path, equation in walk(jaxpr):
-        at = next(locations(equation), None) or around.get(_outer(path))
-        if at is not None and not at.file.startswith(OURS):
-            around[path] = at
-            yield path, at
-
-
-def _outer(path: str) -> str:
-    """Return the path of the equation around one: `3` of `3/body/1`."""
-    return path.rpartition("/")[0].rpartition("/")[0]
-
-
-def lines_at(places: Mapping[str, Location]) -> dict[str, str]:
-    """Return the lines of equations (`model.py:12`, `In [3]:2`), by their paths."""
-    return {path: f"{file_title(at.file)}:{at.line}" for path, at in places.items()}
-
-
-def sources_at(places: Mapping[str, Location]) -> dict[str, str]:
-    """Return the source of equations, by their paths, of those where it is known."""
-    return {path: text for path, at in places.items() if (text := expression(at))}

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jaxsight.figures.figures import line_names
 from jaxsight.library import compiling, on_target
-from jaxsight.library.kernels import lines_at, lines_of, places_of
+from jaxsight.library.live_places import LivePlaces, places_of
 from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import CPU, Target, parse, recognized
@@ -182,10 +183,10 @@ def _timings(
     target = recognized(target, device.device_kind if target.platform != CPU else "")
     platform = target.platform
     graph = read(found.program.hlo, platform=platform, capability=target.capability)
-    sources = lines_at(dict(places_of(traced.jaxpr)))
+    places = LivePlaces(dict(places_of(traced.jaxpr)))
 
     def lines(kernel: Kernel) -> list[str]:
-        return lines_of(kernel, sources)
+        return line_names(places, kernel.equations or kernel.feeds)
 
     rows = measured_kernels(graph, found.program.kernels, target, lines, lambda: graph)
     estimated = total(graph, target)

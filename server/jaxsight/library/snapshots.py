@@ -15,10 +15,10 @@ from pathlib import Path
 import jax
 
 from jaxsight.files import reading
-from jaxsight.library import compiling, on_target
+from jaxsight.library import compiling
 from jaxsight.library.kernels import kernels_on
 from jaxsight.locks.differences import differences
-from jaxsight.locks.facts import FactSources, LocatedEquation, ProgramFacts
+from jaxsight.locks.facts import FactSources, ProgramFacts
 from jaxsight.locks.notation import LockError, LockSection, ProjectLock, Tolerance, parse
 from jaxsight.targets.target import Target
 from jaxsight.targets.target import parse as parse_target
@@ -108,33 +108,20 @@ def facts_on(
         CannotCompile: the target's compiler is not installed, or rejects the function.
     """
     found = kernels_on(fn, target, args, kwargs)
-    traced, _ = on_target.trace(fn, target, args, kwargs)  # JAX has cached it
+    assert found.traced is not None
     code = getattr(inspect.unwrap(fn), "__code__", None)
     lines: dict[str, int] = {}
-    equations = []
-    for path, equation in walk(traced.jaxpr):
+    for path, equation in walk(found.traced.jaxpr):
         files = ((at.file, at.line) for at in locations.locations(equation))
         own = (line for file, line in files if code is not None and file == code.co_filename)
         lines[path] = next(own, 0)
-        outputs = tuple(avals.text(result.aval) for result in equation.outvars)
-        name = str(equation.primitive)
-        equations.append(LocatedEquation(path, name, outputs, lines[path]))
 
     def line(path: str) -> int:
         while path and not lines.get(path):
             path = path.rpartition("/")[0].rpartition("/")[0]
         return lines.get(path, 0)
 
-    opened = open_jaxpr(traced.jaxpr)
-    return FactSources(
-        found.graph,
-        found.hlo,
-        temporaries=found.temp_bytes,
-        donations=found.donations,
-        devices=found.devices,
-        inputs=[avals.text(each.aval) for each in opened.invars],
-        results=", ".join(avals.text(each.aval) for each in opened.outvars),
-        equations=equations,
-        reason=lambda kernel: kernel.ends_because,
-        line=line,
-    ).facts()
+    opened = open_jaxpr(found.traced.jaxpr)
+    inputs = [avals.text(each.aval) for each in opened.invars]
+    results = ", ".join(avals.text(each.aval) for each in opened.outvars)
+    return FactSources(found.complete, inputs, results, line).facts()

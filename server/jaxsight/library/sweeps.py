@@ -19,7 +19,7 @@ from jaxsight.sweeps.memory_search import MemorySearch
 from jaxsight.sweeps.picture import svg
 from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, point_of
 from jaxsight.sweeps.swept_sizes import BadSizes, Sizes, SweptSize, combined, given
-from jaxsight.targets.target import Target, parse, recognized
+from jaxsight.targets.target import Target, parse
 from jaxsight.text import units
 from jaxsight.text.layout import aligned
 
@@ -189,15 +189,7 @@ class _Calls:
             return SweepPoint(sizes, str(error))
         except Exception as error:  # noqa: BLE001 - of the user's function, with these sizes
             return SweepPoint(sizes, f"cannot be traced: {type(error).__name__}: {error}")
-        point = point_of(
-            sizes,
-            found.graph,
-            recognized(self.target, found.device_kind),
-            temporaries=found.temp_bytes,
-            temporaries_at_most=found.temp_bytes_at_most,
-            aliases=found.aliases,
-            program=tuple(found.sources),
-        )
+        point = point_of(sizes, found.with_temporaries)
         if not is_measured:
             return point
         try:

@@ -12,10 +12,10 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import get_args
 
+from jaxsight.figures.figures import AnyFigures
 from jaxsight.text import units
 from jaxsight.wire.chunks import equation_paths
-from jaxsight.wire.donation import Donation
-from jaxsight.wire.kernel_graph import REASONS, CollectiveKind, Graph, Kernel
+from jaxsight.wire.kernel_graph import REASONS, CollectiveKind, Graph
 
 _NAMED = frozenset(
     {"f64", "f32", "f16", "bf16", "c64", "c128", "i64", "u64", "i4", "i8", "u4", "u8"}
@@ -222,45 +222,30 @@ class ProgramFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class LocatedEquation:
-    """An equation: its path, the types of its results, and its line (from 1; 0 if unknown)."""
-
-    path: str
-    primitive: str
-    outputs: tuple[str, ...]
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
 class FactSources:
     """A completely compiled function, as far as facts are taken from it."""
 
-    graph: Graph
-    hlo: str
-    """The optimized HLO."""
-    temporaries: int
-    """Bytes; -1 if unknown."""
-    donations: Sequence[Donation]
-    devices: int
+    figures: AnyFigures
     inputs: Sequence[str]
     """The types of its parameters."""
     results: str
     """The types of its results."""
-    equations: Sequence[LocatedEquation]
-    """All of them, in order."""
-    reason: Callable[[Kernel], str]
-    """Returns the reason of a kernel's fusion boundary."""
-    line: Callable[[str], int]
-    """Returns the line of an equation by its path; 0 if unknown."""
+    line: Callable[[str], int | None]
+    """Returns the line of an equation by its path, if it is known."""
+
+    @property
+    def graph(self) -> Graph:
+        """The kernel graph."""
+        return self.figures.graph
 
     def facts(self) -> ProgramFacts:
         """Return the facts."""
-        graph = self.graph
-        lines = Counter(each.line for each in self.equations if each.line)
+        graph, compiled, equations = self.graph, self.figures.compiled, self.figures.equations
+        lines = Counter(line for path in equations if (line := self.line(path)))
         return ProgramFacts(
             kernels=self.kernels(),
             launches=graph.launch_count,
-            temporaries=self.temporaries,
+            temporaries=compiled.temporaries,
             arguments=sum(value.bytes for value in graph.parameters if not value.on_host),
             outputs=sum(value.bytes for value in graph.outputs if not value.on_host),
             traffic=sum((each.bytes_in + each.bytes_out) * each.launches for each in graph.kernels),
@@ -270,13 +255,13 @@ class FactSources:
             loops=tuple(LoopFact(loop.trips, self.place((loop.equation,))) for loop in graph.loops),
             host=graph.host_bytes(graph.offloads),
             callbacks=graph.callback_count,
-            not_reused=sum(not each.result for each in self.donations),
-            devices=self.devices,
-            equations=len(self.equations),
+            not_reused=sum(not each.result for each in self.figures.donations),
+            devices=compiled.devices,
+            equations=len(equations),
             dtypes=self.dtypes(),
             inputs=shortened(", ".join(self.inputs)),
             results=shortened(self.results),
-            program=digest(self.hlo),
+            program=digest(compiled.hlo),
             densest=max(lines.items(), key=itemgetter(1), default=(0, 0)),
         )
 
@@ -292,7 +277,7 @@ class FactSources:
             kept[each.producer] += each.value.bytes
         return tuple(
             KernelFact(
-                self.reason(kernel),
+                self.figures.reason(kernel),
                 kernel.bytes_out,
                 self.place((kernel.ends_at, *reversed(kernel.equations), *kernel.feeds)),
                 kept[index],
@@ -303,8 +288,8 @@ class FactSources:
     def collectives(self) -> tuple[CollectiveFact, ...]:
         """Return the collectives, each with the line that it communicates for."""
         after = {
-            before.path: each.line
-            for before, each in pairwise(self.equations)
+            before.path: self.line(each.path) or 0
+            for before, each in pairwise(self.figures.lowered.equations)
             if each.primitive in _PLACES
         }
         found = []
@@ -318,7 +303,11 @@ class FactSources:
     def dtypes(self) -> tuple[DtypeFact, ...]:
         """Return the dtypes of inputs and equations by name, without those of indices."""
         found: dict[str, DtypeFact] = {}
-        rows = [(self.inputs, 0), *((each.outputs, each.line) for each in self.equations)]
+        equations = self.figures.lowered.equations
+        rows = [
+            (self.inputs, 0),
+            *((each.outputs, self.line(each.path) or 0) for each in equations),
+        ]
         for texts, line in rows:
             for array in _ARRAY.finditer(" ".join(texts)):
                 name = array["dtype"]
@@ -337,7 +326,7 @@ class FactSources:
             ConstantFact(
                 each.value.bytes,
                 each.folded,
-                self.place((*each.equations, *_readers(self.hlo, each.name))),
+                self.place((*each.equations, *_readers(self.figures.compiled.hlo, each.name))),
             )
             for each in self.graph.constants
         )

@@ -9,7 +9,7 @@ Sharding concerns every floor of the house; who changes it opens these:
 * `examples/notation/meshes.py` and `tracer/calls/inputs.py`: meshes of example inputs;
 * `compiler/hlo/distributed/`: what the partitioner made of a program;
 * `targets/communication.py`: how long its collectives take on a device's links;
-* `features/distributed/`: the words and pictures;
+* `figures/distributed/`, `features/distributed/`: the words and pictures;
 * the rules JX411, JX424 and JX427.
 
 This package must never need the devices of a mesh: they may be simulated, or only described.

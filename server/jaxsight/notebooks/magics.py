@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jaxsight.library.kernels import places_of
+from jaxsight.library.live_places import places_of
 from jaxsight.library.written import expression, file_title
 from jaxsight.text.inert import clause, one_line
 from jaxsight.text.layout import aligned, cut

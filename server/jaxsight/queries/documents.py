@@ -19,7 +19,7 @@ from jaxsight.files import reading
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.source.functions import Function
-from jaxsight.source.module import SHORT, Module, ModuleChunk
+from jaxsight.source.module import SHORT, Module, ModuleChunk, PlacedFunction
 from jaxsight.source.run_marks import is_root
 from jaxsight.source.text import Position, Range, normalized
 from jaxsight.source.text_shift import TextShift
@@ -74,19 +74,24 @@ class Subject:
         return is_root(self.chunk, self.function)
 
     @property
+    def placed(self) -> PlacedFunction:
+        """The function in its chunk."""
+        return PlacedFunction(self.chunk, self.function)
+
+    @property
     def name_range(self) -> Range:
         """The function's name, absolute."""
-        return self.function.name_range.shifted(self.chunk.first_line)
+        return self.placed.name_range
 
     @property
     def range(self) -> Range:
         """The whole definition, absolute."""
-        return self.function.range.shifted(self.chunk.first_line)
+        return self.placed.range
 
     @property
     def body(self) -> Range:
         """Its body, absolute."""
-        return Range(self.function.body_start.down(self.chunk.first_line), self.range.end)
+        return self.placed.body
 
     def place(self, range: Range) -> Range:
         """Return where a part of its example inputs is written, absolute.
@@ -95,7 +100,7 @@ class Subject:
         """
         if self.examples.source == "project":
             return self.name_range
-        return range.shifted(self.chunk.first_line)
+        return self.placed.place(range)
 
 
 @dataclass(frozen=True, slots=True)

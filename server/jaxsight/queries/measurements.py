@@ -17,12 +17,11 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.memory import Measurement, SessionMemory
-from jaxsight.queries.programs.compile_cache import ProgramToCompile
 from jaxsight.queries.programs.programs import Programs
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import CPU, Target, parse, recognized
-from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import Cancelled, Failed, Stage, Traced
 from jaxsight.wire.messages.requests import NEW, Measure
@@ -202,24 +201,23 @@ class Measurements:
         result = await self._programs.result(view, target, urgency=Urgency.ASKED)
         if result is None:
             raise NotMeasured(f"{view.subject.name} cannot be lowered: the tracer ended")
-        if isinstance(result.outcome, Trouble):
-            raise NotMeasured(result.outcome.message)
-        assert result.lowered is not None
+        if isinstance(result, Refused):
+            raise NotMeasured(result.trouble.message)
         assert project.interpreter is not None
         on_stage(Stage(NEW, "measure", f"{view.subject.name} on {target.host}"))
         compiling, timeouts = self._programs.compiling(), project.settings.timeouts
-        outcome: Compiled | Trouble | ProgramToCompile = await compiling.program(
-            result.lowered, target, project.interpreter.path
+        prepared = await compiling.prepared(result.lowered, target, project.interpreter.path)
+        if isinstance(prepared, Trouble):
+            raise NotMeasured(prepared.message)
+        _, request, environment = prepared
+        outcome = await compiling.compilers.run(
+            target,
+            environment,
+            replace(request, complete=True, runs=limits),
+            timeouts.compile + timeouts.measure,
         )
-        if isinstance(outcome, ProgramToCompile):
-            indices = result.lowered.indices
-            request = replace(outcome.request, complete=True, runs=limits, indices=indices)
-            outcome = await compiling.compilers.run(
-                target, outcome.environment, request, timeouts.compile + timeouts.measure
-            )
         if isinstance(outcome, Trouble):
             raise NotMeasured(outcome.message)
-        assert isinstance(outcome, Compiled)
         measured = outcome.measured
         assert measured is not None
         names = result.lowered.parameters

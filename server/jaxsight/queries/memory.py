@@ -13,9 +13,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jaxsight.figures.figures import AnyFigures
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.processes.comparison import ProcessDifference
-from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.located_figures import Compilation
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.targets.target import Target
@@ -58,7 +60,7 @@ class HeldResult:
     """
 
     answer: Answer
-    task: asyncio.Task[CompileResult | None]
+    task: asyncio.Task[Compilation | None]
     ended: float = math.inf
 
 
@@ -129,19 +131,19 @@ class SessionMemory:
         """Measured constant folding, by the digest of the program."""
         self.slow: Cache[str, SlowCompile] = Cache(size=_COMPILED, outdated=True)
         """What saves time of compiling, by the digest of the program."""
-        self.results: Cache[tuple[str, str], tuple[Answer, CompileResult]] = Cache(
+        self.results: Cache[tuple[str, str], tuple[Answer, AnyFigures | Refused]] = Cache(
             size=_COMPILED, function=lambda key, of: (of[0].question.unit, key[1]), outdated=True
         )
-        """Compiled programs with their places, by the key of the question and the target."""
+        """Compiled programs, by the key of the question and the target."""
         self.held: Cache[tuple[str, str, bool], HeldResult] = Cache(
             size=_PROGRAMS, outdated=True, retried=True
         )
         """Compiles for contracts and other machines, by question, target and need of memory."""
-        self.shown: Cache[ByFunction, tuple[Answer, CompileResult]] = Cache(file=_file)
+        self.shown: Cache[ByFunction, tuple[Answer, AnyFigures]] = Cache(file=_file)
         """The last result of a function for the first target, shown until the next one is ready."""
         self.until_kernels: Cache[ByFunction, float] = Cache(file=_file)
         """Seconds that XLA last took until the kernels of a function were known."""
-        self.refused: Cache[ByFunction, tuple[Answer, CompileResult]] = Cache(file=_file)
+        self.refused: Cache[ByFunction, tuple[Answer, Refused]] = Cache(file=_file)
         """Results of functions that were last not compiled for the first target."""
         self.saved: Cache[Unit, Compiled] = Cache(file=_file)
         """The program of a function when its file was last saved, by function and target."""

@@ -13,6 +13,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from jaxsight.source import limits
 from jaxsight.source.analysis.name_effects import Mark, NameEffects, mark_in
@@ -76,6 +77,32 @@ class ModuleChunk:
     @property
     def last_line(self) -> int:
         return self.first_line + self.statement.line_count - 1
+
+
+class PlacedFunction(NamedTuple):
+    """A function in its chunk. Ranges of the function count from there, these from the file."""
+
+    chunk: ModuleChunk
+    function: Function
+
+    @property
+    def range(self) -> Range:
+        """The whole definition, with decorators."""
+        return self.place(self.function.range)
+
+    @property
+    def name_range(self) -> Range:
+        """Its name."""
+        return self.place(self.function.name_range)
+
+    @property
+    def body(self) -> Range:
+        """Its body, with the docstring."""
+        return self.place(Range(self.function.body_start, self.function.range.end))
+
+    def place(self, range: Range) -> Range:
+        """Return where a part of its chunk is."""
+        return range.shifted(self.chunk.first_line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +199,9 @@ class Module:
         return text_in(self.lines, range)
 
     @functools.cached_property
-    def functions(self) -> tuple[tuple[ModuleChunk, Function], ...]:
+    def functions(self) -> tuple[PlacedFunction, ...]:
         """Every function with its chunk, in text order."""
-        return tuple(
-            (chunk, function) for chunk in self.chunks for function in self._functions_of(chunk)
-        )
+        return tuple(each for chunk in self.chunks for each in self._functions_of(chunk))
 
     @functools.cached_property
     def defining(self) -> Mapping[str, ModuleChunk]:
@@ -235,14 +260,13 @@ class Module:
             return self.chunks[at]
         return None
 
-    def function_at(self, position: Position) -> tuple[ModuleChunk, Function] | None:
+    def function_at(self, position: Position) -> PlacedFunction | None:
         """Return the innermost function whose definition, with decorators, contains a position."""
         chunk = self.chunk_at(position)
         if chunk is None:
             return None
-        inside = position.up(chunk.first_line)
-        around = [function for function in self._functions_of(chunk) if inside in function.range]
-        return (chunk, around[-1]) if around else None
+        around = [each for each in self._functions_of(chunk) if position in each.range]
+        return around[-1] if around else None
 
     @functools.cached_property
     def _static(self) -> dict[str, Static]:
@@ -251,13 +275,12 @@ class Module:
             name: static for c in self.chunks for name, static in c.statement.name_effects.static
         }
 
-    def _functions_of(self, chunk: ModuleChunk) -> Iterator[Function]:
+    def _functions_of(self, chunk: ModuleChunk) -> Iterator[PlacedFunction]:
         for function in chunk.functions:
             static = self._static.get(function.qualname)
-            if static is None or function.static_names:
-                yield function
-            else:
-                yield replace(function, static_names=static.among(function.parameters))
+            if static is not None and not function.static_names:
+                function = replace(function, static_names=static.among(function.parameters))
+            yield PlacedFunction(chunk, function)
 
 
 _EMPTY = Module("", (), [], [])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from jaxsight.figures.figures import AnyFigures
 from jaxsight.sweeps.swept_sizes import Sizes, SweptSize, written
 from jaxsight.targets.roofline import total
-from jaxsight.targets.target import Target
-from jaxsight.wire.donation import Alias
-from jaxsight.wire.kernel_graph import Graph
 
 _POINTER = 8
 """Bytes for each of several results: XLA returns a tuple of pointers to them, which counts in its
@@ -73,28 +71,16 @@ class SweepPoint:
         return arguments + outputs - (self.aliased_bytes or 0) + temporaries
 
 
-def point_of(
-    sizes: Sizes,
-    graph: Graph,
-    target: Target,
-    *,
-    temporaries: int,
-    temporaries_at_most: int,
-    aliases: Iterable[Alias],
-    program: tuple[str, ...],
-) -> SweepPoint:
-    """Return the point of a compiled program.
+def point_of(sizes: Sizes, figures: AnyFigures) -> SweepPoint:
+    """Return the point of a compiled program whose temporaries are known.
 
     Args:
         sizes: the sizes that it was traced with.
-        graph: its kernels.
-        target: the target, whose chip's figures the estimate is from.
-        temporaries: bytes, at least; -1 if unknown.
-        temporaries_at_most: bytes; -1 if unknown.
-        aliases: results that use the buffers of donated parameters.
-        program: the program's equations.
+        figures: those of the program.
     """
-    estimated = total(graph, target)
+    compiled, graph = figures.compiled, figures.graph
+    estimated = total(graph, figures.target)
+    temporaries, temporaries_at_most = compiled.temporaries, compiled.temporaries_at_most
     parameters, outputs = (
         sum(value.bytes for value in values if not value.on_host)
         for values in (graph.parameters, graph.outputs)
@@ -112,13 +98,13 @@ def point_of(
         temp_bytes_at_most=temporaries_at_most if temporaries_at_most >= 0 else None,
         argument_bytes=parameters,
         output_bytes=outputs,
-        aliased_bytes=sum(graph.parameters[alias.parameter].bytes for alias in aliases),
+        aliased_bytes=sum(graph.parameters[alias.parameter].bytes for alias in compiled.aliases),
         traffic_bytes=traffic,
         moved_bytes=graph.moved_bytes,
         estimate_seconds=estimated.seconds if estimated else None,
         estimate_is_lower_bound=estimated.is_lower_bound if estimated else None,
         kinds=tuple(kernel.title for kernel in graph.kernels),
-        program=program,
+        program=tuple(f"{each.path} {each.primitive}" for each in figures.lowered.equations),
     )
 
 

@@ -9,6 +9,7 @@ Text therefore goes into Markdown through one of these functions alone: `escaped
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from jaxsight.text.inert import one_line, visible
 
@@ -45,6 +46,13 @@ def commented(text: str) -> str:
 def table_cell(text: str) -> str:
     """Return Markdown as a cell of a table, whose bars end a cell in code, too."""
     return _BAR.sub(r"\|", text).replace("\n", "<br>")
+
+
+def markdown_table(head: Sequence[str], *rows: Sequence[str]) -> str:
+    """Return a table of plain texts, each on one line."""
+    lines = [f"| {' | '.join(map(escaped, row))} |" for row in (head, *rows)]
+    lines.insert(1, f"|{'---|' * len(head)}")
+    return "\n".join(lines)
 
 
 def span(text: str) -> str:

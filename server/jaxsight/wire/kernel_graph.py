@@ -376,6 +376,16 @@ class Graph:
         }
 
     @property
+    def constant_bytes(self) -> int:
+        """The bytes of all constants in the executable."""
+        return sum(constant.value.bytes for constant in self.constants)
+
+    @property
+    def folded_bytes(self) -> int:
+        """The bytes of those that the compiler folded."""
+        return sum(constant.value.bytes for constant in self.constants if constant.folded)
+
+    @property
     def fixed_bytes(self) -> int:
         """The bytes of parameters and outputs on the device."""
         values = (*self.parameters, *self.outputs)

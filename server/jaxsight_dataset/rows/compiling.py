@@ -11,11 +11,11 @@ import jax
 
 from jaxsight.compiler.hlo import read
 from jaxsight.targets.roofline import estimate, total
-from jaxsight.targets.target import Target
+from jaxsight.targets.target import CPU, Target
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.handlers import lower
-from jaxsight.wire.kernel_graph import Graph, Kernel
-from jaxsight.wire.messages.compiling import Memory
+from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.messages.compiling import ON_DEVICE, SIMULATED, Compiled, Memory
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.rows.directions import Direction
 from jaxsight_source.compat.inner import inner_jaxprs
@@ -34,12 +34,8 @@ class Executable:
     compiled: Any
     stablehlo: str
     unoptimized_hlo: str
-    hlo: str
-    graph: Graph
-    memory: Memory
-    flops: float
-    devices: int
-    """The number of devices that it runs on; its figures are those of one of them."""
+    answer: Compiled
+    """What the server's compiler would say of it."""
 
     def __call__(self, arrays: tuple[jax.Array, ...]) -> list[jax.Array]:
         """Run it."""
@@ -81,22 +77,20 @@ def compile(direction: Direction) -> Executable:
         code=sizes.generated_code_size_in_bytes,
     )
     facts = lower.facts(direction.traced.jaxpr)
-    constants, barriers = facts["constants"], facts["barriers"]
+    graph = read(
+        hlo,
+        constants=facts["constants"],
+        barriers=facts["barriers"],
+        trips=dict(facts["trips"]),
+        communicates=lower.communicating(direction.traced.jaxpr) if devices > 1 else (),
+    )
+    flops = float(costs.get("flops", -1.0)) if isinstance(costs, dict) else -1.0
+    how = ON_DEVICE if devices == 1 else SIMULATED
     return Executable(
         _Flat(compiled, compiled.in_tree),
         str(lowered.as_text()),
         str(lowered.as_text("hlo")),
-        hlo,
-        read(
-            hlo,
-            constants=constants,
-            barriers=barriers,
-            trips=dict(facts["trips"]),
-            communicates=lower.communicating(direction.traced.jaxpr) if devices > 1 else (),
-        ),
-        memory,
-        float(costs.get("flops", -1.0)) if isinstance(costs, dict) else -1.0,
-        devices,
+        Compiled(0, CPU, how, graph, memory, hlo, 0.0, flops, devices=devices),
     )
 
 
@@ -105,18 +99,17 @@ def devices_of(hlo: str) -> int:
     return math.prod(map(int, _DEVICES.findall(hlo.partition("\n")[0])))
 
 
-def label(
-    graph: Graph, memory: Memory, target: Target, hlo: str, flops: float, how: str, devices: int
-) -> Record:
+def label(compiled: Compiled, target: Target, hlo: str) -> Record:
     """Return the figures of a compiled program as JSON; sizes in bytes, times in seconds.
 
     `estimate_seconds` is a roofline estimate, None where it is not known.
     """
+    graph, memory, flops = compiled.graph, compiled.memory, compiled.flops
     estimated = total(graph, target)
     return {
         "target": target.name,
-        "compiled": how,
-        "devices": devices,
+        "compiled": compiled.how,
+        "devices": compiled.devices,
         "hlo": hlo,
         "kernel_count": graph.kernel_count,
         "launch_count": graph.launch_count,

@@ -21,7 +21,6 @@ import jaxsight
 from jaxsight.compiler.compat import xla
 from jaxsight.targets.target import CPU, parse
 from jaxsight.tracer.comparison.two_ways import plain
-from jaxsight.wire.messages.compiling import SIMULATED
 from jaxsight_dataset.program import Program, Record, leaves
 from jaxsight_dataset.rows import compiling, loading
 from jaxsight_dataset.rows.canonical import digests
@@ -84,7 +83,9 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Record
     executable = compiled("compile", direction, spans=spans)
     results = attempt("run", lambda: executable(direction.arguments))
     row = _described(program, direction, executable, targets, labels)
-    row["alignment"] = compiling.alignment(direction, loaded.file, program.text, executable.hlo)
+    row["alignment"] = compiling.alignment(
+        direction, loaded.file, program.text, executable.answer.hlo
+    )
     row["normal_form"] = _normal_form(loaded.function, loading.arguments(program))
     validation = {
         "jitted": "passed",
@@ -146,8 +147,8 @@ def compiled(stage: str, direction: Direction, *, spans: bool = False) -> Execut
         Rejected: that fails, or it runs on several devices, and is not one that `spans` them.
     """
     executable = attempt(stage, lambda: compiling.compile(direction))
-    if executable.devices > 1 and not spans:
-        raise Rejected("spans several devices", f"it spans {executable.devices} devices")
+    if executable.answer.devices > 1 and not spans:
+        raise Rejected("spans several devices", f"it spans {executable.answer.devices} devices")
     return executable
 
 
@@ -180,7 +181,7 @@ def _described(
         "jaxpr": str(direction.traced.jaxpr),
         "stablehlo": executable.stablehlo,
         "unoptimized_hlo": executable.unoptimized_hlo,
-        "hlo": executable.hlo,
+        "hlo": executable.answer.hlo,
         "targets": [
             on_cpu(executable),
             *labels(direction, [name for name in targets if name != CPU]),
@@ -226,9 +227,7 @@ def difficulty(equations: int) -> str:
 
 def on_cpu(executable: Executable) -> Record:
     """Return the figures of a program that is compiled for this machine's CPU."""
-    graph, memory, flops = executable.graph, executable.memory, executable.flops
-    how = "device" if executable.devices == 1 else SIMULATED
-    return compiling.label(graph, memory, parse(CPU), "", flops, how, executable.devices)
+    return compiling.label(executable.answer, parse(CPU), "")
 
 
 def _dependence(
@@ -289,14 +288,14 @@ def _backward(
     Raises:
         Rejected: it cannot be compiled or run.
     """
-    spans = executable.devices > 1
+    spans = executable.answer.devices > 1
     pullback = compiled("compile backward", derivative, spans=spans)
     gradients = attempt("run backward", lambda: pullback(derivative.arguments))
     row = {
         "jaxpr": str(derivative.traced.jaxpr),
         "stablehlo": pullback.stablehlo,
         "unoptimized_hlo": pullback.unoptimized_hlo,
-        "hlo": pullback.hlo,
+        "hlo": pullback.answer.hlo,
         "equation_count": len(primitives(derivative.program)),
         "targets": [on_cpu(pullback), *labels(derivative, [t for t in targets if t != CPU])],
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Self
 
 import jax
@@ -12,7 +12,7 @@ import jax
 from jaxsight.targets.target import CPU, Target, parse
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.handlers import lower
-from jaxsight.wire.messages.compiling import Compile, NotCompiled
+from jaxsight.wire.messages.compiling import NotCompiled
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.direct import DirectCompiler, NoCompiler
 from jaxsight_dataset.compat import kernels
@@ -58,16 +58,8 @@ class TargetCompilers:
             artifact = lowering.artifact(traced, target.platform, target.capability)
         except Exception as error:  # noqa: BLE001 - JAX's, about a platform
             return refusal(target, f"{type(error).__name__}: {error}")
-        distribution = artifact.distribution
-        request = Compile(
-            1,
-            target.name,
-            base64.b64encode(artifact.bytes).decode("ascii"),
-            complete=False,
-            distribution=distribution,
-            communicates=lower.communicating(traced.jaxpr) if distribution is not None else (),
-            **lower.facts(direction.traced.jaxpr),
-        )
+        asked = lower.compile_request(direction.traced, artifact, target.name)
+        request = replace(asked, id=1, complete=False)
         try:
             answer = self._of(target).compile(request)
         except NoCompiler as error:
@@ -75,15 +67,7 @@ class TargetCompilers:
             return refusal(target, str(error))
         if isinstance(answer, NotCompiled):
             return refusal(target, answer.message)
-        return compiling.label(
-            answer.graph,
-            answer.memory,
-            target,
-            answer.hlo,
-            answer.flops,
-            answer.how,
-            answer.devices,
-        )
+        return compiling.label(answer, target, answer.hlo)
 
     def _of(self, target: Target) -> DirectCompiler:
         if target.platform not in self._running:

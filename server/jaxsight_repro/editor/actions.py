@@ -12,7 +12,6 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.replies import Failed
-from jaxsight.workers.compilation.compilers import Trouble
 
 EXTRACT = "jaxsight.extractRepro"
 REDUCE = "jaxsight.reduceRepro"
@@ -49,9 +48,8 @@ def of_function(
     if error is not None and (is_on_name or range.touches(error.range)):
         yield _action(path, subject, error)
     else:
-        result = engine.programs.refusal(view) if view is not None else None
-        outcome = result.outcome if result is not None else None
-        has_crashed = isinstance(outcome, Trouble) and outcome.kind == "death"  # of the compiler
+        refused = engine.programs.refusal(view) if view is not None else None
+        has_crashed = refused is not None and refused.trouble.kind == "death"  # of the compiler
         if is_on_name or has_crashed:
             yield _action(path, subject)
     if is_on_name and is_extracted:

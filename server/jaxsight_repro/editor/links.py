@@ -34,11 +34,11 @@ def links_of(text: str, root: str, path: str, module: Module, subject: str) -> t
             end = len(module.line(at)) if at < len(module.text.split("\n")) else 0
             links.append(Linked(number, match[3], Range(Position(at, 0), Position(at, end))))
     places = {}
-    for chunk, function in reversed(module.functions):
-        place = function.name_range.shifted(chunk.first_line)
-        places[function.qualname.rpartition(".")[2]] = place
-        if function.qualname == subject:
-            places["main"] = place
+    for placed in reversed(module.functions):
+        name = placed.function.qualname
+        places[name.rpartition(".")[2]] = placed.name_range
+        if name == subject:
+            places["main"] = placed.name_range
     links += [
         Linked(node.lineno - 1, node.name, places[node.name])
         for node in ast.walk(parse(text))

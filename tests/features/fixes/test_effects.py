@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from jaxsight.rules.fixing import figures
-from jaxsight.rules.fixing.figures import Figures
+from jaxsight.rules.fixing.figures import FormCosts
 from jaxsight.wire.messages.compiling import Compiled, Folding, Memory
 from tests.compiler.estimate_cases import graph, text
 
 
-def figures_of(case: str, temporaries: int = 0, folding: Folding | None = None) -> Figures:
+def figures_of(case: str, temporaries: int = 0, folding: Folding | None = None) -> FormCosts:
     memory = Memory(temporaries, 0, 0, 0, 0, 0)
     found = graph("cuda:h100", case)
     hlo = text("cuda:h100", case)
     compiled = Compiled(1, "cuda:h100", "ahead of time", found, memory, hlo, seconds=0.1)
-    return Figures(equations=1, constants=0, compiled=compiled, folding=folding)
+    return FormCosts(equations=1, constants=0, compiled=compiled, folding=folding)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def figures_of(case: str, temporaries: int = 0, folding: Folding | None = None) 
         (figures_of("gathered"), figures_of("row_by_row"), {"launched", "moved", "time"}),
     ],
 )
-def test_what_is_worse_is_named(before: Figures, after: Figures, worse: set[str]) -> None:
+def test_what_is_worse_is_named(before: FormCosts, after: FormCosts, worse: set[str]) -> None:
     assert figures.worse(before, after) == worse
 
 
@@ -57,7 +57,7 @@ def test_a_title_has_the_seconds_that_were_measured(
     )
 
 
-def on_a_cpu(case: str) -> Figures:
+def on_a_cpu(case: str) -> FormCosts:
     """The figures of kernels for which no time is estimated."""
     found = figures_of(case)
     assert found.compiled is not None
@@ -80,7 +80,7 @@ def on_a_cpu(case: str) -> Figures:
     ],
 )
 def test_a_trade_has_a_limit_with_and_without_an_estimate(
-    before: Figures, after: Figures, slow: bool
+    before: FormCosts, after: FormCosts, slow: bool
 ) -> None:
     assert figures.too_slow(before, after, 2.0) == slow
 

@@ -14,11 +14,11 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.fixes.verifier import Fix
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.rules import RULES, file_of
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages.compiling import Compiled
 from tests.features.fixes.programs import CASES, HEAD, LEFT, ON_A_CPU, ON_AN_H100, Case
 from tests.features.rendering import without_hints
 from tests.quiet import QUIET
@@ -127,7 +127,7 @@ async def test_folding_is_kept_from_xla_at_the_jit_that_the_user_wrote(session: 
     _, result = await session.kernels(path, "f0")
     session.close(path)
     assert "JX102" not in left
-    assert isinstance(result.outcome, Compiled), result.outcome
+    assert isinstance(result, LocatedFigures), result
 
 
 @pytest.mark.slow

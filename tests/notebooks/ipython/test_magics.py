@@ -59,7 +59,7 @@ def test_a_cell_is_run_and_what_it_calls_is_shown(shell: InteractiveShell) -> No
     cell = "%%kernels --still -t cpu\ny = jitted(x)\nz = jitted(x[:8])\njitted(x)\nprint(y.shape)"
     text, shown = run(shell, cell)
     assert "(64, 32)" in text
-    assert [each["text/plain"].partition(" ")[0] for each in shown] == ["f", "f"]
+    assert [each["text/plain"].partition(":")[0] for each in shown] == ["f", "f"]
     assert shown[0]["text/plain"] != shown[1]["text/plain"]
     assert "iframe" not in shown[0]["text/html"]
     assert shell.user_ns["z"].shape == (8, 32)
@@ -86,7 +86,7 @@ def staged(x):
     text, shown = run(shell, "%%kernels --still -t cpu\nhelper(jnp.ones(16))\nstaged(x)")
     assert "Error" not in text
     tables = [each["text/plain"] for each in shown]
-    assert [table.split(" ", 1)[0] for table in tables] == ["<lambda>", "scaled", "scaled", "late"]
+    assert [table.split(":", 1)[0] for table in tables] == ["<lambda>", "scaled", "scaled", "late"]
     x16 = names["x16"] = names["jnp"].ones(16)
     for table, function, arguments in [
         (tables[0], names["inner"], {"x": x16}),

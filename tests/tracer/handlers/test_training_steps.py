@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import importlib.util
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from jaxsight.compiler.answer import answer
 from jaxsight.compiler.hlo import read
-from jaxsight.wire.messages.compiling import Compile, Compiled
+from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Lower
 from jaxsight_source.compat.inner import equation_count
@@ -346,7 +346,7 @@ class Figures:
 def shown(traced: Traced, file: Any) -> Figures:
     """What jaxsight's compiler makes of a trace, on the CPU."""
     lowered = file.ask(Lower(0, traced.id, "cpu"))
-    compiled = answer(Compile(0, "cpu", lowered.program, constants=lowered.constants))
+    compiled = answer(replace(lowered.request, target="cpu"))
     assert isinstance(compiled, Compiled), compiled
     memory = compiled.memory
     kinds = sorted(kernel.kind for kernel in compiled.graph.kernels)

@@ -18,19 +18,19 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.findings import inputs
 from jaxsight.features.kernels import pallas
 from jaxsight.features.kernels.record import record
-from jaxsight.features.kernels.summary import change
 from jaxsight.features.panel.record import swept_record
 from jaxsight.features.reporting.entry import ReportedFunction, merged
 from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
-from jaxsight.figures.drawn_record import Json
+from jaxsight.figures.panel import Json
+from jaxsight.figures.program_notes import change
 from jaxsight.queries.measurements import NotMeasured
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import picture
 from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize
 from jaxsight.text.inert import one_line
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.workers.compilation.compilers import Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Report:
     is_partial: bool = False
     """Whether a function could not be traced, or not be compiled for a target."""
     _sources: list[Json] = field(default_factory=list)
-    _compiled: list[Kernels | None] = field(default_factory=list)
+    _compiled: list[LocatedFigures | None] = field(default_factory=list)
     _sides: list[tuple[int, int, int]] = field(default_factory=list)
     """Of each entry: its side, its function in it, its target."""
 
@@ -117,11 +117,10 @@ class Report:
             )
             found = ReportedFunction(run.session.engine, view, result, name)
             kernels = found.kernels
-            if kernels is None:
+            if isinstance(result, Refused):
                 self.is_partial = True
-                assert isinstance(result.outcome, Trouble)
                 where = one_line(f"{address.function}{side.suffix} on {result.target.name}")
-                errors.labelled(where, "bold", result.outcome.message)
+                errors.labelled(where, "bold", result.trouble.message)
             called = await run.get_by_name(run.session.pallas_kernels(view, target))
             entry = await run.get_by_name(found.entry())
             if self.options.swept:

@@ -21,19 +21,11 @@ from jaxsight.examples.problems import (
     problem,
     quoted,
 )
+from jaxsight.figures.metrics import COLLECTIVES
 from jaxsight.source.text import Range
 from jaxsight.text import units
 
 Comparison = OneOf["<=", "<", "==", ">=", ">"]
-
-COLLECTIVES = {
-    "all-reduces": "all-reduce",
-    "all-gathers": "all-gather",
-    "reduce-scatters": "reduce-scatter",
-    "all-to-alls": "all-to-all",
-    "collective-permutes": "collective-permute",
-}
-"""The metrics that count collectives of one kind, with the name of the kind in HLO."""
 
 HOST_TRANSFERS, HOST_MOVED = "host-transfers", "host-moved"
 """The metrics of transfers between host and device, without those of callbacks."""

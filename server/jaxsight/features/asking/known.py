@@ -14,21 +14,19 @@ from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.locked.functions import facts_of_kernels
 from jaxsight.features.named_function import compiled_function, name_sizes
-from jaxsight.features.proposals.assumptions import figures
-from jaxsight.figures.summary import headline
+from jaxsight.figures.summary import estimated_time
 from jaxsight.locks.facts import ProgramFacts
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position
-from jaxsight.targets.roofline import total
 from jaxsight.text import units
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.workers.compilation.compilers import Trouble
 
 
 class Topic(StrEnum):
@@ -59,13 +57,12 @@ class ComparedProgram:
     ) -> ComparedProgram:
         """Return a function of an open document, compiled."""
         try:
-            view, result = await compiled_function(engine, path, function, target, complete=True)
+            _, result = await compiled_function(engine, path, function, target, complete=True)
         except LookupError as error:
             return ComparedProgram(name, problem=str(error.args[0]))
-        kernels = Kernels.of(view, result)
-        if kernels is None:
+        if isinstance(result, Refused):
             return ComparedProgram(name, problem="it is not compiled")
-        return ComparedProgram(name, facts_of_kernels(kernels), summary(kernels))
+        return ComparedProgram(name, facts_of_kernels(result), summary(result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ class KnownFunction:
     subject: Subject | None = None
     view: View | None = None
     """Its trace, or that of a function that calls it."""
-    kernels: Kernels | None = None
+    kernels: LocatedFigures | None = None
     problem: str = ""
     """Why it was not traced, or not compiled."""
     findings: list[Finding] = field(default_factory=list)
@@ -135,10 +132,9 @@ class KnownFunction:
     @property
     def lines(self) -> tuple[int, int] | None:
         """Its first and last line (from 0); `None` for a whole file."""
-        for chunk, function in self.document.module.functions:
-            if function.qualname == self.function:
-                range = function.range.shifted(chunk.first_line)
-                return range.start.line, range.end.line
+        for placed in self.document.module.functions:
+            if placed.function.qualname == self.function:
+                return placed.range.start.line, placed.range.end.line
         return None
 
     @property
@@ -206,14 +202,14 @@ class KnownFunction:
         if self.traced is None or self.subject is None:
             return
         question = self.question
-        view, result = await compiled_function(
+        _, result = await compiled_function(
             engine, question.path, self.subject.id, question.target, complete=True
         )
-        self.kernels = Kernels.of(view, result)
-        if self.kernels is None:
-            assert isinstance(result.outcome, Trouble)
-            self.problem = f"not compiled for {result.target.name}: {result.outcome.message}"
-        elif question.before is not None and question.before.facts is None:
+        if isinstance(result, Refused):
+            self.problem = f"not compiled for {result.target.name}: {result.trouble.message}"
+            return
+        self.kernels = result
+        if question.before is not None and question.before.facts is None:
             self.problem = f"not compared with {question.before.name}: {question.before.problem}"
 
     async def report(self, engine: Engine, fixing: FixScheduler) -> None:
@@ -237,13 +233,10 @@ class KnownFunction:
         self.findings.sort(key=lambda f: (order.index(f.severity), f not in self.fixes, f.range))
 
 
-def summary(kernels: Kernels) -> str:
+def summary(kernels: LocatedFigures) -> str:
     """Return `7 kernels · 7 launches · temp 4 MiB · h100 · ≈ 38 µs estimated`."""
-    text = f"{headline(kernels.compiled, kernels.target)}{figures(kernels.view)}"
-    found = total(kernels.graph, kernels.target)
-    if found is None:
-        return text
-    return f"{text} · {'≥' if found.is_lower_bound else '≈'} {units.time(found.seconds)} estimated"
+    time = estimated_time(kernels.graph, kernels.target)
+    return f"{kernels.headline} · {time} estimated" if time else kernels.headline
 
 
 def first_column(module: Module, line: int) -> Position:

@@ -9,20 +9,20 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 from jaxsight.features.asking.answer import AnswerPart, AnswerRow
-from jaxsight.features.distributed.collectives import kernel_title
 from jaxsight.features.findings.examined import Examination
 from jaxsight.features.fixes.record import edit_records, fix_record
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.line_shapes import line_shapes
 from jaxsight.features.hover.text import shortened
-from jaxsight.features.kernels import compile_time
-from jaxsight.features.kernels.launches import undecided
-from jaxsight.features.kernels.summary import memory_lines, sentence
 from jaxsight.features.locked.functions import facts_of_kernels
-from jaxsight.figures.summary import launches_of
+from jaxsight.figures import compile_time
+from jaxsight.figures.launches import undecided
+from jaxsight.figures.program_notes import memory_lines
+from jaxsight.figures.record import kernel_record
+from jaxsight.figures.rows import row, sentence
 from jaxsight.locks.differences import differences as compare
 from jaxsight.locks.facts import ProgramFacts
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing.context import applied
@@ -36,6 +36,17 @@ from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut
 from jaxsight.wire.messages.replies import Traced
 
+_RECORDED = (
+    "what",
+    "launches",
+    "bytes_in",
+    "bytes_out",
+    "estimate_seconds",
+    "lines",
+    "feeds_lines",
+    "ends_because",
+)
+"""The fields of a kernel in an answer, of those that `jaxsight kernels --json` prints."""
 _LINES = 6
 """Lines of a kernel that a row lists, a choice: more would not help to find it."""
 _LONGEST = 160
@@ -101,7 +112,7 @@ def values_at(view: View, line: int) -> AnswerPart:
     return AnswerPart("values", tuple(rows.values()), f"values on line {line + 1}")
 
 
-def kernels(found: Kernels, most: int | None = None) -> AnswerPart:
+def kernels(found: LocatedFigures, most: int | None = None) -> AnswerPart:
     """Return a row for each kernel, the dearest first: by time, or by bytes without estimates."""
     order = _dearest(found)
     rows = (kernel_row(found, index) for index in order[:most])
@@ -111,7 +122,7 @@ def kernels(found: Kernels, most: int | None = None) -> AnswerPart:
     return AnswerPart("kernels", tuple(rows), f"kernels, dearest first by {measure}", rest=rest)
 
 
-def _dearest(found: Kernels) -> list[int]:
+def _dearest(found: LocatedFigures) -> list[int]:
     """Return the indices of kernels, the dearest first."""
 
     def cost(index: int) -> tuple[float, float]:
@@ -123,39 +134,23 @@ def _dearest(found: Kernels) -> list[int]:
     return sorted(range(len(found.graph.kernels)), key=cost)
 
 
-def kernel_row(found: Kernels, index: int) -> AnswerRow:
+def kernel_row(found: LocatedFigures, index: int) -> AnswerRow:
     """Return a kernel: its time, bytes and lines, and why it ends."""
-    kernel = found.graph.kernels[index]
-    seconds, lines = bounds(kernel, found.target), found.lines(kernel)
-    fed = found.fed_lines(kernel)
-    title = f"{kernel_title(kernel)} {found.feeding(kernel)}".rstrip()
-    count = launches_of(kernel)
-    time = f"{'≈' if seconds.is_certain else '≥'} {units.time(seconds.least)}" if seconds else ""
+    shown, kernel = row(found, index), found.graph.kernels[index]
     facts = [
-        f"#{index + 1} {one_line(title)}",
-        time,
-        f"{count} launches" if count != "1" else "",
-        f"{units.size(kernel.bytes_in)} in, {units.size(kernel.bytes_out)} out",
-        f"line {_listed(lines)}" if lines else "",
-        f"ends: {found.reason(kernel)}" if found.reason(kernel) else "",
+        f"#{shown.number} {one_line(shown.title)}",
+        shown.time if shown.time.startswith("≥") else f"≈ {shown.time}" if shown.time else "",
+        f"{shown.launches} launches" if shown.launches != "1" else "",
+        f"{shown.read} in, {shown.written} out",
+        f"line {shown.lines}" if shown.lines else "",
+        f"ends: {shown.boundary}" if shown.boundary else "",
     ]
-    return AnswerRow(
-        " · ".join(filter(None, facts)),
-        {
-            "number": index + 1,
-            "what": title,
-            "launches": kernel.launches,
-            "bytes_in": kernel.bytes_in,
-            "bytes_out": kernel.bytes_out,
-            "estimate_seconds": seconds.least if seconds else None,
-            "lines": lines,
-            "feeds_lines": fed,
-            "ends_because": found.reason(kernel),
-        },
-    )
+    own = kernel_record(found, kernel)
+    record = {"number": index + 1, **{name: own[name] for name in _RECORDED}}
+    return AnswerRow(" · ".join(filter(None, facts)), record)
 
 
-def boundaries(found: Kernels, line: int | None = None) -> AnswerPart:
+def boundaries(found: LocatedFigures, line: int | None = None) -> AnswerPart:
     """Return why kernels end where they do, the dearest first.
 
     Args:
@@ -175,12 +170,12 @@ def boundaries(found: Kernels, line: int | None = None) -> AnswerPart:
             continue
         where = f"line {at}: " if at is not None else ""
         record = {"kernel": index + 1, "row": at, "reason": found.reason(kernel)}
-        rows.append(AnswerRow(f"{where}{one_line(sentence(found, index, kernel))}", record))
+        rows.append(AnswerRow(f"{where}{one_line(sentence(found, index))}", record))
     title = f"kernels of line {line + 1}" if line is not None else "fusion boundaries"
     return AnswerPart("boundaries", tuple(rows), title)
 
 
-def differences(found: Kernels, before: ProgramFacts, name: str) -> AnswerPart:
+def differences(found: LocatedFigures, before: ProgramFacts, name: str) -> AnswerPart:
     """Return how the program differs from an earlier one, with causes at lines."""
     rows = []
     for each in compare(before, facts_of_kernels(found)):
@@ -194,13 +189,13 @@ def differences(found: Kernels, before: ProgramFacts, name: str) -> AnswerPart:
     return AnswerPart("differences", tuple(rows), f"differences from {name} (✗ worse)")
 
 
-def notes(found: Kernels) -> AnswerPart:
+def notes(found: LocatedFigures) -> AnswerPart:
     """Return what takes long to compile, and what is only known when the program runs."""
     lines = [*compile_time.notable_lines(found), *undecided(found), *found.compiled.notes]
     return AnswerPart("notes", tuple(short(line, line) for line in lines))
 
 
-def collectives(found: Kernels) -> AnswerPart:
+def collectives(found: LocatedFigures) -> AnswerPart:
     """Return what devices send to each other, the largest first."""
     sent = [(each.collective, each) for each in found.graph.collectives if each.collective]
     rows = []
@@ -221,7 +216,7 @@ def collectives(found: Kernels) -> AnswerPart:
     return AnswerPart("collectives", tuple(rows))
 
 
-def memory(found: Kernels) -> AnswerPart:
+def memory(found: LocatedFigures) -> AnswerPart:
     """Return the amounts of memory."""
     compiled, chip = found.compiled, found.target.chip
     sizes = compiled.memory
@@ -241,7 +236,7 @@ def memory(found: Kernels) -> AnswerPart:
     return AnswerPart("memory", tuple(rows), "memory of one device" if compiled.devices > 1 else "")
 
 
-def temporaries(found: Kernels) -> AnswerPart:
+def temporaries(found: LocatedFigures) -> AnswerPart:
     """Return the values that a kernel writes for others, the largest first."""
     graph, rows = found.graph, []
     for each in sorted(graph.temporaries, key=lambda each: -each.value.bytes):

@@ -12,14 +12,14 @@ import math
 import re
 from collections.abc import Iterator
 
-from jaxsight.features.distributed.layout import layout, picture
-from jaxsight.meshes.divided import divided_type
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures.distributed.layout import layout, picture
+from jaxsight.figures.distributed.shardings import local_type, mesh_of, partitioner, sharded_type
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
 from jaxsight.text.units import count
-from jaxsight.wire.meshes import Chosen, Mesh, Sharding
+from jaxsight.wire.meshes import Chosen, Mesh
 
 _TYPE = re.compile(r"(\w+)\[([\d,]*)\]")
 _SIGNED = re.compile(r"i(\d+)$")
@@ -34,7 +34,7 @@ def _hlo_type(text: str) -> str:
     return f"{dtype}[{match[2]}]"
 
 
-def of_expression(kernels: Kernels, place: Range, type: str) -> Chosen | None:
+def of_expression(kernels: LocatedFigures, place: Range, type: str) -> Chosen | None:
     """Return the sharding of the value of an expression, target or parameter, if it is known.
 
     Args:
@@ -66,7 +66,7 @@ def of_expression(kernels: Kernels, place: Range, type: str) -> Chosen | None:
     return next((chosen for chosen in named if chosen.type == wanted), None)
 
 
-def _bound(kernels: Kernels, place: Range, name: str) -> Iterator[Range | None]:
+def _bound(kernels: LocatedFigures, place: Range, name: str) -> Iterator[Range | None]:
     """Yield the range of the value of each binding of a name in the statement at a place.
 
     `None` for a binding that is not a plain assignment.
@@ -91,12 +91,6 @@ def _bound(kernels: Kernels, place: Range, name: str) -> Iterator[Range | None]:
             yield None
 
 
-def sharded_type(chosen: Chosen) -> str:
-    """Return a global type with its axes as jaxprs write them: `bf16[1024@data,4096]`."""
-    unreduced = f"{{U:{','.join(chosen.unreduced)}}}" if chosen.unreduced else ""
-    return f"{divided_type(chosen.type, chosen.spec)}{unreduced}"
-
-
 def chosen_axes(chosen: Chosen) -> str:
     """Return the axes of a sharding after a type, as the compiler's choice: `@ (data, -)`.
 
@@ -114,37 +108,14 @@ def is_replicated(chosen: Chosen) -> bool:
     return not any(chosen.spec) and not chosen.unreduced
 
 
-def mesh_of(kernels: Kernels, chosen: Chosen) -> Mesh | None:
-    """Return the mesh of the axes of a sharding; `None` if several of the program have them."""
-    distribution = kernels.lowered.distribution
-    names = {name for axes in chosen.spec for name in axes} | set(chosen.unreduced)
-    meshes = distribution.meshes if distribution is not None else ()
-    fitting = [mesh for mesh in meshes if names <= {name for name, _ in mesh.axes}]
-    return fitting[0] if len({mesh.axes for mesh in fitting}) == 1 else None
-
-
-def local_type(chosen: Chosen, mesh: Mesh) -> str:
-    """Return the type on one device."""
-    dtype, _, sizes = chosen.type.rstrip("]").partition("[")
-    shape = tuple(map(int, sizes.split(","))) if sizes else ()
-    local = Sharding(mesh, chosen.spec).local_shape(shape) if len(shape) == len(chosen.spec) else ()
-    return f"{dtype}[{','.join(map(str, local or shape))}]"
-
-
-def partitioner(kernels: Kernels) -> str:
-    """Return the name of the partitioner of a program."""
-    distribution = kernels.lowered.distribution
-    return "Shardy" if distribution is None or distribution.is_shardy else "GSPMD"
-
-
-def copies(kernels: Kernels, chosen: Chosen, mesh: Mesh) -> int:
+def copies(kernels: LocatedFigures, chosen: Chosen, mesh: Mesh) -> int:
     """Return how many devices have the same part of a value."""
     sizes = dict(mesh.axes)
     parts = math.prod(sizes[name] for axes in chosen.spec for name in axes)
     return kernels.compiled.devices // max(parts, 1)
 
 
-def words(kernels: Kernels, chosen: Chosen) -> str:
+def words(kernels: LocatedFigures, chosen: Chosen) -> str:
     """Return how a value is distributed, in words for a hover: one line of Markdown's prose.
 
     The text is ``bf16[1024@data,4096]`, per device `bf16[512,4096]`, 4 copies``.
@@ -164,7 +135,7 @@ def words(kernels: Kernels, chosen: Chosen) -> str:
     return " · ".join([*parts, choice])
 
 
-def shown_layout(kernels: Kernels, chosen: Chosen) -> str:
+def shown_layout(kernels: LocatedFigures, chosen: Chosen) -> str:
     """Return a picture of which devices have which part of a value; empty if it is replicated."""
     mesh = mesh_of(kernels, chosen)
     grid = layout(mesh, chosen.spec) if mesh is not None and any(chosen.spec) else None

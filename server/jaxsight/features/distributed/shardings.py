@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from jaxsight.features.distributed import chosen_shardings
-from jaxsight.features.distributed.layout import layout, picture
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures.distributed.layout import layout, picture
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.source.text import Range
 from jaxsight.text.markdown import fenced, prose, span
 from jaxsight.wire.meshes import MANUAL, Chosen
@@ -66,7 +66,7 @@ def traced_layouts(values: Sequence[Seen]) -> str:
     return fenced(picture(grid), "text") if grid is not None else ""
 
 
-def chosen_layouts(kernels: Kernels, place: Range, values: Sequence[Seen]) -> str:
+def chosen_layouts(kernels: LocatedFigures, place: Range, values: Sequence[Seen]) -> str:
     """Return the sharding that the partitioner chose for an expression, in Markdown.
 
     Empty if it is unknown, or traced, or if the expression has several values.
@@ -80,7 +80,7 @@ def chosen_layouts(kernels: Kernels, place: Range, values: Sequence[Seen]) -> st
     return "\n\n".join(parts)
 
 
-def chosen_sharding(kernels: Kernels, place: Range, values: Sequence[Seen]) -> Chosen | None:
+def chosen_sharding(kernels: LocatedFigures, place: Range, values: Sequence[Seen]) -> Chosen | None:
     """Return the sharding that the partitioner chose for an expression, if it is known."""
     texts = {value.text for value in values}
     if len(texts) != 1 or any(value.sharding is not None for value in values):

@@ -70,18 +70,18 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
     reached = ReachedPlaces(views)
     jax_use = JaxUse.of(document.module)
     found: list[Examination] = []
-    for (chunk, function), id in zip(document.module.functions, document.module.ids, strict=True):
-        name = function.qualname
+    for placed, id in zip(document.module.functions, document.module.ids, strict=True):
+        chunk, function = placed
+        name, at = function.qualname, placed.name_range
         if only and name != only:
             continue
         if not only and id not in subjects and not jax_use.mentioned(chunk, function):
             continue
-        at = function.name_range.shifted(chunk.first_line)
         view = by_id.get(id)
         # An error that is reported is a result, too.
         if view is not None and (view.is_traced or any(failures.reported(view))):
             found.append(Examination(name, at, inputs.origin(view), inputs.described(view)))
-        elif (caller := reached.by(chunk, function)) not in ("", name) and not only:
+        elif (caller := reached.by(placed)) not in ("", name) and not only:
             found.append(Examination(name, at, REACHED, f"in the trace of `{caller}`"))
         elif id not in subjects and not only and not jax_use.by(chunk, function):
             found.append(Examination(name, at, kind="program", reason=_PROGRAM))

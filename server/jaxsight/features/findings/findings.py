@@ -19,7 +19,7 @@ from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.processes.comparison import ProcessDifference
 from jaxsight.queries.processes.explorer import PROCESSES
-from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.rules import RULES
@@ -310,11 +310,10 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     looks_at_kernels = any(RULES[code].in_kernels for code in check.codes)
     if not check.compiled or view.stale or not looks_at_kernels:
         return in_program
+    compiling, patience = engine.programs.result(view), check.patience
     if target.host:
         compiling, patience = engine.programs.held_result(view, target), check.far
-    else:
-        compiling, patience = engine.programs.result(view), check.patience
-    result = await engine.waiting.within(compiling, patience, view)
+    result: Compilation | None = await engine.waiting.within(compiling, patience, view)
     if result is None:
         return in_program
     return [*in_program, *await _in_kernels(engine, view, outlined, result, check)]
@@ -356,7 +355,7 @@ async def _about_processes(
 
 
 async def _in_kernels(
-    engine: Engine, view: View, outlined: Outlined, result: CompileResult, check: _Check
+    engine: Engine, view: View, outlined: Outlined, result: Compilation, check: _Check
 ) -> list[Finding]:
     """Return the findings in the kernels of a compiled function."""
     path = view.answer.question.path
@@ -366,7 +365,8 @@ async def _in_kernels(
     if any(RULES[code].measures is CompileTimes.FOLDING for code in codes):
         measured = engine.programs.folding(view, result)
         folding = await engine.waiting.within(measured, check.patience, view)
-    if folding is not None and result.is_unfolded and not folding.is_ended:
+    is_unfolded = isinstance(result, LocatedFigures) and result.is_unfolded
+    if folding is not None and is_unfolded and not folding.is_ended:
         again = engine.programs.result(view)
         result = await engine.waiting.within(again, check.patience, view) or result
     judge = functools.partial(run_rules.of_kernels, view, outlined, folding=folding)
@@ -375,7 +375,7 @@ async def _in_kernels(
     if not first.incomplete:
         return first.findings
     completing = engine.programs.result(view, result.target, complete=True)
-    complete = await engine.waiting.within(completing, check.patience, view)
+    complete: Compilation | None = await engine.waiting.within(completing, check.patience, view)
     if complete is None:
         return first.findings
     slow = await _slow(engine, view, complete, first.incomplete, check)
@@ -384,7 +384,11 @@ async def _in_kernels(
 
 
 async def _slow(
-    engine: Engine, view: View, result: CompileResult, codes: Sequence[str], check: _Check
+    engine: Engine,
+    view: View,
+    result: Compilation,
+    codes: Sequence[str],
+    check: _Check,
 ) -> SlowCompile | None:
     """Return what saves time of a slow compile, where a wanted rule reports it."""
     if all(RULES[code].measures is not CompileTimes.SLOWNESS for code in codes):

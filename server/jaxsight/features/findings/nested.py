@@ -44,7 +44,7 @@ def findings(subjects: Sequence[Subject], views: Sequence[View]) -> Iterator[Fin
         text = subject.chunk.text.split("\n")[line]
         start = len(text) - len(text.lstrip())
         heading = Range(Position(line, start), Position(line, max(start + 1, len(text.rstrip()))))
-        place = heading.shifted(subject.chunk.first_line)
+        place = subject.placed.place(heading)
         yield finding_of(CODE, place, message, help=help, notes=notes)
 
 
@@ -52,7 +52,6 @@ def _calls(view: View, subject: Subject) -> bool:
     """Return whether a trace entered the body of a function."""
     body = subject.body
     parameters = {
-        parameter.range.shifted(subject.chunk.first_line)
-        for parameter in subject.function.parameters
+        subject.placed.place(parameter.range) for parameter in subject.function.parameters
     }
     return any(place in parameters or body.holds(place) for place in view.observed)

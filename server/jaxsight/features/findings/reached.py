@@ -6,9 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.functions import Function
-from jaxsight.source.module import ModuleChunk
-from jaxsight.source.text import Position
+from jaxsight.source.module import PlacedFunction
 
 
 class ReachedPlaces:
@@ -18,12 +16,10 @@ class ReachedPlaces:
         places = ((place.start, view.subject.name) for view in views for place in view.observed)
         self._places = sorted(places)
 
-    def by(self, chunk: ModuleChunk, function: Function) -> str:
+    def by(self, function: PlacedFunction) -> str:
         """Return a traced function whose trace has reached the body of one; empty if none."""
-        start = function.body_start
-        body = Position(start.line + chunk.first_line, start.column)
-        first = bisect_left(self._places, (body, ""))
+        first = bisect_left(self._places, (function.body.start, ""))
         if first == len(self._places):
             return ""
         place, name = self._places[first]
-        return name if place in function.range.shifted(chunk.first_line) else ""
+        return name if place in function.range else ""

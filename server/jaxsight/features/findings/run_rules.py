@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from jaxsight.queries.programs.compile_result import CompileResult
-from jaxsight.queries.traces.equation_ranges import Places
+from jaxsight.figures.figures import AnyFigures, Figures
+from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.traces.equation_ranges import EquationRanges
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
@@ -26,7 +27,7 @@ from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
 from jaxsight.targets.target import Target
 from jaxsight.text.parsing import literal_in
-from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete, SlowCompile
+from jaxsight.wire.messages.compiling import Folding, Incomplete, SlowCompile
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import Outlined, Traced
 from jaxsight.wire.program import Body, Step
@@ -63,7 +64,7 @@ class Judged:
 def of_kernels(
     view: View,
     outlined: Outlined,
-    result: CompileResult,
+    result: AnyFigures | Refused,
     codes: Iterable[str],
     folding: Folding | None = None,
     slow: SlowCompile | None = None,
@@ -79,7 +80,7 @@ def of_kernels(
         slow: what was measured to save time of a slow compile.
     """
     certain: Iterable[str] = codes
-    if not isinstance(result.outcome, Compiled):
+    if isinstance(result, Refused):
         certain = [code for code in codes if RULES[code].measures is CompileTimes.SLOWNESS]
     elif result.is_unfolded:
         certain = [code for code in codes if RULES[code].measures is CompileTimes.FOLDING]
@@ -161,7 +162,7 @@ def of_size(module: Module) -> Iterator[Finding]:
 def _judged(
     view: View,
     outlined: Outlined,
-    result: CompileResult | None,
+    result: AnyFigures | Refused | None,
     rules: Iterable[tuple[Rule, FindInProgram]],
     folding: Folding | None = None,
     slow: SlowCompile | None = None,
@@ -171,11 +172,10 @@ def _judged(
     reply, judged = view.answer.reply, Judged()
     if not isinstance(reply, Traced):
         return judged
-    places = Places(view, {step.path: step.span for step in _steps(outlined.program.body)})
-    outcome = result.outcome if result is not None else None
-    compiled = outcome if isinstance(outcome, Compiled) else None
+    places = EquationRanges(view, {step.path: step.span for step in _steps(outlined.program.body)})
+    compiled = result.compiled if isinstance(result, Figures) else None
     lowered = result.lowered if result is not None else None
-    distribution = lowered.distribution if lowered is not None else None
+    distribution = lowered.request.distribution if lowered is not None else None
     program_view = ProgramView(
         name=view.subject.name,
         program=outlined.program,
@@ -246,7 +246,7 @@ def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
 
 
 def _placed(
-    rule: Rule, view: View, places: Places, violation: Violation, notes: Iterable[str]
+    rule: Rule, view: View, places: EquationRanges, violation: Violation, notes: Iterable[str]
 ) -> Finding:
     """Return the finding of a violation at its place in the text."""
     if violation.span is not None:

@@ -16,6 +16,7 @@ from itertools import chain, islice
 from jaxsight.features.findings import failures, run_rules
 from jaxsight.features.fixes import waits
 from jaxsight.features.fixes.registry import FIXES
+from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.figures.summary import devices
 from jaxsight.files.texts import Version
 from jaxsight.queries.cache import Cache
@@ -23,7 +24,7 @@ from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.processes.explorer import ProcessExplorer
 from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
-from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, ask
@@ -31,14 +32,14 @@ from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext, UntracedText, applied
-from jaxsight.rules.fixing.figures import Figures
+from jaxsight.rules.fixing.figures import FormCosts
 from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.folding import is_worth_measuring
 from jaxsight.rules.rule import CompileTimes
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
 from jaxsight.targets.target import Target
-from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete
+from jaxsight.wire.messages.compiling import Folding, Incomplete
 from jaxsight.wire.messages.replies import Compared, Traced
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.workers.compilation.queue import Urgency
@@ -288,7 +289,7 @@ class FixVerifier:
         if outlined is None or not isinstance(answer.reply, Traced):
             return None
         folding: Folding | None = None
-        result: CompileResult | None = None
+        result: AnyFigures | Refused | None = None
         if target is not None and interpreter is not None:
             how = (answer, target, interpreter.path, sandbox.lower)
             compiling, is_measured = self.compiling(), RULES[code].measures is CompileTimes.FOLDING
@@ -298,9 +299,7 @@ class FixVerifier:
             with contextlib.suppress(TraceGone):
                 urgency = Urgency.UNSEEN
                 result = await compiling.get(*how, complete=complete, urgency=urgency)
-        compiled = result.outcome if result is not None else None
-        if not isinstance(compiled, Compiled):
-            compiled = None
+        compiled = result.compiled if isinstance(result, Figures) else None
         if RULES[code].in_kernels is not None:
             if result is None or compiled is None:
                 return None
@@ -314,11 +313,11 @@ class FixVerifier:
             if target is None:
                 return None
             differs = await self.processes.difference(answer, target) is not None
-            return _Look(int(differs), Figures.of(answer.reply, compiled, folding))
+            return _Look(int(differs), FormCosts.of(answer.reply, compiled, folding))
         else:
             count = _count_in_text(question.module, code)
-            return _Look(count, Figures.of(answer.reply, compiled, folding))
-        return _Look(len(findings), Figures.of(answer.reply, compiled, folding))
+            return _Look(count, FormCosts.of(answer.reply, compiled, folding))
+        return _Look(len(findings), FormCosts.of(answer.reply, compiled, folding))
 
 
 def _in_text(module: Module, finding: Finding) -> Fix | None:
@@ -356,7 +355,7 @@ class _Look:
     """The number of findings of one code in one form of a function, and its figures."""
 
     findings: int
-    figures: Figures
+    figures: FormCosts
 
 
 def _effect(

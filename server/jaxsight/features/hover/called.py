@@ -47,8 +47,7 @@ def without_repeats(views: Sequence[View]) -> list[View]:
         view
         for view in views
         if not (
-            view.compiled_as == "inside"
-            and (ever if view.stale else now).by(view.subject.chunk, view.subject.function)
+            view.compiled_as == "inside" and (ever if view.stale else now).by(view.subject.placed)
         )
         and not (
             view.subject.examples.source == "program" and any(_is_around(v, view) for v in views)

@@ -24,13 +24,11 @@ from jaxsight.features.model import Hover
 from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, untraced
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import CompileResult
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import Compilation
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.queries.traces.tracer_requests import Waits
-from jaxsight.source.functions import Function
-from jaxsight.source.module import ModuleChunk
+from jaxsight.source.module import ModuleChunk, PlacedFunction
 from jaxsight.source.relocate import expressions_at
 from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import Target
@@ -70,7 +68,7 @@ async def _hover_in(
     """Return the hover at a position, which `subject` contains if it is not `None`."""
     if subject is not None and position in subject.name_range:
         if subject.function.refused == "nested" and subject.examples.source != "program":
-            nested = await _helper_hover(engine, document, subject.chunk, subject.function)
+            nested = await _helper_hover(engine, document, subject.placed)
             if nested is not None:
                 return nested
         view = await engine.traces.view(document, subject, PATIENCE)
@@ -81,15 +79,14 @@ async def _hover_in(
             own = function_hover(subject, view, words, caveats.markdown(view.caveats))
         return own
     helper = document.module.function_at(position)
-    if helper is not None and position in helper[1].name_range.shifted(helper[0].first_line):
-        as_called = await _helper_hover(engine, document, *helper)
+    if helper is not None and position in helper.name_range:
+        as_called = await _helper_hover(engine, document, helper)
         reason = untraced(engine, document, *helper) if as_called is None else ""
         if not reason:
             return as_called
-        name = escaped(helper[1].qualname.rpartition(".")[2])
-        place = helper[1].name_range.shifted(helper[0].first_line)
+        name = escaped(helper.function.qualname.rpartition(".")[2])
         more = f"; {PROPOSES}" if is_without_inputs(reason) else ""
-        return Hover(place, f"**{name}** is not traced: {prose(reason)}{more}")
+        return Hover(helper.name_range, f"**{name}** is not traced: {prose(reason)}{more}")
     chunk = document.module.chunk_at(position)
     if chunk is None:
         return None
@@ -107,17 +104,17 @@ async def _hover_in(
 
 
 async def _helper_hover(
-    engine: Engine, document: Document, chunk: ModuleChunk, function: Function
+    engine: Engine, document: Document, function: PlacedFunction
 ) -> Hover | None:
     """Return the hover of a function without example inputs, from a trace that calls it."""
-    range = function.name_range.shifted(chunk.first_line)
+    name = function.name_range
     return await _first_hover(
         engine,
         document,
-        chunk,
-        range.start,
-        [range],
-        lambda view: helper_hover(function, range, view, chunk.first_line),
+        function.chunk,
+        name.start,
+        [name],
+        lambda view: helper_hover(function, view),
     )
 
 
@@ -215,7 +212,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
     follows = was_compiled and not any(programs.is_compiled(view, t) for t in targets)
     delay = _AFTER_HOVER if follows else 0
 
-    async def asked(target: Target, *, complete: bool) -> CompileResult | None:
+    async def asked(target: Target, *, complete: bool) -> Compilation | None:
         if delay:
             await asyncio.sleep(delay)
         result_of = programs.with_temporaries if complete else programs.result
@@ -229,7 +226,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
     if not follows:
         waits = have_started and not was_compiled
         await asyncio.wait(complete, timeout=COMPILE_PATIENCE if waits else 0)
-    results: list[CompileResult] = []
+    results: list[Compilation] = []
     waiting: list[str] = []
     for target, *tasks in zip(targets, complete, kernels, strict=True):
         best = next((task for task in tasks if task.done()), None)
@@ -242,7 +239,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
                 engine.waiting.go_on(task, view)
     times: dict[str, ShownTimes] = {}
     for result in results:
-        known = shown_times(engine, view, result.target, Kernels.of(view, result))
+        known = shown_times(engine, view, result.target, result)
         if known is not None:
             times[result.target.name] = known
     words = target_rows(view, results, times)

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from jaxsight.features.distributed import collectives
-from jaxsight.features.kernels import compile_time, host_transfers, modules
-from jaxsight.features.kernels.summary import distribution_lines
 from jaxsight.features.kernels.uncompiled import explanation
 from jaxsight.features.measuring.shown import ShownTimes, kernel_rows
+from jaxsight.figures import compile_time, host_transfers, modules
+from jaxsight.figures.distributed import collectives
+from jaxsight.figures.program_notes import distribution_lines
 from jaxsight.figures.summary import (
+    estimated_time,
     how,
     kernel_figure,
     launch_figure,
     long_compile,
     temporary_memory,
 )
-from jaxsight.queries.programs.compile_result import CompileResult
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target
 from jaxsight.text import units
-from jaxsight.text.markdown import escaped, prose
+from jaxsight.text.markdown import escaped, markdown_table, prose
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.workers.compilation.compilers import Trouble
 
 _MODULES = 12
 """Modules or functions that kernels are summed by, a choice: about half of a hover."""
@@ -35,9 +34,7 @@ _COLLECTIVES = 12
 """Collectives that a table has, likewise; the document of kernels has all."""
 
 
-def target_rows(
-    view: View, results: Sequence[CompileResult], times: Mapping[str, ShownTimes]
-) -> str:
+def target_rows(view: View, results: Sequence[Compilation], times: Mapping[str, ShownTimes]) -> str:
     """Return a Markdown table with a row for each target, for a hover.
 
     Programs for several devices follow: their mesh, memory and collectives.
@@ -50,35 +47,32 @@ def target_rows(
     names = ["target", "kernels", "launches", "read", "written", "temporaries", "time", "compiled"]
     if times:
         names.insert(-1, "measured")
-    rows = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
-    troubles = []
+    rows, troubles = list[Sequence[str]](), []
     for result in results:
-        match result.outcome:
-            case Compiled() as compiled:
+        match result:
+            case LocatedFigures(compiled=compiled):
                 graph, long = compiled.graph, long_compile(compiled)
                 scope = " per device" if compiled.devices > 1 else ""
-                time = _time(graph, result.target)
+                time = estimated_time(graph, result.target) or "–"
                 amounts = [*_traffic(graph), f"{temporary_memory(compiled)}{scope}"]
                 if view.has_unknown_sizes:  # its numbers only stand for them
                     amounts, time = ["–"] * 3, "–"
-                if times:
-                    took = times.get(result.target.name)
-                    time += f" | {escaped(took.figure) if took is not None else '–'}"
-                rows.append(
-                    f"| {escaped(_name(compiled, result.target))} | {kernel_figure(graph)} | "
-                    f"{launch_figure(graph)} | {' | '.join(amounts)} | "
-                    f"{time} | {how(compiled)}{f', {long}' if long else ''} |"
-                )
-            case Trouble() as trouble:
+                took = times.get(result.target.name)
+                measured = [took.figure if took is not None else "–"] if times else []
+                counts = kernel_figure(graph), launch_figure(graph)
+                made = ", ".join(filter(None, (how(compiled), long)))
+                name = _name(compiled, result.target)
+                rows.append((name, *counts, *amounts, time, *measured, made))
+            case Refused(trouble=trouble):
                 why = explanation(trouble, result.target)
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(why)}")
-    parts = ["\n".join(rows)] if len(rows) > 2 else []
+    parts = [markdown_table(names, *rows)] if rows else []
     for name, shown in times.items():
         lines = [*shown.facts]
         if (matched := shown.matched) is not None:
             lines += kernel_rows(matched, _DEAREST)
         parts.append(_listed(f"**{escaped(name)}** measured:", map(prose, lines)))
-    known = [each for result in results if (each := Kernels.of(view, result)) is not None]
+    known = [result for result in results if isinstance(result, LocatedFigures)]
     for kernels in known[:1]:  # how the first one was made, and of what
         parts += map(prose, compile_time.notable_lines(kernels))
         by_module = [*map(escaped, modules.summary(kernels, view.subject.name, _MODULES))]
@@ -101,12 +95,12 @@ def _listed(title: str, facts: Iterable[str]) -> str:
     return "\n".join([title, "", *(f"* {fact}" for fact in facts)])
 
 
-def _collectives(kernels: Kernels) -> Iterator[str]:
+def _collectives(kernels: LocatedFigures) -> Iterator[str]:
     """Yield a table of the collectives of a program for several devices."""
     rows = collectives.rows(kernels)
     if rows:
-        shown = [f"| {' | '.join(map(escaped, row))} |" for row in rows[:_COLLECTIVES]]
-        yield "\n".join(["| collective | bytes | | time | line |", "|---|---|---|---|---|", *shown])
+        head = ("collective", "bytes", "", "time", "line")
+        yield markdown_table(head, *rows[:_COLLECTIVES])
     if len(rows) > _COLLECTIVES:
         yield f"and {len(rows) - _COLLECTIVES} more"
 
@@ -116,13 +110,6 @@ def _name(compiled: Compiled, target: Target) -> str:
     if compiled.devices in (1, target.devices):
         return target.name
     return f"{compiled.devices} × {target.name}"
-
-
-def _time(graph: Graph, target: Target) -> str:
-    """Return the estimated time of one run; `–` if there is no estimate."""
-    if (estimated := total(graph, target)) is None:
-        return "–"
-    return f"{'≥' if estimated.is_lower_bound else '≈'} {units.time(estimated.seconds)}"
 
 
 def _traffic(graph: Graph) -> tuple[str, str]:

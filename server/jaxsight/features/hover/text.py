@@ -18,7 +18,7 @@ from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.tracer_requests import Waits
-from jaxsight.source.functions import Function
+from jaxsight.source.module import PlacedFunction
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
 from jaxsight.text import units
@@ -144,20 +144,21 @@ def expression_hover(
     return _hover(range, lines, view)
 
 
-def helper_hover(function: Function, range: Range, view: View, first_line: int) -> Hover | None:
+def helper_hover(placed: PlacedFunction, view: View) -> Hover | None:
     """Return the hover of a function as it was called in the trace of another one.
 
     Returns `None` if it was not called.
 
     Args:
-        function: relative to its chunk, which begins at `first_line`.
-        range: the function's name.
+        placed: the function.
+        view: the trace.
     """
+    function = placed.function
     values: list[Seen] = []
     named: list[str] = []
     numbers: list[str] = []
     for parameter in function.parameters:
-        observation = view.observed.get(parameter.range.shifted(first_line))
+        observation = view.observed.get(placed.place(parameter.range))
         observed = view.seen(observation) if observation is not None else ()
         names = view.named(observation) if observation is not None else ()
         values += observed
@@ -170,7 +171,7 @@ def helper_hover(function: Function, range: Range, view: View, first_line: int) 
     calls = dict.fromkeys(_call(name, parameters) for parameters in (named, numbers))
     notes = [*_notes(values), f"in {span(view.answer.question.subject.name)}"]
     parts = [fenced("\n".join(calls)), " · ".join(notes)]
-    return _hover(range, parts, view)
+    return _hover(placed.name_range, parts, view)
 
 
 def _parameter(name: str, types: Sequence[str], values: Sequence[Seen]) -> str:

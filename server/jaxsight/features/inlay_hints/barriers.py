@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_hints, of_views
-from jaxsight.features.kernels.summary import sentence
 from jaxsight.features.model import Hint
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures.rows import sentence
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.text.markdown import prose
 
 BARRIER = "⊣"
@@ -24,7 +24,7 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield a hint for each line on which kernels of a function end."""
     unsaid = _UNSAID | {"collective"} if shown.wanted.collectives else _UNSAID
 
-    def boundaries(kernels: Kernels) -> Iterator[Hint]:
+    def boundaries(kernels: LocatedFigures) -> Iterator[Hint]:
         every = kernels.graph.kernels
         ending = [index for index, kernel in enumerate(every) if kernel.ends_because not in unsaid]
         return line_hints(
@@ -33,14 +33,14 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
             BARRIER,
             [(kernels.ending(every[index]), index) for index in ending],
             lambda ended: _reasons(kernels, ended),
-            lambda index: prose(sentence(kernels, index, every[index])),
+            lambda index: prose(sentence(kernels, index)),
             _SENTENCES,
         )
 
     yield from of_views(shown, boundaries)
 
 
-def _reasons(kernels: Kernels, ended: Sequence[int]) -> list[str]:
+def _reasons(kernels: LocatedFigures, ended: Sequence[int]) -> list[str]:
     """Return the reasons of fusion boundaries on a line, each once: `fft` and `layout change`.
 
     If several kernels have one of them: `ends 7 kernels: reduction × 4` and `matmul × 3`.

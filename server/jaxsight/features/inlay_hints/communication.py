@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.features.distributed import collectives
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_hints, of_views
-from jaxsight.features.kernels import host_transfers
 from jaxsight.features.model import Hint
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures import host_transfers
+from jaxsight.figures.distributed import collectives
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.text.markdown import escaped, prose
 
 _DESCRIBED = 5
@@ -19,7 +19,7 @@ _DESCRIBED = 5
 def hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the hints of all functions: those of collectives, and those of transfers."""
 
-    def of_collectives(kernels: Kernels) -> Iterator[Hint]:
+    def of_collectives(kernels: LocatedFigures) -> Iterator[Hint]:
         every, graph = kernels.graph.kernels, kernels.graph
 
         def described(index: int) -> str:
@@ -41,7 +41,7 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
             escaped(f"{kernels.compiled.devices} devices of {kernels.target.title}"),
         )
 
-    def of_transfers(kernels: Kernels) -> Iterator[Hint]:
+    def of_transfers(kernels: LocatedFigures) -> Iterator[Hint]:
         offloads = kernels.graph.offloads
         return line_hints(
             shown,

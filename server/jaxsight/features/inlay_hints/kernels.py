@@ -10,11 +10,11 @@ from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.budget import LabelPart, fitted
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head
-from jaxsight.features.kernels.summary import SAME, change
 from jaxsight.features.kernels.table import table
 from jaxsight.features.measuring.shown import ShownTimes, shown_times
 from jaxsight.features.model import Hint
 from jaxsight.features.proposals.assumptions import WITH_SIZES
+from jaxsight.figures.program_notes import SAME, change
 from jaxsight.figures.summary import (
     UNKNOWN,
     communication,
@@ -26,7 +26,7 @@ from jaxsight.figures.summary import (
     shorter_temporary_memory,
     temporary_memory,
 )
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.text.markdown import prose
 from jaxsight.text.pytree_display import ELLIPSIS
 from jaxsight.text.units import count
@@ -73,7 +73,9 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
         )
 
 
-def _figures(kernels: Kernels, difference: str, times: ShownTimes | None) -> Iterator[LabelPart]:
+def _figures(
+    kernels: LocatedFigures, difference: str, times: ShownTimes | None
+) -> Iterator[LabelPart]:
     """Yield kernels, launches if there are more or fewer, memory, collectives and the target.
 
     Args:

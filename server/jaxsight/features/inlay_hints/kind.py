@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.settings import InlayHints
 from jaxsight.source.text import Range
@@ -31,10 +31,12 @@ class ShownDocument:
     wanted: InlayHints
     range: Range | None
     """The part of the text to show hints in; `None` for all of it."""
-    _kernels: dict[View, Kernels | None] = field(default_factory=dict, init=False, compare=False)
+    _kernels: dict[View, LocatedFigures | None] = field(
+        default_factory=dict, init=False, compare=False
+    )
     """The kernels of views, which several kinds describe."""
 
-    def kernels(self, view: View) -> Kernels | None:
+    def kernels(self, view: View) -> LocatedFigures | None:
         """Return a function's kernels on the first target, if it is traced and was compiled."""
         if view not in self._kernels:
             kernels = self.engine.programs.kernels(view) if view.is_traced else None

@@ -8,7 +8,7 @@ from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end, line_hints, of_views
 from jaxsight.features.measuring.shown import lines_of, row_words, shown_times
 from jaxsight.features.model import Hint
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 
@@ -19,7 +19,7 @@ _SENTENCES = 12
 def hints(shown: ShownDocument) -> Iterator[Hint]:
     """Yield a hint for each line that the device worked for, stale ones of an older text."""
 
-    def shares(kernels: Kernels) -> Iterator[Hint]:
+    def shares(kernels: LocatedFigures) -> Iterator[Hint]:
         known = shown_times(shown.engine, kernels.view, kernels.target, kernels)
         times = known.at_lines if known is not None else None
         if known is None or times is None:

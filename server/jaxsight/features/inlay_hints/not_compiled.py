@@ -15,7 +15,6 @@ from jaxsight.features.kernels.shares import shares_of
 from jaxsight.features.model import Hint
 from jaxsight.text.inert import visible
 from jaxsight.text.markdown import prose
-from jaxsight.workers.compilation.compilers import Trouble
 
 INSTALL = "jaxsight.installTarget"
 
@@ -43,8 +42,8 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
         if view.stale or not view.is_traced:
             continue
         refusal = programs.refusal(view)
-        if refusal is not None and isinstance(refusal.outcome, Trouble):
-            trouble, target = refusal.outcome, refusal.target
+        if refusal is not None:
+            trouble, target = refusal.trouble, refusal.target
             if trouble.kind == "approval":
                 continue  # the hint about consent says it
             is_missing = trouble.kind == "missing"

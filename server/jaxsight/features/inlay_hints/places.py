@@ -10,7 +10,7 @@ from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.budget import listed
 from jaxsight.features.inlay_hints.kind import ShownDocument
 from jaxsight.features.model import Hint
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
@@ -49,7 +49,7 @@ def line_end(module: Module, line: int) -> Range:
 
 def line_hints(
     shown: ShownDocument,
-    kernels: Kernels,
+    kernels: LocatedFigures,
     sign: str,
     placed: Iterable[tuple[Range | None, T]],
     texts: Callable[[Sequence[T]], Sequence[str]],
@@ -85,7 +85,9 @@ def line_hints(
         yield Hint(at, label, "\n\n".join(filter(None, parts)), view.stale)
 
 
-def of_views(shown: ShownDocument, hints: Callable[[Kernels], Iterable[Hint]]) -> Iterator[Hint]:
+def of_views(
+    shown: ShownDocument, hints: Callable[[LocatedFigures], Iterable[Hint]]
+) -> Iterator[Hint]:
     """Yield the hints about the kernels of all functions, one kind's at most once on a line.
 
     On a line in a traced function, that function's hints are shown; on other lines those of the

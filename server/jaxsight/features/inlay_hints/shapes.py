@@ -16,7 +16,7 @@ from jaxsight.features.inlay_hints.budget import LabelPart, fitted
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_end
 from jaxsight.features.model import Hint
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
@@ -35,7 +35,7 @@ def shape_hints(
     targets: Iterable[tuple[Range, Observation]],
     view: View,
     width: int,
-    kernels: Kernels | None = None,
+    kernels: LocatedFigures | None = None,
 ) -> Iterator[Hint]:
     """Yield a hint for each assignment target that holds an array, or a pytree of arrays.
 
@@ -67,7 +67,7 @@ def shape_hints(
 
 
 def _choice(
-    kernels: Kernels | None, range: Range, values: list[Seen], view: View
+    kernels: LocatedFigures | None, range: Range, values: list[Seen], view: View
 ) -> tuple[str, str]:
     """Return the axes that the partitioner chose, ` @ (data, -)`, and a paragraph about them.
 

@@ -56,18 +56,17 @@ def _reasons(shown: ShownDocument) -> Iterator[Hint]:
     }
     jax_use, unreached = JaxUse.of(document.module), engine.dry_runs.unreached(document)
     reached = ReachedPlaces(views)  # a failed trace shows shapes up to the error
-    for chunk, function in document.module.functions:
-        if function.qualname in having or reached.by(chunk, function):
+    for placed in document.module.functions:
+        function = placed.function
+        if function.qualname in having or reached.by(placed):
             continue
-        if not jax_use.shows(chunk, function) or function.qualname in document.hidden:
+        if not jax_use.shows(*placed) or function.qualname in document.hidden:
             continue
         reason = why_untraced(engine, document, function.qualname, unreached)
-        first = chunk.first_line
-        name, whole = function.name_range.shifted(first), function.range.shifted(first)
         tooltip = prose(f"not shown: {reason}")
         # Where none are proposed, the action says what to try.
         more = f"\n\n{PROPOSES}." if is_without_inputs(reason) else ""
-        place = head_of(document.module, name, whole)
+        place = head_of(document.module, placed.name_range, placed.range)
         yield Hint(place, f"not shown: {clause(reason, _LONGEST)}", f"{tooltip}{more}")
 
 

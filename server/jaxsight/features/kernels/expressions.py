@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxsight.figures.summary import devices
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.source.text import Range
 from jaxsight.text.units import some
 
@@ -24,7 +24,7 @@ def _numbers(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def expression_words(kernels: Kernels, place: Range) -> str:
+def expression_words(kernels: LocatedFigures, place: Range) -> str:
     """Return how an expression was compiled; empty if unknown.
 
     The text is `fused into kernel 2 of 2 with …` or `in kernels 1, 2 of 3; recomputed in kernel 4`.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.traces.equation_ranges import Places
+from jaxsight.queries.traces.equation_ranges import EquationRanges
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.kernel_memory import memory_limits
 from jaxsight.targets.target import Target
@@ -43,7 +43,7 @@ async def called_kernels(engine: Engine, view: View, name: str | None) -> Called
     view = await engine.traces.for_target(view, target)
     outlined = await engine.programs.outline(view) if view.is_traced else None
     steps = list(_calls(outlined.program.body)) if outlined is not None else []
-    places = Places(view, {step.path: step.span for step, _ in steps})
+    places = EquationRanges(view, {step.path: step.span for step, _ in steps})
     return CalledKernels(
         target,
         tuple(kernel for _, kernel in steps),

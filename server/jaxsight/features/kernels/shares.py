@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.source.text import Range
 from jaxsight.text.units import count
 
@@ -39,7 +39,7 @@ class KernelShare:
         return f" at line {self.line}" if self.line is not None else ""
 
 
-def shares_of(programs: Iterable[Kernels], function: Range) -> Iterator[KernelShare]:
+def shares_of(programs: Iterable[LocatedFigures], function: Range) -> Iterator[KernelShare]:
     """Yield the shares of a function, given by its place, in programs that begin elsewhere."""
     for kernels in programs:
         own = kernels.view.subject_range

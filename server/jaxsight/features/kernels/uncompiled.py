@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from jaxsight.features.findings import failures
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.located_figures import Compilation
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.targets.target import Target
@@ -64,7 +65,7 @@ class Uncompiled:
         return f"`{name}` is not compiled for {self.target}: {self.reason}"
 
     @staticmethod
-    def of(view: View, result: CompileResult | None, target: str) -> Uncompiled | None:
+    def of(view: View, result: Compilation | None, target: str) -> Uncompiled | None:
         """Return why a function was not compiled; `None` if it was, or if nobody asked for that.
 
         Args:
@@ -77,9 +78,9 @@ class Uncompiled:
             if finding is None:
                 return None  # a doctest that was not written as example inputs
             reason = f"tracing fails ({finding.code}, line {finding.range.start.line + 1})"
-        elif result is not None and isinstance(result.outcome, Trouble):
-            target, reason = result.target.short, result.outcome.message
-            lasts = result.outcome.last
+        elif isinstance(result, Refused):
+            target, reason = result.target.short, result.trouble.message
+            lasts = result.trouble.last
         else:
             return None
         reason = clause(reason.strip().split("\n\n")[0], _LONGEST).rstrip(".")

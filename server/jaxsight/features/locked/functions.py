@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.findings import failures, inputs
-from jaxsight.locks.facts import FactSources, LocatedEquation, ProgramFacts
+from jaxsight.locks.facts import FactSources, ProgramFacts
 from jaxsight.locks.notation import LockSection
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
@@ -25,7 +26,6 @@ from jaxsight.source.text import Range
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.queue import Urgency
 
 _TOGETHER = 3
@@ -137,12 +137,11 @@ async def _compiled(
         section = LockSection.of(target, engine.projects.of(path).jax)
         there = await engine.traces.for_target(view, target)
         result = await engine.programs.result(there, target, complete=True, urgency=Urgency.ASKED)
-        kernels = Kernels.of(there, result) if result is not None else None
         facts, problem = None, ""
-        if kernels is not None:
-            facts = replace(facts_of_kernels(kernels), origin=_origin(subject))
-        elif result is not None and isinstance(result.outcome, Trouble):
-            problem = clause(f"not compiled: {result.outcome.message}", _LONGEST)
+        if isinstance(result, Refused):
+            problem = clause(f"not compiled: {result.trouble.message}", _LONGEST)
+        elif result is not None:
+            facts = replace(facts_of_kernels(result), origin=_origin(subject))
         found.append(LockableFunction(name, section, subject.name_range, facts, problem))
     return found
 
@@ -151,27 +150,9 @@ def _origin(subject: Subject) -> str:
     return {"program": "observed", "recorded": "recorded"}.get(subject.examples.source, "")
 
 
-def facts_of_kernels(kernels: Kernels) -> ProgramFacts:
+def facts_of_kernels(figures: LocatedFigures) -> ProgramFacts:
     """Return the facts of a function that is compiled completely."""
-    reply = kernels.view.answer.reply
+    reply = figures.view.answer.reply
     assert isinstance(reply, Traced)
-
-    def line(path: str) -> int:
-        place = kernels.place(path)
-        return place.start.line + 1 if place is not None else 0
-
-    return FactSources(
-        kernels.graph,
-        kernels.compiled.hlo,
-        temporaries=kernels.compiled.temporaries,
-        donations=kernels.donations,
-        devices=kernels.compiled.devices,
-        inputs=[type for _, type in reply.parameters],
-        results=reply.outputs,
-        equations=[
-            LocatedEquation(path, equation.primitive, equation.outputs, line(path))
-            for path, equation in kernels.equations.items()
-        ],
-        reason=kernels.reason,
-        line=line,
-    ).facts()
+    inputs = [type for _, type in reply.parameters]
+    return FactSources(figures, inputs, reply.outputs, figures.line).facts()

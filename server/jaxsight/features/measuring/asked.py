@@ -16,10 +16,10 @@ from jaxsight.features.measuring.shown import MatchedTimes, ShownTimes, matched
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.target import Target
-from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage
 
@@ -56,17 +56,15 @@ async def measured_function(
     chosen = named_target(target) if target else engine.measurements.target(path)
     engine.measurements.check(path, chosen)
     view, result = await named_function.compiled_function(engine, path, function, chosen.name)
-    kernels = Kernels.of(view, result)
-    if kernels is None:
-        assert not isinstance(result.outcome, Compiled)
-        raise NotMeasured(f"{function} cannot be compiled: {result.outcome.message}")
+    if isinstance(result, Refused):
+        raise NotMeasured(f"{function} cannot be compiled: {result.trouble.message}")
     measurement = await engine.measurements.measure(
         view, chosen, against=against, limits=limits, on_stage=on_stage
     )
-    return matched(kernels, measurement)
+    return matched(result, measurement)
 
 
-def last(engine: Engine, kernels: Kernels) -> tuple[MatchedTimes, bool] | None:
+def last(engine: Engine, kernels: LocatedFigures) -> tuple[MatchedTimes, bool] | None:
     """Return the last measurement beside a function's kernels, and whether it is stale.
 
     `None` if there is none for the kernels' target, or not of their program.

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from jaxsight.features import stale_marks
 from jaxsight.features.measuring import words
+from jaxsight.figures.summary import estimated_time
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.memory import Measurement
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
 from jaxsight.targets.roofline import total
@@ -31,7 +32,7 @@ class MatchedTimes:
     """The times of a function's kernels, the dearest first."""
 
     measurement: Measurement
-    kernels: Kernels
+    kernels: LocatedFigures
     rows: tuple[MeasuredKernel[int], ...]
 
     @property
@@ -63,7 +64,7 @@ class MatchedTimes:
         return found
 
 
-def matched(kernels: Kernels, measurement: Measurement) -> MatchedTimes:
+def matched(kernels: LocatedFigures, measurement: Measurement) -> MatchedTimes:
     """Return measured times beside a function's kernels on the same target."""
     from jaxsight.compiler.hlo import read  # 1 MiB, which a server without measurements saves
 
@@ -94,7 +95,7 @@ class ShownTimes:
     engine: Engine
     view: View
     measurement: Measurement
-    kernels: Kernels | None
+    kernels: LocatedFigures | None
     stale: bool
 
     @property
@@ -119,12 +120,7 @@ class ShownTimes:
         """`≈ 380`, or `≈ 1.2 ms` if its unit is another one; empty without an estimate."""
         if self.stale or self.kernels is None:
             return ""
-        estimated = total(self.kernels.graph, self.kernels.target)
-        if estimated is None:
-            return ""
-        text = units.about(estimated.seconds)
-        if estimated.is_lower_bound:
-            text = f"≥ {units.time(estimated.seconds)}"
+        text = estimated_time(self.kernels.graph, self.kernels.target)
         return text.removesuffix(_unit(self.figure))
 
     @property
@@ -152,7 +148,7 @@ class ShownTimes:
 
 
 def shown_times(
-    engine: Engine, view: View, target: Target, kernels: Kernels | None
+    engine: Engine, view: View, target: Target, kernels: Compilation | None
 ) -> ShownTimes | None:
     """Return what is known of a function on a target; `None` if it was not measured.
 
@@ -165,7 +161,7 @@ def shown_times(
     last = engine.measurements.last(view, target)
     if last is None:
         return None
-    if kernels is not None and kernels.view.answer.key != view.answer.key:
+    if not isinstance(kernels, LocatedFigures) or kernels.view.answer.key != view.answer.key:
         kernels = None
     measurement = last.measurement
     return ShownTimes(engine, view, measurement, kernels, measurement.answer.key != view.answer.key)

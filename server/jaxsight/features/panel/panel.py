@@ -7,42 +7,22 @@ documents of their own.
 
 from __future__ import annotations
 
-import ast
 import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
 
-from jaxsight.features.distributed import chosen_shardings
-from jaxsight.features.distributed.collectives import described
-from jaxsight.features.distributed.layout import layout
-from jaxsight.features.kernels import compile_time
-from jaxsight.features.kernels.launches import undecided
-from jaxsight.features.kernels.summary import change, memory_lines, meshes
 from jaxsight.features.measuring.shown import ShownTimes, shown_times
 from jaxsight.features.model import Panel
 from jaxsight.features.named_function import compiled_function
-from jaxsight.features.proposals.assumptions import figures, header
-from jaxsight.figures.drawn import DividedResult, Drawn, PanelEquation, PanelTimes
-from jaxsight.figures.groups import GroupedSource, grouped
-from jaxsight.figures.summary import headline, origin
+from jaxsight.features.proposals.assumptions import header
+from jaxsight.figures.panel import PanelTimes
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import CompileResult
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
-from jaxsight.source.statements import tree_of
-from jaxsight.source.text import Position, Range
-from jaxsight.targets.roofline import estimate
-from jaxsight.text.layout import cut
-from jaxsight.wire.meshes import Chosen
+from jaxsight.source.text import Position
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.queue import Urgency
-
-_LONGEST = 200
-"""Characters of a user's expression, a choice: the panel cuts a line; a whole loop may be one."""
 
 
 async def panel(engine: Engine, path: str, where: Position | str) -> Panel | None:
@@ -74,7 +54,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
 
 
 def panel_about(
-    engine: Engine, view: View, result: CompileResult, before: Compiled | None = None
+    engine: Engine, view: View, result: Compilation, before: Compiled | None = None
 ) -> Panel:
     """Return the panel's data for a compiled function.
 
@@ -84,11 +64,8 @@ def panel_about(
         result: what it was compiled to.
         before: the program that it is compared with.
     """
-    contents = drawn(view, result, before)
-    if isinstance(contents, Drawn):
-        times = shown_times(engine, view, result.target, Kernels.of(view, result))
-        measured = _times(times, len(contents.reasons)) if times is not None else None
-        contents = replace(contents, measured=measured)
+    figures = result if isinstance(result, LocatedFigures) else None
+    times = shown_times(engine, view, result.target, figures)
     return Panel(
         view.answer.question.path,
         view.subject.name,
@@ -97,8 +74,10 @@ def panel_about(
         tuple(each.name for each in view.subject.examples.sets),
         result.target.name,
         view.stale,
-        None if isinstance(contents, str) else contents,
-        contents if isinstance(contents, str) else "",
+        figures,
+        before if figures is not None else None,
+        _times(times, figures.graph.kernel_count) if figures and times else None,
+        result.trouble.message if isinstance(result, Refused) else "",
         view.caveats,
         header(view.answer.question, view.size_names) if view.assumed else "",
         result.target.is_own,
@@ -119,85 +98,3 @@ def _times(times: ShownTimes, kernels: int) -> PanelTimes:
         tuple(row.seconds if row is not None else None for row in rows),
         tuple(times.facts),
     )
-
-
-def drawn(view: View, result: CompileResult, before: Compiled | None) -> Drawn[Range] | str:
-    """Return the graph with its places, or why there is none."""
-    kernels = Kernels.of(view, result)
-    if kernels is None:
-        assert isinstance(result.outcome, Trouble)
-        return result.outcome.message
-    compiled, graph = kernels.compiled, kernels.graph
-    if before is not None and before.target != compiled.target:
-        before = None
-    divided = _divided(kernels)
-    groups, group_of = grouped(
-        graph.kernels,
-        GroupedSource(
-            kernels.equations,
-            kernels.lowered.calls,
-            partial(_tree, view.answer.texts),
-            view.range_of,
-            view.module.slice_text,
-        ),
-    )
-    inputs = kernels.lowered.parameters
-    return Drawn(
-        compiled,
-        f"{headline(compiled, kernels.target)}{figures(view)}",
-        "; ".join((origin(compiled, kernels.target), *kernels.target.facts)),
-        tuple(kernels.reason(kernel) for kernel in graph.kernels),
-        tuple(estimate(kernel, kernels.target) for kernel in graph.kernels),
-        tuple(
-            PanelEquation(
-                path,
-                equation.primitive,
-                equation.outputs,
-                cut(text, _LONGEST),
-                kernels.place(path),
-                divided.get(path),
-                equation.scope,
-                equation.backward,
-            )
-            for path, equation in kernels.equations.items()
-            for text in [kernels.places.text(path)]
-        ),
-        tuple(
-            tuple(described(kernels, index))
-            for index, kernel in enumerate(graph.kernels)
-            if kernel.collective is not None
-        ),
-        meshes(kernels),
-        before if before is not compiled else None,
-        (*memory_lines(kernels), *undecided(kernels), *compile_time.notable_lines(kernels)),
-        change(before, compiled) if before is not None else "",
-        groups,
-        group_of,
-        inputs if len(inputs) == len(graph.parameters) else (),
-    )
-
-
-def _tree(texts: Mapping[str, tuple[str, str]], chunk: str) -> ast.Module | None:
-    """Return the syntax tree of a traced chunk."""
-    try:
-        return tree_of(texts[chunk][1]) if chunk in texts else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _divided(kernels: Kernels) -> dict[str, DividedResult]:
-    """Return how the results of equations are divided, of those with a single known result."""
-    results: dict[str, list[Chosen]] = {}
-    for chosen in kernels.compiled.shardings:
-        results.setdefault(chosen.equation, []).append(chosen)
-    divided: dict[str, DividedResult] = {}
-    for path, known in results.items():
-        if len(known) == 1:
-            mesh = chosen_shardings.mesh_of(kernels, known[0])
-            grid = layout(mesh, known[0].spec) if mesh is not None else None
-            divided[path] = DividedResult(
-                chosen_shardings.sharded_type(known[0]),
-                chosen_shardings.local_type(known[0], mesh) if mesh is not None else "",
-                grid.cells if grid is not None else (),
-            )
-    return divided

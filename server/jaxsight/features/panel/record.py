@@ -1,18 +1,18 @@
 """A panel as JSON: the answer of `jaxsight/panel`, for editors and for pages.
 
-docs/protocol.md describes the fields, and the panel's `messages.ts` has their types.
+docs/protocol.md describes the fields, and `docs/schemas/panel.json` has their types.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from jaxsight.features import caveats
 from jaxsight.features.model import Panel
-from jaxsight.figures.drawn import Drawn
-from jaxsight.figures.drawn_record import Json, as_json, drawn_record
+from jaxsight.figures.panel import Json, panel_record
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.source.text import Range
 
 if TYPE_CHECKING:
@@ -45,21 +45,24 @@ def record(
         "measurable": panel.measurable,
         "trouble": panel.trouble,
         "documents": dict(documents),
-        "drawn": _drawn(panel, panel.drawn, locate) if panel.drawn is not None else None,
+        "drawn": _drawn(panel, panel.figures, locate) if panel.figures is not None else None,
         **caveats.record(panel.caveats),
     }
 
 
-def _drawn(panel: Panel, drawn: Drawn[Range], locate: Locate) -> Json:
-    return drawn_record(
-        drawn,
+def _drawn(panel: Panel, figures: LocatedFigures, locate: Locate) -> Json:
+    above = len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale + bool(panel.assumed)
+    return panel_record(
+        figures,
         locate,
+        before=panel.before,
+        measured=panel.measured,
         marks=caveats.marks(panel.caveats),
-        notes=caveats.lines(panel.caveats),
-        above=len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale + bool(panel.assumed),
+        first_notes=caveats.lines(panel.caveats),
+        above=above,
     )
 
 
 def swept_record(swept: DrawnSweep) -> Json:
     """Return a sweep as JSON."""
-    return {field.name: as_json(getattr(swept, field.name)) for field in fields(swept)}
+    return asdict(swept)

@@ -93,8 +93,7 @@ async def add_examples(
     wanting = _Wanting(engine, document, chunk, function)
     used = [engine.choices.set_of(document, subject) for subject in own]
     kept = [action for each in used for action in wanting.keeping(each)]
-    head = Range(function.range.start, function.body_start).shifted(chunk.first_line)
-    if range.touches(head):
+    if range.touches(Range(innermost.range.start, innermost.body.start)):
         trying = await wanting.tried(PATIENCE)
         more = wanting.of(trying.result()) if trying.done() else wanting.pending()
         return [*kept, *await more]

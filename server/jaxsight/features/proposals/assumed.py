@@ -21,7 +21,7 @@ from jaxsight.queries.traces.query import Question
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.queries.traces.traces import named
 from jaxsight.source.functions import Function
-from jaxsight.source.module import ModuleChunk
+from jaxsight.source.module import ModuleChunk, PlacedFunction
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.supervisor import Priority
 
@@ -54,14 +54,14 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
     for name in unreached & document.proposed.keys():
         show(document, name, None)
     wanted = [*_failed(engine, document), *_without(engine, document)]
-    wanted = [pair for pair in wanted if pair[1].qualname not in unreached]
+    wanted = [each for each in wanted if each.function.qualname not in unreached]
     if only:
         having = {subject.name for subject in engine.documents.subjects(document)}
         functions = document.module.functions
-        wanted = [p for p in functions if p[1].qualname == only and only not in having]
-    for chunk, function in sorted(
-        wanted, key=lambda pair: rank(pair[1].range.shifted(pair[0].first_line))
-    ):
+        wanted = [
+            each for each in functions if each.function.qualname == only and only not in having
+        ]
+    for chunk, function in sorted(wanted, key=lambda each: rank(each.range)):
         if clock() > ends or engine.documents.get(path) is not document:
             return
         try:
@@ -114,18 +114,19 @@ async def _outcome(
     return await engine.proposals.outcome(document, chunk, function)
 
 
-def _without(engine: Engine, document: Document) -> Iterator[tuple[ModuleChunk, Function]]:
+def _without(engine: Engine, document: Document) -> Iterator[PlacedFunction]:
     subjects = engine.documents.subjects(document)
     having = {subject.name for subject in subjects}
-    for chunk, function in document.module.functions:
+    for placed in document.module.functions:
+        function = placed.function
         name = function.qualname
         is_nested = function.refused == "nested" and name not in having
         if is_nested and engine.dry_runs.partial(document.path, name):
-            yield chunk, function
+            yield placed
     yield from worth_proposing(document, subjects)
 
 
-def _failed(engine: Engine, document: Document) -> Iterator[tuple[ModuleChunk, Function]]:
+def _failed(engine: Engine, document: Document) -> Iterator[PlacedFunction]:
     """Yield the functions whose proposed inputs could be traced before they were edited.
 
     Those of which a call is known by now are among them.
@@ -135,11 +136,11 @@ def _failed(engine: Engine, document: Document) -> Iterator[tuple[ModuleChunk, F
             continue
         is_plain = all(example_set.dry_call is None for example_set in subject.examples.sets)
         if is_plain and engine.dry_runs.partial(document.path, subject.name):
-            yield subject.chunk, subject.function
+            yield subject.placed
             continue
         latest = engine.traces.latest(document, subject)
         if latest is not None and not isinstance(latest.reply, Traced) and not subject.broken:
-            yield subject.chunk, subject.function
+            yield subject.placed
 
 
 async def _traces(engine: Engine, document: Document, name: str) -> bool:

@@ -55,11 +55,6 @@ def header(question: Question, names: SizeNames | None = None) -> str:
     return f"assumed inputs: {examples}{f' where {sizes}' if sizes else ''}"
 
 
-def figures(view: View) -> str:
-    """Return ` with assumed sizes`, for the end of a line with figures; empty if they are not."""
-    return f" {WITH_SIZES}" if view.assumed else ""
-
-
 def _inputs(question: Question, names: SizeNames | None) -> SizedInputs:
     if names is not None and names.inputs is not None:
         return names.inputs

@@ -10,7 +10,7 @@ from jaxsight.examples.jax_use import JaxUse
 from jaxsight.examples.signature import Signature
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.source.functions import Function
-from jaxsight.source.module import ModuleChunk
+from jaxsight.source.module import ModuleChunk, PlacedFunction
 
 MOST = 40
 """Functions of one file, a choice: those of most files; each costs a trace."""
@@ -26,9 +26,7 @@ _LOOPS = re.compile(
 """The head of a loop over training steps or data."""
 
 
-def worth_proposing(
-    document: Document, subjects: Sequence[Subject]
-) -> Iterator[tuple[ModuleChunk, Function]]:
+def worth_proposing(document: Document, subjects: Sequence[Subject]) -> Iterator[PlacedFunction]:
     """Yield the functions that use JAX and have no example inputs, at most `MOST`.
 
     Functions that are there to be run are none of them, such as tests, `main` and training loops;
@@ -42,7 +40,8 @@ def worth_proposing(
         return
     having = {(subject.chunk.first_line, subject.name) for subject in subjects}
     count = 0
-    for chunk, function in module.functions:
+    for placed in module.functions:
+        chunk, function = placed
         name = function.qualname
         if (chunk.first_line, name) in having or function.refused:
             continue
@@ -52,7 +51,7 @@ def worth_proposing(
             continue
         if runs_a_program(chunk, function):
             continue
-        yield chunk, function
+        yield placed
         count += 1
         if count == MOST:
             return

@@ -17,15 +17,14 @@ from jaxsight.features.proposals.assumptions import header
 from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels as compiled_documents
 from jaxsight.features.virtual_documents.show import show
-from jaxsight.figures.drawn_record import Json
-from jaxsight.figures.summary import kernel_figure, launch_figure, origin, temporary_memory
+from jaxsight.figures.panel import Json
+from jaxsight.figures.summary import estimated_time, kernel_figure, launch_figure, temporary_memory
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import CompileResult
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.module import Module
 from jaxsight.source.text import Range
-from jaxsight.targets.roofline import total
 from jaxsight.text import units
 from jaxsight.text.inert import one_line, visible
 from jaxsight.wire.messages.requests import JAXPR, STABLEHLO, TransformedSource
@@ -37,16 +36,16 @@ class ReportedFunction:
 
     engine: Engine
     view: View
-    result: CompileResult
+    result: Compilation
     file: str
     """The name of its file in the report."""
     remarks: list[str] = field(default_factory=list)
     """Which texts it does not have, and why."""
 
     @property
-    def kernels(self) -> Kernels | None:
+    def kernels(self) -> LocatedFigures | None:
         """Its kernels; `None` if it was not compiled."""
-        return Kernels.of(self.view, self.result)
+        return None if isinstance(self.result, Refused) else self.result
 
     async def entry(self) -> Json:
         """Return `Entry` of the panel's `messages.ts`, without a sweep.
@@ -119,14 +118,11 @@ class ReportedFunction:
         if kernels is None:
             return
         compiled, graph, memory = kernels.compiled, kernels.graph, kernels.compiled.memory
-        yield "device", origin(compiled, kernels.target)
+        yield "device", kernels.origin
         yield "jaxlib", compiled.jaxlib
         yield "kernels", kernel_figure(graph)
         yield "launches", launch_figure(graph)
-        estimate = total(graph, kernels.target)
-        if estimate is not None:
-            sign = "≥" if estimate.is_lower_bound else "≈"
-            yield "time (estimate)", f"{sign} {units.time(estimate.seconds)}"
+        yield "time (estimate)", estimated_time(graph, kernels.target)
         times = shown_times(self.engine, self.view, self.result.target, kernels)
         if times is not None:
             yield "time (measured)", words.headline(times.measurement.times)

@@ -73,8 +73,8 @@ class FileStatuses:
         if target.host:
             for view in await engine.traces.known_views(document):
                 refusal = engine.programs.refusal(view)
-                if refusal is not None and isinstance(refusal.outcome, Trouble):
-                    trouble = refusal.outcome
+                if refusal is not None:
+                    trouble = refusal.trouble
                     if trouble.kind == "approval":
                         return "waiting", trouble.message
                     if trouble.kind == "death":

@@ -58,9 +58,9 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
     subjects = engine.documents.subjects(document)
     having = {subject.name for subject in subjects if subject.examples.sets}
     using = [
-        (chunk, function)
-        for chunk, function in module.functions
-        if function.qualname in having or jax_use.by(chunk, function)
+        placed
+        for placed in module.functions
+        if placed.function.qualname in having or jax_use.by(*placed)
     ]
     if not using or engine.projects.of(document.path).held_back:
         return Unshown(len(using))
@@ -71,9 +71,9 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
     views = await engine.traces.known_views(document)
     reached, traced = ReachedPlaces(views), {v.subject.name for v in views if v.is_traced}
     hidden = [
-        function.qualname
-        for chunk, function in using
-        if function.qualname not in traced and not reached.by(chunk, function)
+        placed.function.qualname
+        for placed in using
+        if placed.function.qualname not in traced and not reached.by(placed)
     ]
     shown = len(using) - len(hidden)
     missing = await tracer_requests.missing_modules(

@@ -16,7 +16,8 @@ from jaxsight.queries.choices import named_target
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.measurements import NotMeasured
-from jaxsight.queries.programs.compile_result import CompileResult
+from jaxsight.queries.programs.located_figures import Compilation
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.sizes.explorer import inputs_of
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.query import Question, Unasked
@@ -26,9 +27,7 @@ from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, point_of
 from jaxsight.sweeps.swept_sizes import Sizes, SweptSize, combined, written
 from jaxsight.targets.target import Target
 from jaxsight.text.units import some
-from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
-from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.request_queue import Priority
 
@@ -200,22 +199,12 @@ class _Sweeping:
         return replace(point, wall_seconds=run.times.wall.median)
 
 
-def _point(sizes: Sizes, result: CompileResult) -> SweepPoint:
-    match result.outcome:
-        case Trouble(kind=kind, message=message):
-            is_too_large = kind == "xla" and any(words in message for words in _EXHAUSTED)
-            return SweepPoint(sizes, message, is_too_large)
-        case Compiled() as compiled:
-            equations = result.lowered.equations if result.lowered is not None else ()
-            return point_of(
-                sizes,
-                compiled.graph,
-                result.target,
-                temporaries=compiled.temporaries,
-                temporaries_at_most=compiled.temporaries_at_most,
-                aliases=compiled.aliases,
-                program=tuple(f"{each.path} {each.primitive}" for each in equations),
-            )
+def _point(sizes: Sizes, result: Compilation) -> SweepPoint:
+    if isinstance(result, Refused):
+        message = result.trouble.message
+        is_full = any(words in message for words in _EXHAUSTED)
+        return SweepPoint(sizes, message, result.trouble.kind == "xla" and is_full)
+    return point_of(sizes, result)
 
 
 async def sweep(

@@ -4,44 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jaxsight.features.distributed.collectives import SIGN, collective_text
-from jaxsight.features.kernels import compile_time, host_transfers, modules
-from jaxsight.features.kernels.summary import memory_lines, sentence
 from jaxsight.features.measuring.shown import ShownTimes, seconds_words, shown_times
 from jaxsight.features.model import CompiledKind, Linked, VirtualText
-from jaxsight.features.proposals.assumptions import figures
+from jaxsight.figures import compile_time, host_transfers, modules
+from jaxsight.figures.distributed.collectives import SIGN, collective_text
 from jaxsight.figures.hlo_text import lines_of_equations, without_metadata
-from jaxsight.figures.summary import headline, origin
+from jaxsight.figures.program_notes import memory_lines
+from jaxsight.figures.rows import sentence
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.compile_result import CompileResult
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text import units
-from jaxsight.workers.compilation.compilers import Trouble
 
 
-def document(engine: Engine, view: View, result: CompileResult, kind: CompiledKind) -> VirtualText:
+def document(engine: Engine, view: View, result: Compilation, kind: CompiledKind) -> VirtualText:
     """Return a text of a compiled function.
 
     Raises:
         LookupError: it could not be lowered or compiled; the message says why.
     """
     title = f"{view.subject.name}.{kind}"
-    kernels = Kernels.of(view, result)
-    if kernels is None:
-        assert isinstance(result.outcome, Trouble)
-        raise LookupError(result.outcome.message)
+    if isinstance(result, Refused):
+        raise LookupError(result.trouble.message)  # noqa: TRY004
     match kind:
         case "hlo-metadata":
-            return _hlo(kernels, f"{view.subject.name}.metadata.hlo")
+            return _hlo(result, f"{view.subject.name}.metadata.hlo")
         case "hlo":
-            shown = _hlo(kernels, title)
+            shown = _hlo(result, title)
             return replace(shown, text=without_metadata(shown.text))
         case "kernels":
-            return _listed(kernels, title, shown_times(engine, view, result.target, kernels))
+            return _listed(result, title, shown_times(engine, view, result.target, result))
 
 
-def _listed(kernels: Kernels, title: str, times: ShownTimes | None) -> VirtualText:
+def _listed(kernels: LocatedFigures, title: str, times: ShownTimes | None) -> VirtualText:
     """Return the list of kernels, each line linked to the kernel's equations.
 
     Successive kernels of one function or module have a comment with their figures before them.
@@ -53,9 +49,7 @@ def _listed(kernels: Kernels, title: str, times: ShownTimes | None) -> VirtualTe
     """
     matched = times.matched if times is not None else None
     view = kernels.view
-    headed = f"{view.subject.name}: {headline(kernels.compiled, kernels.target)}"
-    lines = [f"{headed}{figures(view)}"]
-    lines += [origin(kernels.compiled, kernels.target), *kernels.target.facts]
+    lines = [f"{view.subject.name}: {kernels.headline}", kernels.origin, *kernels.target.facts]
     lines += [times.headline, *times.facts] if times is not None else []
     lines += [*memory_lines(kernels), *compile_time.lines(kernels), ""]
     links: list[Linked] = []
@@ -74,7 +68,7 @@ def _listed(kernels: Kernels, title: str, times: ShownTimes | None) -> VirtualTe
             if row is not None:
                 time = seconds_words(row.seconds, row.estimate_seconds)
                 took = f"; measured {time}, {units.percent(row.share)}"
-            lines.append(f"{indent}{sentence(kernels, index, kernel)}{took}")
+            lines.append(f"{indent}{sentence(kernels, index)}{took}")
     if kernels.graph.host_transfers:
         lines += ["", "# transfers between host and device"]
     for transfer in kernels.graph.host_transfers:
@@ -85,7 +79,7 @@ def _listed(kernels: Kernels, title: str, times: ShownTimes | None) -> VirtualTe
     return VirtualText(title, text, tuple(links), view.stale, caveats=view.caveats)
 
 
-def _hlo(kernels: Kernels, title: str) -> VirtualText:
+def _hlo(kernels: LocatedFigures, title: str) -> VirtualText:
     """Return the optimized HLO, each line linked to its equation.
 
     Comments mark collectives, and transfers between host and device.

@@ -19,7 +19,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features.model import Panel
 from jaxsight.features.panel.record import record, swept_record
-from jaxsight.figures.drawn_record import Json
+from jaxsight.figures.panel import Json
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.source.text import Position, Range

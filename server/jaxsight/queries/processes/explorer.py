@@ -198,7 +198,8 @@ class _Job:
 
         A program for one device is no matter of other processes.
         """
-        if first.lowered.distribution is None and other.lowered.distribution is None:
+        lowered = first.lowered, other.lowered
+        if all(each.request.distribution is None for each in lowered):
             return None
         decides = Decides.INDEX
         reseeded = await self._fresh_program(_FIRST_SEED + index)

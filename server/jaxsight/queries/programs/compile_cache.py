@@ -20,13 +20,14 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from jaxsight.compiler import folding
 from jaxsight.events import Event, Progress
+from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.queries.memory import SessionMemory
-from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.programs.slow_compiles import Search
 from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.queries.traces.located_answer import Answer
@@ -59,6 +60,8 @@ NotSent = Callable[[str, str], str]
 Lower = Callable[[Answer, Target], Awaitable[Lowered | Failed | Died | None]]
 """Lets the tracer that traced an answer lower it for a target; `None` if it has ended."""
 
+_Compiling: TypeAlias = Callable[[Compile], Awaitable[Compiled | Trouble]]
+
 LowerChanged = Callable[[Answer, Target, str, int], Awaitable[LoweredChange | None]]
 """The same with a change at an operation; `None` also if it cannot be changed so."""
 
@@ -67,32 +70,8 @@ class TraceGone(Exception):
     """The tracer that traced the answer has ended; the function must be traced again."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramToCompile:
-    """A program to compile for a target.
-
-    `name` is a digest of everything that determines the result.
-    """
-
-    name: str
-    lowered: Lowered
-    target: Target
-    environment: CompilerEnvironment
-
-    @property
-    def request(self) -> Compile:
-        """The request for a compiler, without an id."""
-        return Compile(
-            0,
-            self.target.name,
-            self.lowered.program,
-            options=self.lowered.options,
-            constants=self.lowered.constants,
-            barriers=self.lowered.barriers,
-            trips=self.lowered.trips,
-            distribution=self.lowered.distribution,
-            communicates=self.lowered.communicates,
-        )
+Prepared: TypeAlias = tuple[str, Compile, CompilerEnvironment]
+"""A digest of everything that determines the result, what is asked for, and who is asked."""
 
 
 def _scheduled(name: str) -> str:
@@ -125,12 +104,18 @@ class CompileCache:
 
     def known(
         self, answer: Answer, target: Target, *, complete: bool = False
-    ) -> CompileResult | None:
+    ) -> AnyFigures | Refused | None:
         """Return the result for an answer if it is cached."""
         cached = self.memory.results.get((answer.question.key, target.name))
         if cached is None or cached[0] is not answer:
             return None
-        return cached[1].of(target) if cached[1].is_complete or not complete else None
+        result = cached[1]
+        if complete and not result.is_complete:
+            return None
+        if result.target.why_default == target.why_default:
+            return result
+        chosen = replace(result.target, why_default=target.why_default)
+        return replace(result, target=chosen)
 
     async def get(
         self,
@@ -141,7 +126,7 @@ class CompileCache:
         *,
         complete: bool,
         urgency: Urgency = Urgency.ASKED,
-    ) -> CompileResult:
+    ) -> AnyFigures | Refused:
         """Return the result for an answer; lower and compile it if necessary.
 
         Args:
@@ -154,18 +139,22 @@ class CompileCache:
             Gone: it must be traced again.
         """
         if target.host and (why := self.not_sent(answer.question.path, target.host)):
-            return CompileResult(target, None, Trouble("approval", why, last=False))
+            return Refused(target, Trouble("approval", why, last=False))
         if (cached := self.known(answer, target, complete=complete)) is not None:
             return cached
         target = own_target(target, os.environ)
         lowered = await self._lower(answer, target, lower)
-        program = await self.program(lowered, target, python)
-        if isinstance(program, ProgramToCompile):
-            result = await self._result(program, answer, complete, urgency)
-        else:
+        prepared = await self.prepared(lowered, target, python)
+        result: AnyFigures | Refused
+        if isinstance(prepared, Trouble):
             known = lowered if isinstance(lowered, Lowered) else None
-            result = CompileResult(target, known, program)
-        if isinstance(result.outcome, Trouble) and not result.outcome.last:
+            result = Refused(target, prepared, known)
+        else:
+            assert isinstance(lowered, Lowered)
+            result = await self._result(
+                answer, lowered, target, prepared, complete=complete, urgency=urgency
+            )
+        if isinstance(result, Refused) and not result.trouble.last:
             return result
         if result.is_complete or self.known(answer, target, complete=True) is None:
             self.memory.results.put((answer.question.key, target.name), (answer, result))
@@ -184,24 +173,25 @@ class CompileCache:
         if target.host and self.not_sent(answer.question.path, target.host):
             return None
         target = own_target(target, os.environ)
-        program = await self.program(await self._lower(answer, target, lower), target, python)
-        if isinstance(program, Trouble):
+        prepared = await self.prepared(await self._lower(answer, target, lower), target, python)
+        if isinstance(prepared, Trouble):
             return None
-        name = digest(program.name, "folding")
+        name = digest(prepared[0], "folding")
         measured = self.memory.foldings.get(name)
         if measured is None:
-            measured = await self._shared(name, lambda: self._measure(name, program, answer))
+            measure = functools.partial(self._measure, name, prepared, answer, target)
+            measured = await self._shared(name, measure)
             self.memory.foldings.put(name, measured)
         if isinstance(measured, Trouble):
             return None
         if not measured.is_ended:
             cached = self.memory.results.get((answer.question.key, target.name))
-            if cached is not None and cached[1].is_unfolded:
+            if cached is not None and isinstance(cached[1], Figures) and cached[1].is_unfolded:
                 self.memory.results.pop((answer.question.key, target.name))
         return measured
 
     async def slow(
-        self, answer: Answer, result: CompileResult, python: str, lower: LowerChanged
+        self, answer: Answer, result: AnyFigures | Refused, python: str, lower: LowerChanged
     ) -> SlowCompile | None:
         """Return what saves most of the time of a slow compile.
 
@@ -214,18 +204,19 @@ class CompileCache:
             python: as for `get`.
             lower: lowers the function with a change.
         """
-        lowered, target, outcome, slow = result.lowered, result.target, result.outcome, result.slow
-        if slow is None or lowered is None or lowered.distribution is not None:
+        lowered, target, slow = result.lowered, result.target, result.slow
+        if slow is None or lowered is None or lowered.request.distribution is not None:
             return None
         if target.host and self.not_sent(answer.question.path, target.host):
             return None
-        program = await self.program(lowered, target, python)
-        if isinstance(program, Trouble):
+        prepared = await self.prepared(lowered, target, python)
+        if isinstance(prepared, Trouble):
             return None
-        complete = not ends_early(target, program.environment)
-        if isinstance(outcome, Compiled):
-            complete = outcome.is_complete
-        name = digest(program.name, "slow", str(complete))
+        program, request, environment = prepared
+        complete = not ends_early(target, environment)
+        if isinstance(result, Figures):
+            complete = result.is_complete
+        name = digest(program, "slow", str(complete))
         known = self.memory.slow.get(name) or await asyncio.to_thread(
             self.disk.record, name, SlowCompile
         )
@@ -233,11 +224,11 @@ class CompileCache:
             change = functools.partial(lower, answer, target)
 
             async def measure() -> SlowCompile:
-                request = replace(program.request, complete=complete)
+                whole = replace(request, complete=complete)
                 title = f"changes of {answer.question.subject.name} for {target.short}"
-                compilers = self.compilers.measuring(target, program.environment)
+                compilers = self.compilers.measuring(target, environment)
                 async with self._ticking(f"compile {name}", title), compilers as compile:
-                    search = Search(change, compile, request, slow.seconds, bool(lowered.folds))
+                    search = Search(change, compile, whole, slow.seconds, bool(lowered.folds))
                     measured = replace(slow, savings=await search.savings())
                 await asyncio.to_thread(self.disk.put, name, measured)
                 return measured
@@ -282,13 +273,14 @@ class CompileCache:
         self.memory.lowered.put(key, (answer, lowered))
         return lowered
 
-    async def program(
+    async def prepared(
         self, lowered: Lowered | Trouble, target: Target, python: str
-    ) -> ProgramToCompile | Trouble:
-        """Return the program to compile, or why it cannot be compiled for the target."""
+    ) -> Prepared | Trouble:
+        """Return what is asked for a program, or why it cannot be compiled for the target."""
         if isinstance(lowered, Trouble):
             return lowered
-        needed = lowered.distribution.devices if lowered.distribution is not None else 1
+        request = replace(lowered.request, target=target.name)
+        needed = request.distribution.devices if request.distribution is not None else 1
         if target.devices and needed > target.devices:
             why = f"it spans {needed} devices, but {target.name} has {target.devices}"
             return Trouble("target", why)
@@ -298,53 +290,57 @@ class CompileCache:
             environment = await asyncio.to_thread(environment_of, target, python, lowered.jaxlib)
         if isinstance(environment, Trouble):
             return environment
+        compiler = environment
         if target.host:
             has = await self.compilers.jaxlib(target, environment)
             if isinstance(has, Trouble):
                 return has
-            name = digest(lowered.key, *identity(replace(environment, jax=has), target))
-        else:
-            name = digest(lowered.key, *identity(environment, target))
-        return ProgramToCompile(name, lowered, target, environment)
+            compiler = replace(environment, jax=has)
+        return digest(lowered.key, *identity(compiler, target)), request, environment
 
     async def _result(
-        self, program: ProgramToCompile, answer: Answer, complete: bool, urgency: Urgency
-    ) -> CompileResult:
+        self,
+        answer: Answer,
+        lowered: Lowered,
+        target: Target,
+        prepared: Prepared,
+        *,
+        complete: bool,
+        urgency: Urgency,
+    ) -> AnyFigures | Refused:
         """Return the result of compiling a program.
 
         If constant folding would take minutes and the result is not cached, the program is compiled
         without constant folding.
         """
-        traps = [fold for fold in program.lowered.folds if fold.trap]
-        request = replace(
-            program.request,
-            complete=complete or not ends_early(program.target, program.environment),
-        )
-        compile = functools.partial(self._compile, program=program, answer=answer, urgency=urgency)
-        if not traps or await self._known(program.name, request) is not None:
-            return CompileResult.made(
-                program.target, program.lowered, await compile(program.name, request)
-            )
-        name = digest(program.name, "unfolded")
-        outcome = await compile(name, folding.without(request))
-        if isinstance(outcome, Compiled):
+        name, request, environment = prepared
+        request = replace(request, complete=complete or not ends_early(target, environment))
+
+        async def compile(request: Compile) -> Compiled | Trouble:
+            title = f"{answer.question.subject.name} for {target.short}"
+            async with self._ticking(f"compile {name}", title):
+                return await self.compilers.compile(target, environment, request, urgency)
+
+        traps = [fold for fold in lowered.folds if fold.trap]
+        is_unfolded = bool(traps) and await self._known(name, request) is None
+        if is_unfolded:
+            name, request = digest(name, "unfolded"), folding.without(request)
+        outcome = await self._compiled(name, request, compile)
+        if isinstance(outcome, Trouble):
+            return Refused(target, outcome, lowered)
+        if is_unfolded:
             worst = max(traps, key=lambda fold: fold.seconds)
             note = folding.note(worst.primitive, worst.elements, worst.seconds)
             outcome = replace(outcome, notes=(*outcome.notes, note))
-        return CompileResult.made(program.target, program.lowered, outcome, is_unfolded=True)
+        return Figures.of(target, outcome, lowered, is_unfolded=is_unfolded)
 
-    async def _compile(
-        self,
-        name: str,
-        request: Compile,
-        program: ProgramToCompile,
-        answer: Answer,
-        urgency: Urgency,
+    async def _compiled(
+        self, name: str, request: Compile, compile: _Compiling
     ) -> Compiled | Trouble:
         cached = await self._known(name, request)
         if cached is not None:
             return cached
-        work = functools.partial(self._work, name, request, program, answer, urgency)
+        work = functools.partial(self._work, name, request, compile)
         return await self._shared(_entries(name, request)[-1], work)
 
     async def _known(self, name: str, request: Compile) -> Compiled | Trouble | None:
@@ -394,24 +390,10 @@ class CompileCache:
         if running is not None and running.task is task:
             del self._running[name]
 
-    async def _work(
-        self,
-        name: str,
-        request: Compile,
-        program: ProgramToCompile,
-        answer: Answer,
-        urgency: Urgency,
-    ) -> Compiled | Trouble:
-        async def compile() -> Compiled | Trouble:
-            title = f"{answer.question.subject.name} for {program.target.short}"
-            async with self._ticking(f"compile {program.name}", title):
-                return await self.compilers.compile(
-                    program.target, program.environment, request, urgency
-                )
-
+    async def _work(self, name: str, request: Compile, compile: _Compiling) -> Compiled | Trouble:
         if request.complete:
-            return await self._complete_once(name, compile)
-        outcome = await compile()
+            return await self._complete_once(name, functools.partial(compile, request))
+        outcome = await compile(request)
         if isinstance(outcome, Trouble):
             return self._keep(name, outcome)
         entry = name if outcome.is_complete else _scheduled(name)
@@ -458,24 +440,23 @@ class CompileCache:
             storing.add_done_callback(lambda _: locked.close())
 
     async def _measure(
-        self, name: str, program: ProgramToCompile, answer: Answer
+        self, name: str, prepared: Prepared, answer: Answer, target: Target
     ) -> Folding | Trouble:
         recorded = await asyncio.to_thread(self.disk.record, name, Folding)
         if recorded is not None:
             return recorded
-        title = f"constant folding in {answer.question.subject.name} for {program.target.short}"
+        program, request, environment = prepared
+        title = f"constant folding in {answer.question.subject.name} for {target.short}"
         async with self._ticking(f"compile {name}", title):
-            measured = await self.compilers.folding(
-                program.target, program.environment, program.request
-            )
+            measured = await self.compilers.folding(target, environment, request)
         if isinstance(measured, Trouble):
             log.info("constant folding is not measured: %s", measured.message)
             return measured
         recorded, compiled = measured
         await asyncio.to_thread(self.disk.put, name, recorded)
         if compiled is not None:
-            self.memory.compiled.put(program.name, compiled)
-            await asyncio.to_thread(self.disk.put, program.name, compiled)
+            self.memory.compiled.put(program, compiled)
+            await asyncio.to_thread(self.disk.put, program, compiled)
         return recorded
 
     @contextlib.asynccontextmanager

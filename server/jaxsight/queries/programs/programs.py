@@ -10,14 +10,15 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from jaxsight.figures.figures import AnyFigures
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.memory import ByFunction, HeldResult, SessionMemory
 from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
-from jaxsight.queries.programs.compile_result import CompileResult
 from jaxsight.queries.programs.disk_cache import DiskCache
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.trace_cache import Superseded
@@ -105,9 +106,9 @@ class Programs:
     def saved(self, path: str) -> None:
         """Show changes relative to a file's programs as of now."""
         self._unsaved.discard(path)
-        for key, (_, result) in self._memory.shown.items():
-            if key[0] == path and isinstance(result.outcome, Compiled):
-                self._memory.saved.put((*key, result.target.name), result.outcome)
+        for key, (_, figures) in self._memory.shown.items():
+            if key[0] == path:
+                self._memory.saved.put((*key, figures.target.name), figures.compiled)
 
     def close(self, path: str) -> None:
         """Stop the measurements of a file that was closed."""
@@ -145,7 +146,7 @@ class Programs:
         *,
         complete: bool = False,
         urgency: Urgency | None = None,
-    ) -> CompileResult | None:
+    ) -> Compilation | None:
         """Return the result for a target, by default the first; `None` if it was not traced.
 
         What the file's own program does not compile by itself is only for whoever asks for it.
@@ -164,15 +165,15 @@ class Programs:
             return None
         first = self._choices.target(question.path)
         target = first if target is None else target
-        view = await self._traces.for_target(view, target)
-        answer = view.answer
+        traced = await self._traces.for_target(view, target)
+        answer = traced.answer
         if isinstance(answer.reply, Died):
-            return CompileResult(target, None, Trouble("lower", answer.reply.message))
+            return Refused(target, Trouble("lower", answer.reply.message))
         if isinstance(answer.reply, Failed):  # there is a trace for the target that is shown
             why = f"tracing for {target.short} fails: {words(answer.reply.failure.message)}"
-            return CompileResult(target, None, Trouble("lower", why))
+            return Refused(target, Trouble("lower", why))
         if urgency is None:
-            urgency = self._attention.urgency(question.path, view.subject_range)
+            urgency = self._attention.urgency(question.path, traced.subject_range)
         compiled = functools.partial(
             self.compiling().get,
             target=target,
@@ -181,7 +182,7 @@ class Programs:
             complete=complete,
             urgency=urgency,
         )
-        running = self._timed(view) if target == first else contextlib.nullcontext()
+        running = self._timed(traced) if target == first else contextlib.nullcontext()
         with running:
             try:
                 result = await compiled(answer)
@@ -193,8 +194,8 @@ class Programs:
                 except (TraceGone, Superseded):
                     return None
         if target == first:
-            self._remember(view, answer, result)
-        return result
+            self._remember(traced, answer, result)
+        return LocatedFigures.at(view, result)
 
     @contextlib.contextmanager
     def _timed(self, view: View) -> Iterator[None]:
@@ -215,32 +216,32 @@ class Programs:
         now = asyncio.get_running_loop().time()
         return any(now - begin >= LONG_COMPILE for begin in since)
 
-    def _remember(self, view: View, answer: Answer, result: CompileResult) -> None:
+    def _remember(self, view: View, answer: Answer, result: AnyFigures | Refused) -> None:
         """Remember the result for the first target, for what is shown until the next one."""
         key = answer.question.path, view.subject.id
         self._memory.refused.pop(key)
-        if isinstance(result.outcome, Trouble):
+        if isinstance(result, Refused):
             self._memory.refused.put(key, (answer, result))
         elif self._traces.is_chosen(view):
             last = self._memory.shown.get(key)
             if last is not None and last[0] is answer and last[1] is result:
                 return  # a hover of what is known
-            if not result.outcome.is_complete:
-                self._memory.until_kernels.put(key, result.outcome.seconds)
+            if not result.is_complete:
+                self._memory.until_kernels.put(key, result.compiled.seconds)
             before = self.before(view)
             is_saved = self.is_saved(answer.question.path) or last is None
             is_newer = last is None or last[0] is not answer or last[1].target != result.target
             if last is not None and not is_newer:
                 if not result.is_complete and last[1].is_complete:
                     return
-                is_saved |= last[1].outcome is before
+                is_saved |= last[1].compiled is before
             self._memory.shown.put(key, (answer, result))
             if is_saved:
-                self._memory.saved.put((*key, result.target.name), result.outcome)
+                self._memory.saved.put((*key, result.target.name), result.compiled)
 
     async def with_temporaries(
         self, view: View, target: Target | None = None, *, urgency: Urgency | None = None
-    ) -> CompileResult | None:
+    ) -> Compilation | None:
         """Return the result for a target whose temporaries are known; see `result`."""
         target = target or self._choices.target(view.answer.question.path)
         is_soon = environments.assigns_memory_early(target)
@@ -251,7 +252,7 @@ class Programs:
 
     async def held_result(
         self, view: View, target: Target, *, with_memory: bool = False
-    ) -> CompileResult | None:
+    ) -> Compilation | None:
         """Return the result for a target that may be remote.
 
         An error, such as that of an unreachable host, is cached for a while.
@@ -272,14 +273,13 @@ class Programs:
         except Exception:
             self._memory.held.pop(key)
             raise
-        lasting = result is not None and (
-            isinstance(result.outcome, Compiled) or result.outcome.last
-        )
+        lasting = result is not None and (not isinstance(result, Refused) or result.trouble.last)
         if not lasting and running.ended == math.inf:
             running.ended = asyncio.get_running_loop().time()
-        return result
+        # An edit that only moved the function changes its places, not its answer.
+        return LocatedFigures.at(view, result) if result is not None else None
 
-    def kernels(self, view: View) -> Kernels | None:
+    def kernels(self, view: View) -> LocatedFigures | None:
         """Return a function's kernels on the first target, without compiling it.
 
         Until the current text is compiled, they are those of its last program.
@@ -290,7 +290,7 @@ class Programs:
             return None
         result = self._compiling.known(view.answer, target)
         if result is not None:
-            return Kernels.of(view, result)
+            return _compiled(view, result)
         last = self._memory.shown.get((path, view.subject.id))
         if last is None or last[1].target != target:
             return None
@@ -298,9 +298,9 @@ class Programs:
         located = self._traces.located(
             answer, view.module, None, view.subject, view.failed, role="compiled"
         )
-        return Kernels.of(located, result)
+        return _compiled(located, result)
 
-    def kernels_then(self, view: View, then: Answer, target: Target) -> Kernels | None:
+    def kernels_then(self, view: View, then: Answer, target: Target) -> LocatedFigures | None:
         """Return the kernels of an earlier answer about a function, in the current text.
 
         Returns `None` if what was compiled then is no longer known.
@@ -312,7 +312,7 @@ class Programs:
         located = self._traces.located(
             answer, view.module, None, view.subject, view.failed, role="measured"
         )
-        return Kernels.of(located, result)
+        return _compiled(located, result)
 
     def is_compiled(self, view: View, target: Target, *, with_memory: bool = False) -> bool:
         """Return whether the current program of a function is compiled for a target.
@@ -346,23 +346,19 @@ class Programs:
         target = self._choices.target(path).name
         return self._memory.saved.get((path, view.subject.id, target))
 
-    def refusal(self, view: View) -> CompileResult | None:
-        """Return the result of an answer that was not compiled for the first target, if so."""
+    def refusal(self, view: View) -> Refused | None:
+        """Return why an answer was not compiled for the first target, if so."""
         last = self._memory.refused.get((view.answer.question.path, view.subject.id))
         return last[1] if last is not None and last[0] is view.answer else None
 
-    async def folding(self, view: View, result: CompileResult) -> Folding | None:
+    async def folding(self, view: View, result: Compilation) -> Folding | None:
         """Return the compile times of a function with and without constant folding.
 
         Returns `None` if it is not worth measuring. A new program of the function cancels the
         measurement.
         """
-        lowered, project = result.lowered, self._projects.of(view.answer.question.path)
-        is_worth = (
-            lowered is not None
-            and isinstance(result.outcome, Compiled)
-            and is_worth_measuring(lowered.folds)
-        )
+        project = self._projects.of(view.answer.question.path)
+        is_worth = not isinstance(result, Refused) and is_worth_measuring(result.lowered.folds)
 
         async def measure(python: str) -> Folding | None:
             lower = functools.partial(tracer_requests.lower, project)
@@ -370,7 +366,7 @@ class Programs:
 
         return await self._latest("folding", view, measure if is_worth else None)
 
-    async def slow_compile(self, view: View, result: CompileResult) -> SlowCompile | None:
+    async def slow_compile(self, view: View, result: Compilation) -> SlowCompile | None:
         """Return what saves time of a compile that takes long.
 
         Returns `None` if it does not, or if that cannot be measured. An edit of the file, and a new
@@ -423,3 +419,8 @@ class Programs:
         self._stop_measuring()
         if self._compiling is not None:
             await self._compiling.aclose()
+
+
+def _compiled(view: View, result: AnyFigures | Refused) -> LocatedFigures | None:
+    located = LocatedFigures.at(view, result)
+    return None if isinstance(located, Refused) else located

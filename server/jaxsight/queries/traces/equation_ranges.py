@@ -12,7 +12,7 @@ from jaxsight.text.parsing import FUNCTIONS, FunctionNode, nodes_around
 from jaxsight.wire.spans import Span
 
 
-class Places:
+class EquationRanges:
     """The places of a program's equations, by path, cached."""
 
     def __init__(self, view: View, spans: Mapping[str, Span | None]) -> None:
@@ -41,6 +41,26 @@ class Places:
         """Return the user's text of an equation on one line; empty if it has no place."""
         place = self.of(path)
         return " ".join(self._view.module.slice_text(place).split()) if place is not None else ""
+
+    def lines(self, at: Range) -> tuple[str, int, int]:
+        """Return no title, as all places are in the function's file, the first and last line."""
+        return "", at.start.line + 1, at.end.line + 1
+
+    def at(self, span: Span) -> Range | None:
+        """Return the current range of a span; `None` if it is gone."""
+        return self._view.range_of(span)
+
+    def written(self, at: Range) -> str:
+        """Return the user's text in a range."""
+        return self._view.module.slice_text(at)
+
+    def tree(self, chunk: str) -> ast.Module | None:
+        """Return the syntax tree of a traced chunk."""
+        texts = self._view.answer.texts
+        try:
+            return tree_of(texts[chunk][1]) if chunk in texts else None
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
 
     def around(self, path: str) -> Sequence[ast.AST]:
         """Return the syntax nodes around an equation, innermost first, up to its function.

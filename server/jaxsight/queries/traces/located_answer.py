@@ -296,9 +296,7 @@ class View:
         chosen = self.answer.question.set
         places = dict((*chosen.axis_places, *chosen.places))
         range = places.get(argument)
-        return (
-            range.shifted(self.subject.chunk.first_line) if range is not None else self.name_range
-        )
+        return self.subject.placed.place(range) if range is not None else self.name_range
 
     def words(self, text: str) -> str:
         """Return a tracer's text with the file names of chunks replaced by lines of the file."""

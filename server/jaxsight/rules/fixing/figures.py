@@ -22,7 +22,7 @@ _LONG = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class FormCosts:
     """The costs of one form of a function.
 
     `compiled` is its program for the first target, if it was compiled.
@@ -35,10 +35,10 @@ class Figures:
     """Its compile times with constant folding, if they were measured."""
 
     @staticmethod
-    def of(traced: Traced, compiled: Compiled | None, folding: Folding | None) -> Figures:
-        """Return the figures of a function."""
+    def of(traced: Traced, compiled: Compiled | None, folding: Folding | None) -> FormCosts:
+        """Return the costs of a function."""
         constants = sum(size for _, size in traced.constants)
-        return Figures(traced.equations, constants, compiled, folding)
+        return FormCosts(traced.equations, constants, compiled, folding)
 
     @property
     def kernels(self) -> tuple[int, int]:
@@ -84,7 +84,7 @@ class Figures:
         return None if estimated is None or estimated.is_lower_bound else estimated.seconds
 
 
-def fewer(before: Figures, after: Figures) -> bool:
+def fewer(before: FormCosts, after: FormCosts) -> bool:
     """Return whether less is launched, stored or moved."""
     if before.compiled is None or after.compiled is None:
         return False
@@ -95,12 +95,12 @@ def fewer(before: Figures, after: Figures) -> bool:
     )
 
 
-def smaller(before: Figures, after: Figures) -> bool:
+def smaller(before: FormCosts, after: FormCosts) -> bool:
     """Return whether less is stored at once."""
     return _grown(after.stored, before.stored)
 
 
-def less_communicated(before: Figures, after: Figures) -> bool:
+def less_communicated(before: FormCosts, after: FormCosts) -> bool:
     """Return whether fewer bytes are moved between devices."""
     if before.compiled is None or after.compiled is None:
         return False
@@ -112,20 +112,20 @@ def _grown(before: int, after: int) -> bool:
     return after > before * _COUNTS + _FEW
 
 
-def more(before: Figures, after: Figures) -> bool:
+def more(before: FormCosts, after: FormCosts) -> bool:
     """Return whether more kernels are launched."""
     if before.compiled is None or after.compiled is None:
         return False
     return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
 
 
-def slower(before: Figures, after: Figures) -> bool:
+def slower(before: FormCosts, after: FormCosts) -> bool:
     """Return whether the estimated time on the target is longer."""
     was, now = before.time, after.time
     return was is not None and now is not None and now > was * _COUNTS
 
 
-def too_slow(before: Figures, after: Figures, times: float) -> bool:
+def too_slow(before: FormCosts, after: FormCosts, times: float) -> bool:
     """Return whether it may take more than so many times as long on the target.
 
     Without estimated times, as on CPUs, launches and moved bytes are compared instead: a fix does
@@ -145,7 +145,7 @@ LAUNCHED, STORED, MOVED, TIME = "launched", "stored", "moved", "time"
 ALL = frozenset({LAUNCHED, STORED, MOVED, TIME})
 
 
-def worse(before: Figures, after: Figures) -> frozenset[str]:
+def worse(before: FormCosts, after: FormCosts) -> frozenset[str]:
     """Return which figures are worse: launches, temporaries, traffic or estimated time."""
     if before.compiled is None or after.compiled is None:
         return frozenset()
@@ -158,7 +158,7 @@ def worse(before: Figures, after: Figures) -> frozenset[str]:
     return frozenset(name for name, is_worse in grown.items() if is_worse)
 
 
-def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
+def words(before: FormCosts, after: FormCosts, *, timed: bool) -> Iterator[str]:
     """Yield the figures that changed: `kernels 2 → 1`, `temp 512 KiB → 0 B`.
 
     Args:

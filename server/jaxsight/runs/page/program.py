@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from jaxsight.figures.figures import AnyFigures
+from jaxsight.figures.program_notes import notes
+from jaxsight.figures.rows import table
+from jaxsight.figures.summary import kernel_figure, launch_figure
 from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProgram
-from jaxsight.runs.kernel_lists import KernelList, kernel_list
+from jaxsight.runs.compiled_hlo import figures_of
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation
 from jaxsight.runs.page.markup import Markup, element, joined, prose
 from jaxsight.runs.page.texts import KeptTexts
-from jaxsight.text.units import count, interval, size, some, time
+from jaxsight.text.units import count, size, some, time
 
 _KERNELS = 200
 """Kernels that are listed, a choice: a row is about 200 bytes, and a page of 2 MB has room for a
@@ -21,8 +25,6 @@ _ARGUMENTS = 40
 _IN_SIGNATURE, _RESULTS = 8, 3
 """Arguments and results in a signature, a choice: about a line."""
 _ROOT = re.compile(r"[.\[]")
-_LINES = 4
-"""Lines of source of a kernel in a list, a choice: a fused kernel may have hundreds."""
 _COMPILATIONS = 20
 """Times that a program was compiled which are listed, a choice."""
 
@@ -75,11 +77,10 @@ def program_part(
 ) -> Markup:
     """Return the part of a program, closed until it is opened."""
     first = program.first
-    kernels = kernel_list(first.hlo, first.platform)
+    figures = figures_of(first)
     facts = [
         time(program.seconds),
-        _kernels(kernels),
-        f"temp {size(first.memory.temporaries)}" if first.memory.temporaries >= 0 else "",
+        figures.headline if figures is not None else "",
         f"{len(program.compilations)} times" if len(program.compilations) > 1 else "",
         "failed" if first.error else "",
     ]
@@ -100,22 +101,16 @@ def program_part(
             "div",
             link,
             _error(first),
-            _figures(program, kernels),
+            _figures(program, figures),
             _compilations(program, processes),
             _arguments(first),
-            _kernel_table(kernels),
+            _kernel_table(figures),
             _text_buttons(first, texts),
             class_="body",
         ),
         id=program.key,
         class_="program failed" if first.error else "program",
     )
-
-
-def _kernels(kernels: KernelList | None) -> str:
-    if kernels is None:
-        return ""
-    return count(kernels.graph.kernel_count, "kernel")
 
 
 def _error(program: RunProgram) -> Markup | None:
@@ -134,12 +129,12 @@ def definitions(pairs: Iterable[tuple[str, Markup | str | None]]) -> Markup:
     )
 
 
-def _figures(program: MergedProgram, kernels: KernelList | None) -> Markup:
+def _figures(program: MergedProgram, figures: AnyFigures | None) -> Markup:
     first = program.first
     memory = first.memory
     last = program.compilations[-1].program
     devices = f"{count(first.devices, 'device')}, " if first.devices > 1 else ""
-    graph = kernels.graph if kernels is not None else None
+    graph = figures.graph if figures is not None else None
     return definitions(
         [
             ("defined at", placed(first.defined)),
@@ -152,11 +147,8 @@ def _figures(program: MergedProgram, kernels: KernelList | None) -> Markup:
                 time(first.compile),
             ),
             ("saved by the cache", time(last.saved) if last.is_cached and last.saved > 0 else None),
-            ("kernels", str(graph.kernel_count) if graph is not None else None),
-            (
-                "launches",
-                interval(graph.launches_at_least, graph.launches_at_most) if graph else None,
-            ),
+            ("kernels", kernel_figure(graph) if graph is not None else None),
+            ("launches", launch_figure(graph) if graph is not None else None),
             ("temporaries", _bytes(memory.temporaries)),
             ("arguments", _bytes(memory.arguments)),
             ("results", _bytes(memory.outputs)),
@@ -199,7 +191,7 @@ def _compilations(program: MergedProgram, processes: int) -> Markup | None:
 
 
 def _arguments(program: RunProgram) -> Markup | None:
-    rows = [
+    shown = [
         element(
             "tr",
             element("td", element("code", name or f"argument {index}")),
@@ -211,7 +203,7 @@ def _arguments(program: RunProgram) -> Markup | None:
         )
         for index, (name, type_) in enumerate(program.arguments[:_ARGUMENTS])
     ]
-    rows += [
+    shown += [
         element(
             "tr",
             element("td", element("code", name)),
@@ -220,12 +212,12 @@ def _arguments(program: RunProgram) -> Markup | None:
         )
         for name, value in program.static.items()
     ]
-    if not rows:
+    if not shown:
         return None
     more = len(program.arguments) - _ARGUMENTS
     return joined(
         element("h4", "Arguments"),
-        element("table", _head("argument", "type", ""), element("tbody", *rows)),
+        element("table", _head("argument", "type", ""), element("tbody", *shown)),
         element("p", f"and {count(more, 'more argument')}") if more > 0 else None,
     )
 
@@ -243,34 +235,29 @@ def _head(*titles: str) -> Markup:
     return element("thead", element("tr", *cells))
 
 
-def _kernel_table(kernels: KernelList | None) -> Markup | None:
-    if kernels is None or not kernels.graph.kernels:
+def _kernel_table(figures: AnyFigures | None) -> Markup | None:
+    if figures is None or not figures.graph.kernels:
         return None
-    rows = []
-    for index, (kernel, lines) in enumerate(kernels.rows):
-        if index == _KERNELS:
-            break
-        shown = ", ".join(dict.fromkeys(map(place, lines[:_LINES])))
-        more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
-        rows.append(
-            element(
-                "tr",
-                element("td", str(index + 1), class_="number"),
-                element("td", "\u2003" * len(kernel.loops) + kernel.title, title=kernel.name),
-                element("td", interval(kernel.launches, kernel.launches_at_most), class_="number"),
-                element("td", size(kernel.bytes_in), class_="number"),
-                element("td", size(kernel.bytes_out), class_="number"),
-                element("td", kernel.ends_because),
-                element("td", element("code", f"{shown}{more}") if shown else None),
-            )
+    titles, sides, shown = table(figures, _KERNELS, "\u2003")
+    classes = ["number" if side == "r" else "" for side in sides]
+    body = (
+        element(
+            "tr",
+            *(element("td", text, class_=kind) for text, kind in zip(row, classes, strict=True)),
         )
-    more_kernels = kernels.graph.kernel_count - len(rows)
-    titles = ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
+        for row in shown
+    )
+    more = figures.graph.kernel_count - len(shown)
     return joined(
         element("h4", "Kernels"),
-        element("table", _head(*titles), element("tbody", *rows), class_="kernels"),
-        element("p", f"and {count(more_kernels, 'more kernel')}") if more_kernels else None,
-        *(element("p", element("b", "note: "), note) for note in kernels.graph.notes),
+        element(
+            "table",
+            _head(*titles),
+            element("tbody", *body),
+            class_="kernels",
+        ),
+        element("p", f"and {count(more, 'more kernel')}") if more else None,
+        *(element("p", element("b", "note: "), note) for note in notes(figures)),
     )
 
 

@@ -65,6 +65,7 @@ class Artifact:
     `parameters` are the flat inputs of the function that are parameters of the program.
     """
 
+    platform: str
     bytes: bytes
     version: str
     parameters: tuple[int, ...] = ()
@@ -131,7 +132,7 @@ def artifact(traced: Traced, platform: str, capability: str = "") -> Artifact:
     # `True` allows other dialects.
     program = stablehlo.serialize_portable_artifact(lowered.module, newest, True)
     mark("serialized")
-    return Artifact(program, newest, lowered.parameters, lowered.distribution)
+    return Artifact(platform, program, newest, lowered.parameters, lowered.distribution)
 
 
 def _distribution(lowered: Any, module: Any, traced: Traced) -> Distribution | None:

@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.distributed import communicates
@@ -31,7 +31,8 @@ from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree, FrameFiles
 from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.frames import CAPTURED_LIMIT
-from jaxsight.wire.messages.replies import Call, Equation, Link, Lowered, Shown
+from jaxsight.wire.messages.compiling import Compile
+from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
 from jaxsight.wire.messages.requests import Lower, Show
 from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals
@@ -39,6 +40,9 @@ from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight_source.compat.jaxpr_types import Jaxpr, Var
 from jaxsight_source.compat.parameters.sources import is_backward
 from jaxsight_source.compat.staging import open_jaxpr
+
+if TYPE_CHECKING:
+    from jax.stages import Traced
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""
@@ -62,39 +66,88 @@ def lower(job: Job[Lower]) -> Lowered:
         begin = time.perf_counter()
         artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
         seconds = time.perf_counter() - begin
-        names = lowering.names(traced)
-        chosen = folding_costs.compiler_options(traced)
-        distribution = artifact.distribution
-        opened = open_jaxpr(traced.jaxpr)
-        tree = CallTree.of(opened.eqns)
-        limits = index_limits(opened)
-        # Both decide what is compiled, and are no part of the program's bytes.
-        beside = [repr(part).encode() for part in (chosen, distribution) if part]
-        compiled = b"".join([artifact.bytes, *beside])
-        return Lowered(
-            id=request.id,
-            platform=request.platform,
-            key=hashlib.sha256(compiled).hexdigest(),
-            program=base64.b64encode(artifact.bytes).decode("ascii"),
-            equations=tuple(_equations(opened, tree)),
-            calls=tuple(tree.calls),
-            folds=folding_costs.predicted(traced),
-            options=chosen,
-            **facts(traced.jaxpr),
-            jaxlib=lowering.JAXLIB,
-            stablehlo=artifact.version,
-            parameters=named(names, artifact.parameters),
-            donated=named(names, lowering.donated(traced)),
-            results=tuple(results(len(opened.outvars), markers)),
-            distribution=distribution,
-            communicates=communicating(traced.jaxpr) if distribution is not None else (),
-            seconds=seconds,
-            indices=tuple(
-                (parameter, limits[at])
-                for parameter, at in enumerate(artifact.parameters)
-                if at in limits
-            ),
-        )
+        tree = CallTree.of(open_jaxpr(traced.jaxpr).eqns)
+        return lowered(traced, artifact, tree, markers, id=request.id, seconds=seconds)
+
+
+def lowered(
+    traced: Traced,
+    artifact: lowering.Artifact,
+    tree: CallTree,
+    markers: int = 0,
+    *,
+    id: int = 0,
+    seconds: float = 0.0,
+) -> Lowered:
+    """Return what a compiler and people have to know of a lowered function.
+
+    Args:
+        traced: the function.
+        artifact: what it was lowered to.
+        tree: takes the calls that its equations were created in.
+        markers: the first results that are updated state.
+        id: that of the request.
+        seconds: how long it was lowered.
+    """
+    request, names = compile_request(traced, artifact), lowering.names(traced)
+    opened = open_jaxpr(traced.jaxpr)
+    # Both decide what is compiled, and are no part of the program's bytes.
+    beside = [repr(part).encode() for part in (request.options, request.distribution) if part]
+    return Lowered(
+        id=id,
+        platform=artifact.platform,
+        key=hashlib.sha256(b"".join([artifact.bytes, *beside])).hexdigest(),
+        request=request,
+        equations=tuple(_equations(opened, tree)),
+        calls=tuple(tree.calls),
+        folds=folding_costs.predicted(traced),
+        jaxlib=lowering.JAXLIB,
+        stablehlo=artifact.version,
+        parameters=_named(names, artifact.parameters),
+        donated=_named(names, lowering.donated(traced)),
+        results=tuple(_results(len(opened.outvars), markers)),
+        seconds=seconds,
+    )
+
+
+def compile_request(traced: Traced, artifact: lowering.Artifact, target: str = "") -> Compile:
+    """Return what the compiler of a target is asked for.
+
+    Args:
+        traced: the function.
+        artifact: what it was lowered to.
+        target: the name of the target.
+    """
+    jaxpr, distribution = traced.jaxpr, artifact.distribution
+    limits = index_limits(open_jaxpr(jaxpr))
+    return Compile(
+        0,
+        target,
+        base64.b64encode(artifact.bytes).decode("ascii"),
+        options=folding_costs.compiler_options(traced),
+        **facts(jaxpr),
+        distribution=distribution,
+        communicates=communicating(jaxpr) if distribution is not None else (),
+        indices=tuple(
+            (parameter, limits[at])
+            for parameter, at in enumerate(artifact.parameters)
+            if at in limits
+        ),
+    )
+
+
+def live(traced: Traced, artifact: lowering.Artifact) -> Lowered:
+    """Return the same of a function that is no tracer's, with the files of this process as chunks.
+
+    Args:
+        traced: the function.
+        artifact: what it was lowered to.
+    """
+    defined = definition(traced.jaxpr)
+    equations = open_jaxpr(traced.jaxpr).eqns
+    return lowered(
+        traced, artifact, CallTree.of(equations, _LIVE_FILES, (defined.name, defined.file))
+    )
 
 
 class Facts(TypedDict):
@@ -114,13 +167,13 @@ def facts(jaxpr: object) -> Facts:
     )
 
 
-def results(count: int, markers: int = 0) -> Iterator[str]:
+def _results(count: int, markers: int = 0) -> Iterator[str]:
     """Yield names of a program's flat results; the first `markers` are updated state."""
     for index in range(count):
         yield "updated state" if index < markers else f"result {index - markers}"
 
 
-def named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
+def _named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
     """Return names of flat inputs, such as `argument 0` for those without a name."""
     return tuple(names[at] if at < len(names) and names[at] else f"argument {at}" for at in inputs)
 
@@ -173,18 +226,6 @@ def equations(jaxpr: object) -> Iterator[Equation]:
     yield from _equations(opened, CallTree.of(opened.eqns))
 
 
-def live_equations(jaxpr: object) -> tuple[list[Equation], list[Call]]:
-    """Return the same, and the calls that created them, with the files of this process as chunks.
-
-    Args:
-        jaxpr: that of a function that is no tracer's.
-    """
-    opened = open_jaxpr(jaxpr)
-    defined = definition(jaxpr)
-    tree = CallTree.of(opened.eqns, _LIVE_FILES, (defined.name, defined.file))
-    return list(_equations(opened, tree)), tree.calls
-
-
 def _live_span(file: str, line: int, column: int, end_line: int, end_column: int) -> Span | None:
     if is_library(file):
         return None
@@ -235,7 +276,6 @@ def _paths_of_hlo(lines: Sequence[str]) -> dict[int, str]:
             if is_call and not path:
                 continue
             for each in called:
-                # What is called several times has the path of its first call.
                 if each in begins and each not in prefixes:
                     prefixes[each] = f"{prefix}{path}/" if is_call else prefix
                     waiting.append(each)

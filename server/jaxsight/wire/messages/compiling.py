@@ -20,7 +20,6 @@ from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.kernels.undecided import at_least, at_most
 from jaxsight.wire.meshes import Chosen, Distribution, Rematerialization
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
-from jaxsight.wire.messages.requests import Cancel
 
 ON_DEVICE, SIMULATED, AHEAD_OF_TIME = "device", "simulated", "ahead of time"
 
@@ -250,5 +249,4 @@ class Ready:
     pid: int = 0
 
 
-ToCompiler = Compile | Cancel
 FromCompiler = Ready | Compiled | NotCompiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from jaxsight.wire.meshes import Distribution
+from jaxsight.wire.messages.compiling import Compile
 from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.observations import (
     Caveat,
@@ -19,7 +19,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 26
+VERSION = 27
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -274,28 +274,22 @@ class Fold:
 class Lowered:
     """A program in StableHLO; the locations of its operations are paths of equations, not lines.
 
-    `program` is a portable artifact (MLIR bytecode) in base64.
     `key` is a digest of the program without file names: an edit that only moves lines does not
-    change
-    it.
+    change it.
     """
 
     id: int
     platform: str
     key: str
-    program: str
+    request: Compile
+    """What a compiler is asked for, as the server sends it with the name of a target.
+
+    Its `options`, those of the user's `jax.jit` that apply to every target, are part of `key`.
+    """
     equations: tuple[Equation, ...] = ()
     calls: tuple[Call, ...] = ()
     """The calls that created the equations, each after the call around it."""
     folds: tuple[Fold, ...] = ()
-    options: tuple[tuple[str, str], ...] = ()
-    """The compiler options of the user's `jax.jit` that apply to every target; part of `key`."""
-    constants: tuple[str, ...] = ()
-    """Types of the arrays that the program captures, in HLO's notation."""
-    barriers: tuple[str, ...] = ()
-    """Paths of the equations whose results go directly into an `optimization_barrier`."""
-    trips: tuple[tuple[str, int], ...] = ()
-    """Trip counts of scans, by path."""
     jaxlib: str = ""
     stablehlo: str = ""
     """The StableHLO version of the artifact."""
@@ -305,14 +299,8 @@ class Lowered:
     """The names of the inputs whose buffers are donated."""
     results: tuple[str, ...] = ()
     """Names of the program's results, e.g. `result 0`."""
-    distribution: Distribution | None = None
-    """How it is distributed over devices; `None` for a program for one device."""
-    communicates: tuple[str, ...] = ()
-    """Paths of the equations that are collectives, such as those of `psum`."""
     seconds: float = 0.0
     """How long JAX lowered it to StableHLO."""
-    indices: tuple[tuple[int, int], ...] = ()
-    """Parameters of the program that are indices, each with the size of what they index."""
 
 
 @dataclass(frozen=True, slots=True)

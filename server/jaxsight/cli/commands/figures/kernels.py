@@ -39,25 +39,23 @@ from jaxsight.cli.sources.arguments import (
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.drawing.dot import dot
 from jaxsight.drawing.kernel_picture import svg
-from jaxsight.features.distributed.collectives import kernel_title
 from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
-from jaxsight.features.kernels import compile_time, host_transfers, launches, modules, pallas
+from jaxsight.features.kernels import pallas
 from jaxsight.features.kernels.pallas import CalledKernels
 from jaxsight.features.kernels.record import record as figures
-from jaxsight.features.kernels.summary import change, memory_lines
-from jaxsight.features.proposals import assumptions
-from jaxsight.figures.summary import headline, launches_of, origin
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures import compile_time, host_transfers, launches, modules
+from jaxsight.figures.program_notes import change, memory_lines
+from jaxsight.figures.rows import COLUMNS, SIDES, rows
+from jaxsight.queries.programs.located_figures import LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.targets.roofline import bounds, total
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.workers.compilation.compilers import Trouble
 
-_LINES, _NAMED = 8, 5
-"""Lines of a kernel in a table, and kernels without an estimate below it: more would wrap."""
+_NAMED = 5
+"""Kernels without an estimate that a line names, a choice: more would wrap."""
 _MOST_MODULES = 40
 """Functions and modules in a table, a choice: a screen. Those inside the last are added up."""
 
@@ -169,7 +167,7 @@ async def _results(
     *,
     blocks: bool = False,
     uncompiled: list[dict[str, object]] | None = None,
-) -> list[Kernels]:
+) -> list[LocatedFigures]:
     """Return the kernels on each target; if there are none, the error has been printed.
 
     Args:
@@ -188,30 +186,28 @@ async def _results(
         if blocks:
             _print_pallas(printer, await run.get_by_name(run.session.pallas_kernels(view, target)))
         run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
-        view, compile_result = await run.get_by_name(
+        view, result = await run.get_by_name(
             run.session.kernels(str(address.path), address.function, target, complete=complete)
         )
-        kernels = Kernels.of(view, compile_result)
-        if kernels is None:
-            assert isinstance(compile_result.outcome, Trouble)
+        if isinstance(result, Refused):
             if uncompiled is not None:
-                name = compile_result.target.name
+                name = result.target.name
                 called = await run.get_by_name(run.session.pallas_kernels(view, name))
                 uncompiled.append(
                     {
                         "function": address.function,
                         "target": name,
-                        "error": compile_result.outcome.message,
+                        "error": result.trouble.message,
                         "pallas_kernels": pallas.record(called),
                         "inputs": inputs.record(view),
                         "python": run.python(address.path),
                     }
                 )
                 continue
-            where = one_line(f"{address.function} on {compile_result.target.name}")
-            printer.labelled(where, "bold", compile_result.outcome.message)
+            where = one_line(f"{address.function} on {result.target.name}")
+            printer.labelled(where, "bold", result.trouble.message)
             return []
-        results.append(kernels)
+        results.append(result)
     return results
 
 
@@ -221,17 +217,17 @@ def _print_pallas(printer: Printer, called: CalledKernels) -> None:
         printer.print_line(pallas.title(kernel, called.target), "bold")
         if line:
             printer.print_line(line, "dim")
-        rows = list(pallas.rows(kernel, called.target))
-        print_rows(printer, pallas.COLUMNS, rows[:MOST_ROWS], "lllrlr", len(rows))
+        blocks = list(pallas.rows(kernel, called.target))
+        print_rows(printer, pallas.COLUMNS, blocks[:MOST_ROWS], "lllrlr", len(blocks))
         printer.print()
 
 
 def _records(
     address: Address,
-    after: Sequence[Kernels],
+    after: Sequence[LocatedFigures],
     called: Sequence[CalledKernels],
     against: Address | str | None,
-    before: Sequence[Kernels],
+    before: Sequence[LocatedFigures],
     python: dict[str, str] | None,
 ) -> list[dict[str, object]]:
     """Return the objects that `--json` prints, one for each target."""
@@ -254,14 +250,18 @@ def _records(
 
 
 def _print(
-    printer: Printer, form: _Form, address: Address, kernels: Kernels, before: Kernels | None
+    printer: Printer,
+    form: _Form,
+    address: Address,
+    kernels: LocatedFigures,
+    before: LocatedFigures | None,
 ) -> None:
     """Print the kernels of a function, as a document or as a table with a comparison."""
     match form:
         case "dot":
             print_document(dot(kernels.graph, lambda path: one_line(kernels.source(path))))
         case "svg":
-            title = f"{address.function}: {headline(kernels.compiled, kernels.target)}"
+            title = f"{address.function}: {kernels.headline}"
             names = kernels.lowered.parameters
             print_document(svg(kernels.graph, kernels.source, title=title, inputs=names))
         case "hlo":
@@ -280,22 +280,20 @@ def _print(
                 printer.print()
 
 
-def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None:
+def _print_summary(printer: Printer, address: Address, kernels: LocatedFigures) -> None:
     """Print the figures of the whole program, and notes."""
     compiled, target = kernels.compiled, kernels.target
-    figures_of = f"{headline(compiled, target)}{assumptions.figures(kernels.view)}"
-    title = f"{SIGN} {address.function}: {figures_of}"
-    printer.print_line(title, "bold")
-    made_by = f"{origin(compiled, target)}, jaxlib {compiled.jaxlib}"
+    printer.print_line(f"{SIGN} {address.function}: {kernels.headline}", "bold")
+    made_by = f"{kernels.origin}, jaxlib {compiled.jaxlib}"
     known = (*target.facts, *memory_lines(kernels), *compile_time.lines(kernels))
     for note in (made_by, *known, *compiled.notes, *kernels.graph.notes):
         printer.print_line(note, "dim")
     printer.print()
 
 
-def _print_modules(printer: Printer, address: Address, kernels: Kernels) -> None:
+def _print_modules(printer: Printer, address: Address, kernels: LocatedFigures) -> None:
     """Print a row for each function or module that kernels belong to."""
-    rows = (
+    groups = (
         (
             modules.title(group, address.function),
             str(len(group.kernels)),
@@ -305,40 +303,27 @@ def _print_modules(printer: Printer, address: Address, kernels: Kernels) -> None
         )
         for group in modules.groups(kernels, _MOST_MODULES)
     )
-    print_rows(printer, ("module", "kernels", "launches", "in + out", "≈ time"), rows, "lrrrr")
+    print_rows(printer, ("module", "kernels", "launches", "in + out", "≈ time"), groups, "lrrrr")
     printer.print()
 
 
-def _print_table(printer: Printer, kernels: Kernels) -> None:
+def _print_table(printer: Printer, kernels: LocatedFigures) -> None:
     """Print a row for each kernel."""
-    rows = (
-        (
-            str(index + 1),
-            "  " * len(kernel.loops) + kernel_title(kernel),
-            launches_of(kernel),
-            units.size(kernel.bytes_in),
-            units.size(kernel.bytes_out),
-            _time(kernels, kernel),
-            kernels.reason(kernel),
-            _lines(kernels, kernel),
-        )
-        for index, kernel in enumerate(kernels.graph.kernels[:MOST_ROWS])
-    )
-    columns = ("", "kernel", "launches", "in", "out", "≈ time", "fusion boundary", "lines")
-    print_rows(printer, columns, rows, "rlrrrrll", kernels.graph.kernel_count)
+    shown = [each.cells("  ") for each in rows(kernels, MOST_ROWS)]
+    print_rows(printer, COLUMNS, shown, SIDES, kernels.graph.kernel_count)
 
 
-def _print_transfers(printer: Printer, kernels: Kernels) -> None:
+def _print_transfers(printer: Printer, kernels: LocatedFigures) -> None:
     """Print a row for each transfer between the host and the device."""
-    if not (rows := host_transfers.rows(kernels)):
+    if not (transfers := host_transfers.rows(kernels)):
         return
     columns = host_transfers.COLUMNS
     sides = "".join("r" if title in ("bytes", "≥ time") else "l" for title in columns)
     printer.print()
-    print_rows(printer, columns, rows[:MOST_ROWS], sides, len(rows))
+    print_rows(printer, columns, transfers[:MOST_ROWS], sides, len(transfers))
 
 
-def _print_totals(printer: Printer, kernels: Kernels) -> None:
+def _print_totals(printer: Printer, kernels: LocatedFigures) -> None:
     """Print what follows the table: iterations of loops, and estimated times."""
     for line in (*launches.iterations(kernels), *launches.undecided(kernels)):
         printer.print_line(line, "dim")
@@ -350,7 +335,7 @@ def _print_totals(printer: Printer, kernels: Kernels) -> None:
     printer.print()
 
 
-def _total(kernels: Kernels) -> str:
+def _total(kernels: LocatedFigures) -> str:
     """Return the estimate for the whole program, and what it excludes; empty if there is none."""
     estimated = total(kernels.graph, kernels.target)
     if estimated is None:
@@ -376,19 +361,3 @@ def _total(kernels: Kernels) -> str:
     if not reasons:
         reasons.append("collectives that overlap with other kernels may take longer")
     return f"total ≥ {units.time(estimated.seconds)} ({'; '.join(reasons)})"
-
-
-def _time(kernels: Kernels, kernel: Kernel) -> str:
-    """Return `36 µs`; `≥ 36 µs` for a scatter that takes longer where indices are equal."""
-    found = bounds(kernel, kernels.target)
-    if found is None or not kernel.launches:
-        return ""
-    return f"{'' if found.is_certain else '≥ '}{units.time(found.least)}"
-
-
-def _lines(kernels: Kernels, kernel: Kernel) -> str:
-    """Return the lines that a kernel computes (`9, 10`), or those of its users (`for 12`)."""
-    if lines := kernels.lines(kernel)[:_LINES]:
-        return ", ".join(map(str, lines))
-    fed = kernels.fed_lines(kernel)[:_LINES]
-    return f"for {', '.join(map(str, fed))}" if fed else ""

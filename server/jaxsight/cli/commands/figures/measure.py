@@ -28,11 +28,11 @@ from jaxsight.cli.sources.arguments import (
     read_source,
 )
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.features.distributed.collectives import kernel_title
 from jaxsight.features.findings import inputs
 from jaxsight.features.measuring import words
 from jaxsight.features.measuring.record import ratio_record, record, times_record
 from jaxsight.features.measuring.shown import MatchedTimes
+from jaxsight.figures.distributed.collectives import kernel_title
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.achieved import MeasuredKernel

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures.figures import AnyFigures
 from jaxsight.targets.roofline import together
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 
 FEW = 20
-"""Kernels that a table lists, a choice: a screen. Programs with more are summed up by module."""
+"""AnyFigures that a table lists, a choice: a screen. Programs with more are summed up by module."""
 
 Scope = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KernelGroup:
-    """Kernels of a scope: their indices, and sums over all their launches in one run.
+    """AnyFigures of a scope: their indices, and sums over all their launches in one run.
 
     `bytes` are read and written, each input once; `seconds` is an estimate, `None` if that of one
     of the kernels is unknown.
@@ -31,10 +31,10 @@ class KernelGroup:
     seconds: float | None
 
 
-def groups(kernels: Kernels, most: int) -> list[KernelGroup]:
+def groups(kernels: AnyFigures, most: int) -> list[KernelGroup]:
     """Return at most about `most` groups, as deep as that allows, in the order of first launch.
 
-    The first level is not cut further. Kernels of the function itself have an empty scope.
+    The first level is not cut further. AnyFigures of the function itself have an empty scope.
     """
     scopes = _scopes(kernels)
     deepest = max(map(len, scopes), default=0)
@@ -49,17 +49,17 @@ def groups(kernels: Kernels, most: int) -> list[KernelGroup]:
     return [_group(kernels, scope, indices) for scope, indices in by_scope.items()]
 
 
-def runs(kernels: Kernels) -> list[KernelGroup]:
+def runs(kernels: AnyFigures) -> list[KernelGroup]:
     """Return the runs of successive kernels of one scope, in the order of launches."""
     numbered = groupby(enumerate(_scopes(kernels)), key=lambda pair: pair[1])
     return [_group(kernels, scope, [index for index, _ in pairs]) for scope, pairs in numbered]
 
 
-def _scopes(kernels: Kernels) -> list[Scope]:
+def _scopes(kernels: AnyFigures) -> list[Scope]:
     return [kernels.scope(kernel) for kernel in kernels.graph.kernels]
 
 
-def _group(kernels: Kernels, scope: Scope, indices: Sequence[int]) -> KernelGroup:
+def _group(kernels: AnyFigures, scope: Scope, indices: Sequence[int]) -> KernelGroup:
     chosen = [kernels.graph.kernels[index] for index in indices]
     moved = sum(kernel.runs * (kernel.bytes_in + kernel.bytes_out) for kernel in chosen)
     return KernelGroup(scope, tuple(indices), moved, together(chosen, kernels.target))
@@ -78,7 +78,7 @@ def figures(group: KernelGroup) -> list[str]:
     return words
 
 
-def summary(kernels: Kernels, function: str, most: int) -> Iterator[str]:
+def summary(kernels: AnyFigures, function: str, most: int) -> Iterator[str]:
     """Yield `loss/model/blocks[3]/attn: 12 kernels, 4 MiB` for each group of a large program.
 
     Yields nothing for a small one, and for one whose kernels all belong to the same group.

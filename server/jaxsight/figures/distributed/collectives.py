@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from jaxsight.features.distributed import chosen_shardings
+from jaxsight.figures.distributed.shardings import partitioner, sharded_type
+from jaxsight.figures.figures import AnyFigures, At, Figures
 from jaxsight.figures.summary import scope
 from jaxsight.meshes.divided import divided_type
-from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.source.text import Range
 from jaxsight.targets.chips.links import LINKS
 from jaxsight.targets.roofline import estimate
 from jaxsight.text import units
@@ -73,7 +72,7 @@ def summed(kernels: Iterable[Kernel], graph: Graph) -> list[str]:
     return texts
 
 
-def place(kernels: Kernels, kernel: Kernel) -> Range | None:
+def place(kernels: Figures[At], kernel: Kernel) -> At | None:
     """Return where a collective is shown: its last equation, or the first that it is for."""
     at = kernels.ending(kernel)
     if at is None and kernel.feeds:
@@ -81,13 +80,13 @@ def place(kernels: Kernels, kernel: Kernel) -> Range | None:
     return at
 
 
-def line(kernels: Kernels, kernel: Kernel) -> int | None:
+def line(kernels: AnyFigures, kernel: Kernel) -> int | None:
     """Return the line (from 1) at which a collective is shown."""
     at = place(kernels, kernel)
-    return at.end.line + 1 if at is not None else None
+    return kernels.places.lines(at)[2] if at is not None else None
 
 
-def described(kernels: Kernels, index: int) -> list[str]:
+def described(kernels: AnyFigures, index: int) -> list[str]:
     """Return what is known about a collective, in prose: its data, its reason, time and groups."""
     kernel = kernels.graph.kernels[index]
     collective = kernel.collective
@@ -106,18 +105,18 @@ def described(kernels: Kernels, index: int) -> list[str]:
     ]
 
 
-def _reason(kernels: Kernels, kernel: Kernel, collective: Collective) -> str:
+def _reason(kernels: AnyFigures, kernel: Kernel, collective: Collective) -> str:
     """Return who asked for a collective, and where."""
     paths = kernel.equations or kernel.feeds
     sources = dict.fromkeys(f"`{_short(kernels.source(path))}`" for path in paths)
     named = some(list(sources), _SHARDINGS)
     if not collective.inserted:
         return f"requested by {named or 'the program'}"
-    who = f"inserted by the partitioner ({chosen_shardings.partitioner(kernels)})"
+    who = f"inserted by the partitioner ({partitioner(kernels)})"
     return f"{who} for {named}" if named else who
 
 
-def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Iterator[str]:
+def _operands(kernels: AnyFigures, kernel: Kernel, collective: Collective) -> Iterator[str]:
     """Yield the shardings of the operands and results of a collective's operations."""
     paths = set(kernel.equations or kernel.feeds)
     results: defaultdict[str, list[Chosen]] = defaultdict(list)
@@ -127,7 +126,7 @@ def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Itera
     # An equation with several results, such as a scan, is no single operation.
     known = [chosen[0] for chosen in results.values() if len(chosen) == 1]
     for chosen in known[:_SHARDINGS]:
-        result = f"`{chosen_shardings.sharded_type(chosen)}`"
+        result = f"`{sharded_type(chosen)}`"
         operands = " and ".join(
             f"`{divided_type(operand.type, operand.spec)}`" for operand in chosen.operands
         )
@@ -139,7 +138,7 @@ def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Itera
         yield f"from {operands} to {result}{why}" if operands else f"result {result}"
 
 
-def time(kernels: Kernels, kernel: Kernel) -> str:
+def time(kernels: AnyFigures, kernel: Kernel) -> str:
     """Return how long a collective takes by the roofline model, and whether it is overlapped."""
     seconds = estimate(kernel, kernels.target)
     amount = "time unknown"
@@ -174,7 +173,7 @@ def _short(text: str) -> str:
     return cut(" ".join(text.replace("`", "'").split()), _LONGEST)
 
 
-def communication_line(kernels: Kernels, moved: str) -> str:
+def communication_line(kernels: AnyFigures, moved: str) -> str:
     """Return `communication: 4 collectives, 68 MiB per device, ≈ 0.15 ms, 3 overlapped`.
 
     Empty without collectives. The time is a lower bound if it is unknown for some of them.
@@ -203,14 +202,14 @@ def communication_line(kernels: Kernels, moved: str) -> str:
     return f"communication: {', '.join(parts)}"
 
 
-def _links(kernels: Kernels) -> str:
+def _links(kernels: AnyFigures) -> str:
     """Return ` over NVLink`: the links that the estimates are of."""
     chip = kernels.target.chip
     links = LINKS.get(chip.name) if chip is not None else None
     return f" over {links.name}" if links is not None else ""
 
 
-def rows(kernels: Kernels) -> list[Sequence[str]]:
+def rows(kernels: AnyFigures) -> list[Sequence[str]]:
     """Return a row for each collective: its kind, bytes, scope, time and line."""
     table: list[Sequence[str]] = []
     for kernel in kernels.graph.collectives:

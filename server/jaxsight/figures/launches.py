@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxsight.features.kernels import loop_costs
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures import loop_costs
+from jaxsight.figures.figures import AnyFigures
 from jaxsight.text.units import count, interval, some
 from jaxsight.wire.kernel_graph import Graph
 
@@ -13,7 +13,7 @@ _NAMED = 3
 """Libraries that a line names, a choice: more than that call cuBLAS, cuDNN and cuFFT."""
 
 
-def undecided(kernels: Kernels) -> Iterator[str]:
+def undecided(kernels: AnyFigures) -> Iterator[str]:
     """Yield what is unknown until the program runs.
 
     That are trip counts of loops, arms of conditionals, and the launches of libraries.
@@ -49,7 +49,7 @@ def undecided(kernels: Kernels) -> Iterator[str]:
         yield f"{some(named, _NAMED)}: one call launches an unknown number of kernels"
 
 
-def iterations(kernels: Kernels) -> Iterator[str]:
+def iterations(kernels: AnyFigures) -> Iterator[str]:
     """Yield `loop at line 12: 7 iterations`, once per line, for loops with known trip counts.
 
     With what one costs it is `loop at line 12: 7 iterations, each ≈ 2.1 µs on the device, …`.
@@ -83,7 +83,7 @@ def _once(graph: Graph, inside: Sequence[int], loop: int, up_to: str) -> str:
     return f"{figure} {'launch' if most // times == 1 else 'launches'}"
 
 
-def _at(kernels: Kernels, noun: str, equation: str) -> str:
+def _at(kernels: AnyFigures, noun: str, equation: str) -> str:
     """Return `loop at line 12`; `loop` if its place is unknown."""
-    place = kernels.place(equation) if equation else None
-    return noun if place is None else f"{noun} at line {place.start.line + 1}"
+    line = kernels.line(equation)
+    return noun if line is None else f"{noun} at line {line}"

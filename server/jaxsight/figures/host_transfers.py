@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jaxsight.features.distributed.collectives import runs
+from jaxsight.figures.distributed.collectives import runs
+from jaxsight.figures.figures import AnyFigures, At, Figures
 from jaxsight.figures.summary import moved_to_host
-from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.source.text import Range
 from jaxsight.targets import host_links
 from jaxsight.text import units
 from jaxsight.text.units import count
@@ -21,7 +20,7 @@ COLUMNS = ("host transfer", "bytes", "≥ time", "", "lines")
 """The titles of `rows`."""
 
 
-def lines(kernels: Kernels) -> Iterator[str]:
+def lines(kernels: AnyFigures) -> Iterator[str]:
     """Yield `to host: 2 transfers, 512 MiB, ≥ 8.5 ms over PCIe 5 ×16 (63 GB/s), 1 overlapped`.
 
     One line for each direction, and one for the memory on the host.
@@ -68,7 +67,7 @@ def summed(graph: Graph, transfers: Iterable[HostTransfer]) -> list[str]:
     return [f"{where} {units.size(bytes)}{times}" for (where, times), bytes in amounts.items()]
 
 
-def sentence(kernels: Kernels, transfer: HostTransfer) -> str:
+def sentence(kernels: AnyFigures, transfer: HostTransfer) -> str:
     """Return all that is known of a transfer: its data, time, and whether kernels run meanwhile."""
     parts = [f"{transfer.what} {text(transfer)}"]
     parts += _time(kernels, [transfer])
@@ -76,7 +75,7 @@ def sentence(kernels: Kernels, transfer: HostTransfer) -> str:
     return f"{SIGN} {', '.join(parts)}"
 
 
-def rows(kernels: Kernels) -> list[Sequence[str]]:
+def rows(kernels: AnyFigures) -> list[Sequence[str]]:
     """Return a row for each transfer, as in `COLUMNS`."""
     return [
         (
@@ -90,7 +89,7 @@ def rows(kernels: Kernels) -> list[Sequence[str]]:
     ]
 
 
-def largest(kernels: Kernels, most: int) -> Iterator[str]:
+def largest(kernels: AnyFigures, most: int) -> Iterator[str]:
     """Yield `to host f32[512,512] 1 MiB, 8 times at line 12` for the largest transfers."""
     graph = kernels.graph
     by_size = sorted(graph.offloads, key=lambda each: each.runs * each.bytes, reverse=True)
@@ -101,27 +100,28 @@ def largest(kernels: Kernels, most: int) -> Iterator[str]:
         yield f"and {len(by_size) - most} more"
 
 
-def where(kernels: Kernels, transfer: HostTransfer) -> str:
+def where(kernels: AnyFigures, transfer: HostTransfer) -> str:
     """Return the lines of a transfer (`9, 10`), or those of the nearest kernels (`for 12`)."""
     listed = ", ".join(map(str, _lines(kernels, transfer)))
     return f"for {listed}" if listed and not _own(kernels, transfer) else listed
 
 
-def paths(kernels: Kernels, transfer: HostTransfer) -> tuple[str, ...]:
+def paths(kernels: AnyFigures, transfer: HostTransfer) -> tuple[str, ...]:
     """Return the equations of a transfer, or else those of the nearest kernels."""
     return _own(kernels, transfer) or transfer.feeds
 
 
-def place(kernels: Kernels, transfer: HostTransfer) -> Range | None:
+def place(kernels: Figures[At], transfer: HostTransfer) -> At | None:
     """Return where a transfer is shown: at the first of its equations that has a place."""
-    return next(filter(None, map(kernels.place, paths(kernels, transfer))), None)
+    places = map(kernels.place, paths(kernels, transfer))
+    return next((at for at in places if at is not None), None)
 
 
-def _lines(kernels: Kernels, transfer: HostTransfer) -> list[int]:
+def _lines(kernels: AnyFigures, transfer: HostTransfer) -> list[int]:
     return kernels.lines_of(paths(kernels, transfer))
 
 
-def _own(kernels: Kernels, transfer: HostTransfer) -> tuple[str, ...]:
+def _own(kernels: AnyFigures, transfer: HostTransfer) -> tuple[str, ...]:
     """Return the equations of a transfer.
 
     XLA drops those of `device_put` (`HostOffloader` removes their custom calls): a transfer without
@@ -147,7 +147,7 @@ def _own(kernels: Kernels, transfer: HostTransfer) -> tuple[str, ...]:
     return tuple(written) if len(alike) == len(written) == 1 else ()
 
 
-def _time(kernels: Kernels, transfers: Sequence[HostTransfer]) -> list[str]:
+def _time(kernels: AnyFigures, transfers: Sequence[HostTransfer]) -> list[str]:
     """Return `≥ 8.5 ms over PCIe 5 ×16 (63 GB/s)`; nothing for devices without a known link."""
     link, least = host_links.link(kernels.target), _least(kernels, transfers)
     if link is None or not least:
@@ -155,7 +155,7 @@ def _time(kernels: Kernels, transfers: Sequence[HostTransfer]) -> list[str]:
     return [f"≥ {least} over {link.name} ({link.bandwidth / 1e9:.4g} GB/s)"]
 
 
-def _least(kernels: Kernels, transfers: Sequence[HostTransfer]) -> str:
+def _least(kernels: AnyFigures, transfers: Sequence[HostTransfer]) -> str:
     """Return the least time of transfers in words; empty if unknown."""
     times = [host_links.least_seconds(each, kernels.target) for each in transfers]
     known = [seconds for seconds in times if seconds is not None]
@@ -172,7 +172,7 @@ def _overlap(transfers: Sequence[HostTransfer]) -> str:
     return f"{part} overlapped with kernels"
 
 
-def record(kernels: Kernels) -> dict[str, object]:
+def record(kernels: AnyFigures) -> dict[str, object]:
     """Return the figures as JSON; sizes in bytes, `least_seconds` at the rate of the link."""
     graph = kernels.graph
     link = host_links.link(kernels.target)

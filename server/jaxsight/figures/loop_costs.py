@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.figures.figures import AnyFigures
 from jaxsight.targets.roofline import together
 from jaxsight.text import units
 from jaxsight.wire.kernel_graph import CALLBACK
@@ -30,7 +30,7 @@ class IterationCost:
     host: float | None
 
 
-def costs(kernels: Kernels) -> Iterator[IterationCost]:
+def costs(kernels: AnyFigures) -> Iterator[IterationCost]:
     """Yield what an iteration of each loop costs, in the order of the graph's loops.
 
     That is unknown if values decide what runs in it, in conditionals and loops of unknown length.

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from jaxsight.features.distributed import collectives
-from jaxsight.features.kernels import host_transfers
+from jaxsight.figures import host_transfers
+from jaxsight.figures.distributed import collectives
+from jaxsight.figures.figures import AnyFigures
+from jaxsight.figures.launches import undecided
 from jaxsight.figures.summary import (
     kernel_figure,
     launch_figure,
-    launches_of,
     moved_figure,
     moved_to_host,
     temporary_memory,
 )
-from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.chips import Gpu
 from jaxsight.targets.target import CPU
 from jaxsight.text import units
 from jaxsight.text.units import count
-from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled
 
 SAME = "the same"
 
 
-def memory_lines(kernels: Kernels) -> list[str]:
+def memory_lines(kernels: AnyFigures) -> list[str]:
     """Return what a headline does not show of memory.
 
     That is constants, workspaces, donated buffers, and what moves to and from the host.
@@ -36,8 +36,8 @@ def memory_lines(kernels: Kernels) -> list[str]:
     lines: list[str] = []
     if kernels.compiled.devices > 1:
         lines += ["all figures are those of one device", *distribution_lines(kernels)]
-    if size := sum(constant.value.bytes for constant in graph.constants):
-        of_it = folded(kernels.compiled)
+    if size := graph.constant_bytes:
+        of_it = graph.folded_bytes
         parts = f", of which {units.size(of_it)} folded" if of_it else ""
         on_device = "" if kernels.target.platform == CPU else " and in device memory"
         where = f"embedded in the executable{on_device}"
@@ -61,7 +61,7 @@ def _undecided_lines(graph: Graph) -> Iterator[str]:
         yield "cuDNN chooses its algorithms on the device: their workspace is not known"
 
 
-def distribution_lines(kernels: Kernels) -> list[str]:
+def distribution_lines(kernels: AnyFigures) -> list[str]:
     """Return the mesh, the communication and the memory of a program for several devices."""
     compiled = kernels.compiled
     lines = [f"mesh: {named}"] if (named := meshes(kernels)) else []
@@ -75,29 +75,15 @@ def distribution_lines(kernels: Kernels) -> list[str]:
     return lines
 
 
-def meshes(kernels: Kernels) -> str:
+def notes(figures: AnyFigures) -> list[str]:
+    """Return what is said of a program below its kernels, but for how long it was compiled."""
+    compiled = figures.compiled
+    return [*memory_lines(figures), *undecided(figures), *compiled.notes, *compiled.graph.notes]
+
+
+def meshes(kernels: AnyFigures) -> str:
     """Return the axes of a program's meshes, each once: `data=2, model=4`."""
-    distribution = kernels.lowered.distribution
-    named = distribution.meshes if distribution is not None else ()
-    return "; ".join(dict.fromkeys(mesh.text for mesh in named if mesh.axes))
-
-
-def sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
-    """Return one kernel in a sentence."""
-    if kernel.collective is not None:
-        title, reason, *_ = collectives.described(kernels, index)
-        return f"{collectives.SIGN} {title}; {reason}; {collectives.time(kernels, kernel)}"
-    on = " on each device" if kernels.compiled.devices > 1 else ""
-    flow = f"{units.size(kernel.bytes_in)} in, {units.size(kernel.bytes_out)} out{on}"
-    figure = launches_of(kernel)
-    times = f", launched {figure} times" if figure != "1" else ""
-    if kernel.launches == 0:
-        times = ", never launched as the number of iterations is known"
-    feeding = f" {purpose}" if (purpose := kernels.feeding(kernel)) else ""
-    return (
-        f"kernel {index + 1}: {kernel.title}{feeding}{times}, {flow}; fusion boundary: "
-        f"{kernels.reason(kernel)}"
-    )
+    return "; ".join(dict.fromkeys(mesh.text for mesh in kernels.meshes if mesh.axes))
 
 
 _COMPARED: Mapping[str, Callable[[Compiled], str]] = {
@@ -109,7 +95,7 @@ _COMPARED: Mapping[str, Callable[[Compiled], str]] = {
     "host transfers": lambda program: str(len(program.graph.offloads)),
     "to and from the host": lambda p: moved_to_host(p.graph, p.graph.offloads),
     "temp": temporary_memory,
-    "folded": lambda program: units.size(folded(program)),
+    "folded": lambda program: units.size(program.graph.folded_bytes),
 }
 """The figures that may change between two programs."""
 

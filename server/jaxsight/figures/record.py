@@ -1,0 +1,183 @@
+"""All figures of a function's kernels as JSON, for the command line."""
+
+from __future__ import annotations
+
+from jaxsight.figures import compile_time, host_transfers, loop_costs
+from jaxsight.figures.figures import AnyFigures
+from jaxsight.targets.roofline import bounds, estimate, together, total
+from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.meshes import Chosen
+
+
+def record(kernels: AnyFigures, function: str) -> dict[str, object]:
+    """Return all figures as JSON.
+
+    Those of a program for several devices are figures of one of them (`per_device`).
+    Sizes are in bytes and times in seconds; `estimate_seconds` is a roofline estimate, not a
+    measurement, and the time of a scatter is between it and `estimate_seconds_at_most`.
+
+    Raises:
+        Incomplete: the compile ended before memory was known.
+    """
+    compiled, graph = kernels.compiled, kernels.graph
+    sizes = compiled.memory
+    meshes = [  # `devices` are the program's devices in the mesh's order
+        {"axes": dict(mesh.axes), "devices": list(mesh.devices or range(mesh.size))}
+        for mesh in kernels.meshes
+    ]
+    return {
+        "function": function,
+        "target": kernels.target.name,
+        "devices": compiled.devices,
+        "per_device": compiled.devices > 1,
+        "meshes": meshes,
+        "compiled": compiled.how,
+        "jaxlib": compiled.jaxlib,
+        "kernel_count": graph.kernel_count,
+        "kernels_at_most": graph.kernels_at_most,
+        "launch_count": graph.launch_count,
+        "launches_at_least": graph.launches_at_least,
+        "launches_at_most": graph.launches_at_most,
+        "launches_known": graph.launches_known,
+        "temp_bytes": compiled.temporaries,
+        "temp_bytes_at_most": most if (most := compiled.temporaries_at_most) >= 0 else None,
+        "argument_bytes": sizes.arguments,
+        "output_bytes": sizes.outputs,
+        "code_bytes": sizes.code,
+        "aliased_bytes": sizes.aliased,
+        "folded_bytes": graph.folded_bytes,
+        "constant_bytes": graph.constant_bytes,
+        "donations": [{"input": d.name, "result": d.result or None} for d in kernels.donations],
+        "flops": compiled.flops,
+        "transfers": graph.transfers,
+        **host_transfers.record(kernels),
+        **_communication(kernels),
+        "callback_count": graph.callback_count,
+        "trace_seconds": kernels.trace_seconds,
+        "lower_seconds": kernels.lowered.seconds,
+        "compile_seconds": compiled.compile_seconds,
+        "equation_count": len(kernels.equations),
+        "equations_by_line": [
+            {"line": line, "equations": number}
+            for line, number in compile_time.equations_by_line(kernels).most_common()
+        ],
+        **_parts(kernels),
+        "notes": [*compiled.notes, *graph.notes],
+    }
+
+
+def _parts(kernels: AnyFigures) -> dict[str, object]:
+    """Return the seconds of one run, and the kernels, loops and temporaries of it."""
+    graph, found = kernels.graph, total(kernels.graph, kernels.target)
+    return {
+        "estimate_seconds": found.seconds if found else None,
+        "estimate_seconds_at_most": found.at_most if found else None,
+        "estimate_is_lower_bound": found.is_lower_bound if found else None,
+        "kernels": [kernel_record(kernels, kernel) for kernel in graph.kernels],
+        "loops": [
+            {
+                "name": loop.name,
+                "trips": loop.trips,
+                "waits": loop.waits,
+                "parent": loop.parent,
+                "equation": loop.equation,
+                "iteration_device_seconds": cost.device,
+                "iteration_host_seconds": cost.host,
+            }
+            for loop, cost in zip(graph.loops, loop_costs.costs(kernels), strict=True)
+        ],
+        "temporaries": [
+            {
+                "type": temporary.value.text,
+                "bytes": temporary.value.bytes,
+                "producer": temporary.producer,
+                "consumers": list(temporary.consumers),
+            }
+            for temporary in graph.temporaries
+        ],
+    }
+
+
+def _communication(kernels: AnyFigures) -> dict[str, object]:
+    """Return what devices send to each other, and how values are divided over them."""
+    graph = kernels.graph
+    return {
+        "collectives": [
+            {
+                "kernel": kernel.name,
+                "kind": collective.kind,
+                "bytes": collective.bytes,
+                "groups": [list(group) for group in collective.groups],
+                "axes": list(collective.axes),
+                "lines": kernels.lines(kernel) or kernels.fed_lines(kernel),
+                "estimate_seconds": estimate(kernel, kernels.target),
+                "inserted": collective.inserted,
+                "async": collective.is_async,
+                "reduction": collective.reduction or None,
+                "runs": kernel.runs,
+            }
+            for kernel in graph.collectives
+            if (collective := kernel.collective) is not None
+        ],
+        "moved_bytes": graph.moved_bytes,
+        "moved_bytes_at_least": graph.moved_at_least,
+        "moved_bytes_known": graph.moved_known,
+        "communication_seconds": together(graph.collectives, kernels.target),
+        "shardings": {
+            "arguments": [_sharding(name, chosen) for name, chosen in kernels.argument_shardings],
+            "results": [_sharding(name, chosen) for name, chosen in kernels.result_shardings],
+        },
+        "rematerialized": [
+            {
+                "type": value.type,
+                "source": value.source,
+                "target": value.target,
+                "lines": kernels.lines_of((value.equation,)),
+            }
+            for value in kernels.compiled.rematerialized
+        ],
+    }
+
+
+def kernel_record(kernels: AnyFigures, kernel: Kernel) -> dict[str, object]:
+    """Return a kernel as JSON; see `record`."""
+    seconds, undecided = bounds(kernel, kernels.target), kernel.undecided
+    return {
+        "name": kernel.name,
+        "kind": kernel.kind,
+        "what": kernel.title,
+        "ends_because": kernels.reason(kernel),
+        "module": list(kernels.scope(kernel)),
+        "equations": list(kernel.equations),
+        "lines": kernels.lines(kernel),
+        "feeds": list(kernel.feeds),
+        "feeds_lines": kernels.fed_lines(kernel),
+        "launches": kernel.launches,
+        "launches_at_most": kernel.launches_at_most,
+        "loops": list(kernel.loops),
+        "bytes_in": kernel.bytes_in,
+        "bytes_out": kernel.bytes_out,
+        "workspace_bytes": kernel.workspace,
+        "flops": kernel.flops,
+        "estimate_seconds": seconds.least if seconds else None,
+        "estimate_seconds_at_most": seconds.most if seconds else None,
+        "recomputes": list(kernel.recomputes),
+        "undecided": {
+            "library": undecided.library,
+            "kernels_at_most": undecided.kernels,
+            "workspace_bytes": undecided.workspace,
+            "buffer_bytes": undecided.buffers,
+        }
+        if undecided
+        else None,
+    }
+
+
+def _sharding(name: str, chosen: Chosen) -> dict[str, object]:
+    """Return a sharding; `spec` has the mesh axes of each dimension, major to minor."""
+    return {
+        "name": name,
+        "type": chosen.type,
+        "spec": [list(axes) for axes in chosen.spec],
+        "unreduced": list(chosen.unreduced),
+    }

@@ -1,0 +1,118 @@
+"""The kernels of a program in words: as the rows of a table, and each in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxsight.figures.distributed import collectives
+from jaxsight.figures.figures import AnyFigures
+from jaxsight.figures.summary import launches_of
+from jaxsight.targets.roofline import bounds
+from jaxsight.text import units
+from jaxsight.wire.kernel_graph import Kernel
+
+COLUMNS = ("", "kernel", "launches", "in", "out", "≈ time", "fusion boundary", "lines")
+"""The titles of the cells of a row."""
+SIDES = "rlrrrrll"
+"""For each column `l` or `r`: left- or right-aligned."""
+_LINES = 8
+"""Lines of a kernel in a row, a choice: more would wrap, and a fused kernel may have hundreds."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """What is shown of a kernel, in words."""
+
+    number: str
+    title: str
+    """`loop fusion`, `⇄ all-reduce over data`, `input fusion (reduction) for scan at line 12`."""
+    depth: int
+    """The loops around it."""
+    launches: str
+    """`7`, `3–7`, `≥ 7`."""
+    read: str
+    written: str
+    time: str
+    """`36 µs`; `≥ 36 µs` for a scatter that takes longer where indices are equal; may be empty."""
+    boundary: str
+    lines: str
+    """The lines that it computes (`9, 10`)."""
+
+    def cells(self, indent: str = "") -> tuple[str, ...]:
+        """Return the texts in the order of `COLUMNS`, the title moved in for each loop."""
+        title = f"{indent * self.depth}{self.title}"
+        return (
+            self.number,
+            title,
+            self.launches,
+            self.read,
+            self.written,
+            self.time,
+            self.boundary,
+            self.lines,
+        )
+
+
+def row(figures: AnyFigures, index: int) -> KernelRow:
+    """Return what is shown of a kernel."""
+    kernel = figures.graph.kernels[index]
+    return KernelRow(
+        str(index + 1),
+        f"{collectives.kernel_title(kernel)} {figures.feeding(kernel)}".rstrip(),
+        len(kernel.loops),
+        launches_of(kernel),
+        units.size(kernel.bytes_in),
+        units.size(kernel.bytes_out),
+        _time(figures, kernel),
+        figures.reason(kernel),
+        ", ".join(figures.line_names(kernel.equations)[:_LINES]),
+    )
+
+
+def rows(figures: AnyFigures, most: int | None = None) -> list[KernelRow]:
+    """Return what is shown of each kernel, at most so many."""
+    return [row(figures, index) for index in range(figures.graph.kernel_count)[:most]]
+
+
+def filled(
+    columns: Sequence[str], sides: str, rows: Sequence[Sequence[str]]
+) -> tuple[Sequence[str], str, Sequence[Sequence[str]]]:
+    """Return the titles, the sides and the rows of a table without its empty columns."""
+    kept = [at for at in range(len(columns)) if any(row[at] for row in rows)]
+    return (
+        [columns[at] for at in kept],
+        "".join(sides[at] for at in kept),
+        [[row[at] for at in kept] for row in rows],
+    )
+
+
+def table(
+    figures: AnyFigures, most: int | None = None, indent: str = "  "
+) -> tuple[Sequence[str], str, Sequence[Sequence[str]]]:
+    """Return the titles, the sides and the rows of a table of the kernels, at most so many."""
+    return filled(COLUMNS, SIDES, [each.cells(indent) for each in rows(figures, most)])
+
+
+def sentence(figures: AnyFigures, index: int) -> str:
+    """Return one kernel in a sentence."""
+    kernel = figures.graph.kernels[index]
+    if kernel.collective is not None:
+        title, reason, *_ = collectives.described(figures, index)
+        return f"{collectives.SIGN} {title}; {reason}; {collectives.time(figures, kernel)}"
+    own = row(figures, index)
+    on = " on each device" if figures.compiled.devices > 1 else ""
+    times = f", launched {own.launches} times" if own.launches != "1" else ""
+    if kernel.launches == 0:
+        times = ", never launched as the number of iterations is known"
+    return (
+        f"kernel {own.number}: {own.title}{times}, {own.read} in, {own.written} out{on}; "
+        f"fusion boundary: {own.boundary}"
+    )
+
+
+def _time(figures: AnyFigures, kernel: Kernel) -> str:
+    found = bounds(kernel, figures.target)
+    if found is None or not kernel.launches:
+        return ""
+    return f"{'' if found.is_certain else '≥ '}{units.time(found.least)}"
