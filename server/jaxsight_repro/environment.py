@@ -14,13 +14,9 @@ _PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "jax-metal")
 
 _VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 _IGNORED = (
-    "JAX_NUM_CPU_DEVICES",
-    "JAX_COMPILATION_CACHE",
-    "JAX_DUMP",
-    "JAX_LOG",
-    "JAX_TRACEBACK",
+    "JAX_NUM_CPU_DEVICES", "JAX_COMPILATION_CACHE", "JAX_DUMP", "JAX_LOG", "JAX_TRACEBACK",
     "JAX_PERSISTENT",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,11 +137,7 @@ def run_file(
             variables["JAXSIGHT_BOOT"] = booted("")[0]
         command = [python, "-X", "faulthandler", "-c", OBSERVER, str(report), str(file)]
         ran = run_command(
-            command,
-            timeout=timeout,
-            memory=memory,
-            environment=variables,
-            folder=file.parent,
+            command, timeout=timeout, memory=memory, environment=variables, folder=file.parent
         )
         if ran.failure.kind == FINISHED or (ran.failure.kind == EXCEPTION and ran.code > 0):
             with contextlib.suppress(OSError, ValueError):

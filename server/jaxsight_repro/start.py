@@ -69,11 +69,7 @@ def reduce(file: Path, out: Path, **options: Any) -> Event:
     return asdict(reduce(file, out, report, **options))
 
 
-COMMANDS: dict[str, Callable[..., Event]] = {
-    "emit": emit,
-    "emit-dump": emit_dump,
-    "reduce": reduce,
-}
+COMMANDS: dict[str, Callable[..., Event]] = {"emit": emit, "emit-dump": emit_dump, "reduce": reduce}
 
 
 def main(arguments: list[str]) -> int:

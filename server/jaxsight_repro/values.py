@@ -11,7 +11,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxsight.wire.meshes import Mesh
 from jaxsight_repro import meshes
-from jaxsight_source.compat import dtypes
+from jaxsight_source.compat import avals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ def value_of(argument: object) -> ConcreteValue:
         raise TypeError(f"{type(argument).__name__} is not an array")
     mesh, spec = _distribution(argument)
     device = _device(argument)
-    if dtypes.is_key(argument.aval):
+    if avals.is_key(argument.aval):
         data = np.array(jax.random.key_data(argument))
         key = str(jax.random.key_impl(argument))
         return ConcreteValue(data, key=key, mesh=mesh, spec=spec, device=device)
@@ -108,7 +108,7 @@ def _weak(data: np.ndarray) -> jax.Array:
 
 def has_nan(array: object) -> bool:
     """Return whether an array or a number has a NaN."""
-    if dtypes.is_key(array):
+    if avals.is_key(array):
         return False
     numbers = np.asarray(array)
-    return bool(dtypes.is_subtype(numbers.dtype, np.inexact) and np.isnan(numbers).any())
+    return bool(avals.is_subtype(numbers.dtype, np.inexact) and np.isnan(numbers).any())

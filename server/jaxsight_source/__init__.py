@@ -15,7 +15,7 @@ Ten names are for users, and imported on first use:
 Packages beside this one also use the modules in these folders. Those in the first row use the
 standard library only, for processes that never import JAX:
 
-* `options`, `errors`, `files`, and `program_text`;
+* `options`, `errors` and `files`;
 * `api` has the parts of `sourcerize`: `traced`, `write_traced`, `written.Written`;
 * `jaxprs` has the parts of interpreters (`base`, `forward`), `same`, and what is read of jaxprs
   alone; `folding` finds loops in them; `inversion` has rules for `inverse`;
@@ -25,15 +25,15 @@ Only packages that write modules around functions (`jaxsight_repro`) use the oth
 change. Of these, each imports only those above it:
 
 * `text` has what `ast` lacks for Python text that is written: `exprs` and `statements` build its
-  nodes, `layout` prints them as `ruff format` would, `walks` go over them; `names` and `paths`. It
-  knows no equations.
+  nodes, `layout` prints them as `ruff format` would; `names` has names and paths. It knows no
+  equations.
 * `values` spells values as expressions: parameters of equations (`spelling`), constant arrays,
   pytrees. An expression holds the module to import for each public name in it.
 * `proof` traces a candidate expression alone on the equation's own abstract inputs, and accepts it
   only if that results in exactly that equation (`prover`). `running` runs the text beside the
   original.
 * `equations` has what rules see of an equation (`view`, `idioms`), the registries of rules
-  (`registry`), and candidates for any primitive (`fallback`).
+  and candidates for any primitive (`registry`).
 * `folding` finds equal runs of equations, in the pretty style, and replaces each with a step.
 * `writing` walks programs. A `scope.Scope` is a function being written; `writer.Writer` holds the
   module: shared functions (one per jitted function, written once for equal text), constants,
@@ -47,9 +47,9 @@ change. Of these, each imports only those above it:
 * `programs` reads programs that were traced elsewhere as calls: jaxprs, stages of `jax.jit`,
   exported functions, files.
 
-At the top, `api` binds the arguments, `attempts` writes the program in the style that was asked
-for, or else in a simpler one, until the text is proved, `main_function` writes the function that
-callers use, and `module_text` the text around it. `start` is a process that reads a program's file.
+At the top, `api` binds the arguments and writes the program in the style that was asked for, or
+else in a simpler one, until the text is proved; `module_text` writes the function that callers use,
+and the text around it. `start` is a process that reads a program's file.
 
 An equation without inner programs is *spelled*: rules yield candidate expressions, the best first:
 `PRETTY` in the pretty style, then `LAX`, then the public function of the same name, then `bind`.
@@ -59,7 +59,7 @@ inputs. An equation with inner programs (scan, cond, jit, custom_jvp …) is wri
 `STRUCTURES` that is correct by construction: it writes the functions and returns the call. If a
 folded text is not the same program in the end, it is written again without folding.
 
-Never allowed: text that was neither proved nor built by a rule whose result `attempts` compares; a
+Never allowed: text that was neither proved nor built by a rule whose result `api` compares; a
 value that changes; a name that shadows another name in use.
 """
 
@@ -69,28 +69,16 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jaxsight_source.api import program_of, sourcerize
-    from jaxsight_source.errors import SourceError
-    from jaxsight_source.inversion.errors import NotInvertible
-    from jaxsight_source.inversion.registry import inverse_registry
-    from jaxsight_source.inversion.transform import inverse
-    from jaxsight_source.jaxprs.forward import Interpreter
-    from jaxsight_source.jaxprs.same.comparison import same_jaxpr
-    from jaxsight_source.options import SourceOptions
-    from jaxsight_source.written import Source
-
-__all__ = [
-    "Interpreter",
-    "NotInvertible",
-    "Source",
-    "SourceError",
-    "SourceOptions",
-    "inverse",
-    "inverse_registry",
-    "program_of",
-    "same_jaxpr",
-    "sourcerize",
-]
+    from jaxsight_source.api import program_of as program_of
+    from jaxsight_source.api import sourcerize as sourcerize
+    from jaxsight_source.errors import SourceError as SourceError
+    from jaxsight_source.inversion.errors import NotInvertible as NotInvertible
+    from jaxsight_source.inversion.transform import inverse as inverse
+    from jaxsight_source.inversion.transform import inverse_registry as inverse_registry
+    from jaxsight_source.jaxprs.forward import Interpreter as Interpreter
+    from jaxsight_source.jaxprs.same.comparison import same_jaxpr as same_jaxpr
+    from jaxsight_source.options import SourceOptions as SourceOptions
+    from jaxsight_source.written import Source as Source
 
 _HOMES = {
     "Interpreter": "jaxprs.forward",
@@ -99,11 +87,12 @@ _HOMES = {
     "SourceError": "errors",
     "SourceOptions": "options",
     "inverse": "inversion.transform",
-    "inverse_registry": "inversion.registry",
+    "inverse_registry": "inversion.transform",
     "program_of": "api",
     "same_jaxpr": "jaxprs.same.comparison",
     "sourcerize": "api",
 }
+__all__ = list(_HOMES)
 
 
 def __dir__() -> list[str]:

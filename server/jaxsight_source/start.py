@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     warnings.simplefilter("ignore")
     import jax
 
-    from jaxsight_source.file_text import text_of
+    from jaxsight_source.api import text_of
     from jaxsight_source.programs.contents import devices_of
 
     try:

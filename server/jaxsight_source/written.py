@@ -18,12 +18,12 @@ from jaxsight_source.compat.locations import locations
 from jaxsight_source.compat.staging import Program
 from jaxsight_source.jaxprs.same.comparison import same_jaxpr
 from jaxsight_source.jaxprs.same.difference import Difference
-from jaxsight_source.jaxprs.same.pairs import pairs
+from jaxsight_source.jaxprs.same.liveness import pairs
 from jaxsight_source.options import SourceOptions
 from jaxsight_source.proof.running import NOT_RUN, Ran
 from jaxsight_source.text.statements import Line
 from jaxsight_source.values import constants as arrays
-from jaxsight_source.writing.constant_pool import Placeholder
+from jaxsight_source.writing.writer import Placeholder
 
 
 class Source(str):

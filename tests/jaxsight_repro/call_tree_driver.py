@@ -60,25 +60,29 @@ def _observed(tracker: Tracker, program: dict[str, Any], folder: Path) -> dict[s
         tracker.uninstall()
     if tree is None:
         return report
-    written = write(tree)
-    report["text"] = written.text
+    text, arguments = written = write(tree)
+    report["text"] = text
     import jax
     import numpy as np
 
     file = folder / f"{program['name']}.py"
-    file.write_text(written.text + _RUN, encoding="utf-8")
+    file.write_text(text + _RUN, encoding="utf-8")
     if report["error"] is None:
         report |= _compared(module["main"], args, results, written, file)
         return report
     arrays = jax.tree.map(
-        lambda part: np.asarray(part) if isinstance(part, jax.Array) else part, written.arguments
+        lambda part: np.asarray(part) if isinstance(part, jax.Array) else part, arguments
     )
     file.with_suffix(".pkl").write_bytes(pickle.dumps(arrays))
     return report
 
 
 def _compared(
-    function: Any, args: tuple[Any, ...], results: Any, written: Any, file: Path
+    function: Any,
+    args: tuple[Any, ...],
+    results: Any,
+    written: tuple[str, tuple[object, ...]],
+    file: Path,
 ) -> dict[str, Any]:
     """Return whether the written function has the same results, and the same jaxpr."""
     import jax
@@ -86,8 +90,9 @@ def _compared(
 
     from jaxsight_source.jaxprs.same.comparison import same_jaxpr
 
+    text, arguments = written
     module: dict[str, Any] = {"__name__": "written"}
-    exec(compile(written.text, str(file), "exec", dont_inherit=True), module)
+    exec(compile(text, str(file), "exec", dont_inherit=True), module)
 
     def flat(value: Any) -> list[Any]:
         return [
@@ -97,19 +102,19 @@ def _compared(
             for leaf in map(jax.numpy.asarray, jax.tree.leaves(value))
         ]
 
-    theirs, ours = flat(results), flat(module["main"](*written.arguments))
+    theirs, ours = flat(results), flat(module["main"](*arguments))
     rest = iter(ours)  # libraries' own jitted functions return more than theirs do
     leaves, tree = jax.tree.flatten(args)
     positions = {id(leaf): index for index, leaf in enumerate(leaves)}
-    same = [any(part is leaf for part in jax.tree.leaves(written.arguments)) for leaf in leaves]
+    same = [any(part is leaf for part in jax.tree.leaves(arguments)) for leaf in leaves]
 
     def passed(xs: tuple[Any, ...]) -> Any:
         """The arguments of the written function: those of the program's, and what it captured."""
         if not all(same):
-            return (*xs, *written.arguments[len(leaves) :])
+            return (*xs, *arguments[len(leaves) :])
         return jax.tree.map(
             lambda part: xs[positions[id(part)]] if id(part) in positions else part,
-            written.arguments,
+            arguments,
         )
 
     first = jax.make_jaxpr(lambda *xs: jax.tree.leaves(function(*jax.tree.unflatten(tree, xs))))

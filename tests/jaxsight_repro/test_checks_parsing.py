@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight_repro.checks import parsing
+from jaxsight_repro.checks import base
 from jaxsight_repro.checks.base import InvalidCheck
 from jaxsight_repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
 
@@ -34,11 +34,11 @@ ERROR = RunFailure(
     ],
 )
 def test_what_a_check_names(text: str, failure: RunFailure, holds: bool) -> None:
-    assert parsing.parse(text).holds(failure) is holds
+    assert base.parse(text).holds(failure) is holds
 
 
 def test_another_failure_of_the_same_kind_is_not_the_same() -> None:
-    check = parsing.parse("exception")
+    check = base.parse("exception")
     assert check.same(
         RunFailure(EXCEPTION, "TypeError", "dot_general requires (1,) and (2,)", ERROR.frame), ERROR
     )
@@ -46,7 +46,7 @@ def test_another_failure_of_the_same_kind_is_not_the_same() -> None:
 
 
 def test_the_amount_and_direction_of_a_difference_do_not_count() -> None:
-    check = parsing.parse("differs:jit,eager")
+    check = base.parse("differs:jit,eager")
     larger = "jit and eager differ: result[0] is larger under jit, relative difference 2.0e+03"
     expected = RunFailure(EXCEPTION, "AssertionError", larger)
     assert check.same(
@@ -64,10 +64,10 @@ def test_the_amount_and_direction_of_a_difference_do_not_count() -> None:
 
 
 def test_limits_are_part_of_the_demonstration() -> None:
-    assert "if used > 67108864:" in parsing.parse("temp>64MiB").demonstration
-    assert "if used > 1500000000:" in parsing.parse("compile-memory>1.5 GB").demonstration
-    assert "if took > 2.5:" in parsing.parse("compile-time>2.5").demonstration
-    assert parsing.parse("hang:2.5").seconds == 2.5
+    assert "if used > 67108864:" in base.parse("temp>64MiB").demonstration
+    assert "if used > 1500000000:" in base.parse("compile-memory>1.5 GB").demonstration
+    assert "if took > 2.5:" in base.parse("compile-time>2.5").demonstration
+    assert base.parse("hang:2.5").seconds == 2.5
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_limits_are_part_of_the_demonstration() -> None:
     ],
 )  # fmt: skip
 def test_a_target_may_have_colons(text: str, line: str) -> None:
-    assert line in "\n".join(parsing.parse(text).demonstration)
+    assert line in "\n".join(base.parse(text).demonstration)
 
 
 def test_flags_become_compiler_options() -> None:
-    lines = parsing.parse("differs:--xla_a=false --xla_b_c=x").demonstration
+    lines = base.parse("differs:--xla_a=false --xla_b_c=x").demonstration
     assert (
         "others = jax.jit(main, compiler_options={'xla_a': False, 'xla_b_c': 'x'})(*inputs())"
         in lines
@@ -124,5 +124,5 @@ def test_flags_become_compiler_options() -> None:
 )
 def test_what_is_wrong_with_a_check(text: str, message: str) -> None:
     with pytest.raises(InvalidCheck) as caught:
-        parsing.parse(text)
+        base.parse(text)
     assert str(caught.value) == message

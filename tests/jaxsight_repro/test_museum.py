@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import jaxlib
 import pytest
 
-from jaxsight_repro.checks.parsing import parse
+from jaxsight_repro.checks.base import parse
 from jaxsight_repro.failures import FINISHED
 from jaxsight_repro.running import run_file
 from tests.corpora.jaxsight_repro import planted

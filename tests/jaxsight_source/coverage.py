@@ -39,7 +39,7 @@ import jax
 
 from jaxsight_source.api import write
 from jaxsight_source.compat.staging import opened
-from jaxsight_source.equations import fallback
+from jaxsight_source.equations.registry import public_function
 from jaxsight_source.options import SourceOptions
 from jaxsight_source.written import Written
 from tests.corpora.jaxsight_source.programs import third_party
@@ -232,7 +232,7 @@ def by_rule(primitive: Any, home: str) -> str:
     (empty).
     """
     public = (
-        None if ".pallas" in home else fallback.public_function(primitive.name)
+        None if ".pallas" in home else public_function(primitive.name)
     )  # as the rule looks it up
     if public is not None:
         return f"{public[0]}(…)"
@@ -248,7 +248,7 @@ def why_bound(name: str, ways: list[str]) -> str:
         return "where that gives another equation"
     if any(shown.startswith("jax.experimental.sparse.") for shown in ways):
         return "the public functions take matrices as objects"
-    public = fallback.public_function(name)
+    public = public_function(name)
     if public is None:
         return "no public function is this primitive"
     if hasattr(resolved(public[0]), "lower"):

@@ -23,12 +23,11 @@ import numpy as np
 from jaxsight_source.api import write, write_program
 from jaxsight_source.calls.signature import bind
 from jaxsight_source.compat.staging import opened
-from jaxsight_source.jaxprs.depth import room_for_nesting
+from jaxsight_source.jaxprs.base import room_for_nesting
 from jaxsight_source.jaxprs.same.difference import Difference
 from jaxsight_source.options import SourceOptions
-from jaxsight_source.primal import primal
 from jaxsight_source.programs.given import of_jaxpr
-from jaxsight_source.readable import readable
+from jaxsight_source.readable import primal, readable
 from jaxsight_source.written import Written, load
 
 

@@ -89,7 +89,7 @@ def test_options_and_what_reads_files_import_no_jax(environment: Path) -> None:
         environment,
         """
         import jaxsight_source.errors
-        import jaxsight_source.program_text
+        import jaxsight_source.options
         from jaxsight_source import SourceOptions
 
         assert SourceOptions(style="pretty").folds

@@ -14,8 +14,8 @@ import pytest
 from jax import export
 
 from jaxsight import sourcerize
-from jaxsight_source.file_text import text_of
-from jaxsight_source.programs.objects import LARGEST
+from jaxsight_source.api import text_of
+from jaxsight_source.programs.contents import LARGEST
 from jaxsight_source.stablehlo.program import UnreadableProgram
 from tests.jaxsight_source.test_programs_given import LAYER, body, layer
 

@@ -232,7 +232,7 @@ def test_a_hundred_nested_scans(round_trip):
             return jnp.sin(x) * y
         return lax.scan(lambda c, _: (nest(depth - 1, c, y), None), x + depth, None, length=1)[0]
 
-    from jaxsight_source.jaxprs.depth import room_for_nesting
+    from jaxsight_source.jaxprs.base import room_for_nesting
 
     with room_for_nesting():
         round_trip(functools.partial(nest, 100), np.float32(1), np.float32(2), run=False)

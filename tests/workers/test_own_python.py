@@ -19,8 +19,8 @@ from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.own_python import isolated, program, with_packages
 from jaxsight_dataset.making.worker_process import WorkerProcess
+from jaxsight_repro.emit.issue import information
 from jaxsight_repro.running import run_command, run_file
-from jaxsight_repro.system import information
 from tests.trust.baits import NAMES, laid, programs, sprung
 
 PATHS = ["", "%s:", ".:lib"]

@@ -8,13 +8,12 @@ from tools.lint.checkout import Checkout, Offender, inside, outside
 
 PICKLES = frozenset({"pickle", "shelve", "dill", "cloudpickle", "joblib"})
 PICKLED = {
-    "jaxsight_repro/capturing/recorder.py": "writes a case into a folder that this command made",
-    "jaxsight_repro/capturing/host_calls.py": "the same, and reads it in the command that writes its repro",
+    "jaxsight_repro/capturing/recorder.py": "writes a case into a folder that this command made, "
+    "and reads it in the command that writes its repro",
     "jaxsight_repro/compat/pickling.py": "the same",
     "jaxsight_repro/emit/from_case.py": "reads the case that its command wrote",
     "jaxsight_repro/reducing/loading.py": "what a child of this process sent through a pipe",
-    "jaxsight_repro/reducing/equations/dive.py": "the same",
-    "jaxsight_repro/reducing/equations/recording.py": "what a child of this process wrote",
+    "jaxsight_repro/reducing/equations/recording.py": "the same, and what it wrote into a file",
 }
 """Modules that pickle. No file of unknown origin is ever unpickled."""
 MARSHALS = "bytecode.py"

@@ -26,7 +26,7 @@ ALLOWED = {
     "jaxsight_dataset/making/worker_process.py": "with_packages",
     "recording/running.py": "the user's program",
     "jaxsight_repro/cli/processes.py": "by the path of `boot.py`, in the user's folder",
-    "jaxsight_repro/capturing/more_devices.py": "this process again, with its own arguments",
+    "jaxsight_repro/capturing/run.py": "this process again, with its own arguments",
     "jaxsight_repro/compat/configuration.py": "with_packages",
     "jaxsight_repro/processes.py": "by the path of `boot.py`, in the user's folder",
     "jaxsight_repro/reducing/statements/reduction.py": "the user's check",

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_source.compat import dtypes
+from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Aval, Equation, Jaxpr
 from jaxsight_source.compat.staging import is_literal, open_jaxpr
@@ -170,4 +170,4 @@ def _indexed(
 
 def _is_integer(aval: Aval) -> bool:
     dtype = getattr(aval, "dtype", None)
-    return dtype is not None and bool(dtypes.is_subtype(dtype, np.integer))
+    return dtype is not None and bool(avals.is_subtype(dtype, np.integer))

@@ -24,7 +24,7 @@ from jaxsight.recording.notation import (
     scalar,
 )
 from jaxsight.recording.reachable import Reachable
-from jaxsight_source.compat import avals, dtypes
+from jaxsight_source.compat import avals
 
 _SELF = "self"
 _NNX = "flax.nnx"
@@ -144,7 +144,7 @@ class Expressions:
         aval = avals.of(value)
         if shardings.given(value) is not None or shardings.traced(aval) is not None:
             raise UnwritableError("its arrays are divided over a mesh")
-        if dtypes.is_key(aval):
+        if avals.is_key(aval):
             random = self._module("jax.random")
             tag = avals.text(aval).partition("<")[2].partition(">")[0]
             impl = {"fry": "", "rbg": ", impl='rbg'", "urbg": ", impl='unsafe_rbg'"}.get(tag)

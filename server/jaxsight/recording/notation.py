@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxsight.meshes.compat import host_memory, shardings
 from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec, over
-from jaxsight_source.compat import avals, dtypes
+from jaxsight_source.compat import avals
 from jaxsight_source.compat.jaxpr_types import DType
 
 LONGEST = 20_000
@@ -159,7 +159,7 @@ def _array(value: Any, meshes: Meshes) -> str:
         return f"{_dtype(dtype)}[{_sizes(value.shape, ())}]"
     aval = avals.of(value)
     spec = _spec(value, aval, meshes)
-    if dtypes.is_key(aval):
+    if avals.is_key(aval):
         head, _, _ = avals.text(aval).partition("[")
         if head not in ("key<fry>", "key<rbg>", "key<urbg>"):
             raise UnwritableError(f"its keys are `{head}`")

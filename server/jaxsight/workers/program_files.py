@@ -10,7 +10,7 @@ from dataclasses import fields
 from jaxsight.workers.confinement import start as confinement
 from jaxsight.workers.environment import UNLESS_SET
 from jaxsight.workers.own_python import booted, with_packages
-from jaxsight_source.program_text import ProgramText
+from jaxsight_source.options import ProgramText
 
 
 class NotRead(Exception):
@@ -36,7 +36,7 @@ async def program_text(
     Args:
         python: the user's interpreter.
         content: of the file.
-        wanted: as for `jaxsight_source.file_text.text_of`.
+        wanted: as for `jaxsight_source.api.text_of`.
         limit: seconds after which the process is killed.
 
     Raises:

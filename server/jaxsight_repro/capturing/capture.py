@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from jaxsight.tracer.importing.after_import import AfterImport
 from jaxsight_repro import environment
-from jaxsight_repro.capturing import case, stacks
+from jaxsight_repro.capturing import case
 from jaxsight_repro.capturing.call_tree.tracker import Tracker
 from jaxsight_repro.failures import FINISHED, HANG, RunFailure, failure_of
 from jaxsight_source.files.ours import OURS
@@ -46,7 +46,7 @@ class Capture:
     def begin(self) -> None:
         """Capture from now on: at once if JAX is imported, else once it is."""
         self._tracker.install()
-        self._stack.enter_context(stacks.written(self.folder))
+        self._stack.enter_context(case.with_stack(self.folder))
         if "jax" in sys.modules and hasattr(sys.modules["jax"], "jit"):
             self._patch(imported_before=True)
         else:
@@ -91,7 +91,7 @@ class Capture:
                 program = number
         tb = error.__traceback__
         at_trace = program is None and self._tracker.failed(error) is not None
-        interrupted = recorder is not None and recorder.interrupted
+        interrupted = recorder is not None and recorder.host_calls.interrupted
         if interrupted or isinstance(error, KeyboardInterrupt):
             seconds = time.monotonic() - self._start
             failure = RunFailure(HANG, message=f"within {seconds:.0f} s")
@@ -116,7 +116,7 @@ def user_line(tb: TracebackType | None) -> str:
     place = ""
     for frame, line in traceback.walk_tb(tb):
         file = frame.f_code.co_filename
-        if not (stacks.is_installed(file) or is_ours(file)):
+        if not (case.is_installed(file) or is_ours(file)):
             place = f"{file}:{line} in {frame.f_code.co_name}"
     return place
 

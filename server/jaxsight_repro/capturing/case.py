@@ -8,7 +8,7 @@
 * `current`: the number and the arguments of the execution in flight, or of the last one.
 * `tracing`: not empty while JAX traces the outermost call.
 * `stack`: the frames of each thread when a signal killed the process, by `faulthandler`.
-* `callbacks`: what callbacks did during the execution in flight, or the last one (`host_calls`).
+* `callbacks`: what callbacks did during the execution in flight, or the last one (`recorder`).
 * `programs/N.callbacks`: the same during its first execution, or the one that failed.
 * `tree.pickle`: the call tree around a failure, if there is one.
 * `ended.json`: how the program ended; missing if the process died.
@@ -19,8 +19,13 @@ a process that dies leaves whole ones.
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import json
 import os
+import re
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -131,3 +136,36 @@ def read_ended(folder: Path) -> Ended | None:
 def of_program(number: int, what: Literal["pickle", "first", "failed", "callbacks", "tree"]) -> str:
     """Return the name of a file about a program."""
     return f"{PROGRAMS}/{number}.{what}"
+
+
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+
+
+@contextlib.contextmanager
+def with_stack(folder: Path) -> Iterator[None]:
+    """Have the frames written to a case if a signal kills the process, unless others have them."""
+    if faulthandler.is_enabled():
+        yield
+        return
+    with (folder / STACK).open("w", encoding="utf-8") as file:
+        faulthandler.enable(file)
+        try:
+            yield
+        finally:
+            faulthandler.disable()
+
+
+def user_line(folder: Path, is_ours: Callable[[str], bool]) -> str:
+    """Return the user's innermost line when the process was killed, as `file:line in function`."""
+    with contextlib.suppress(OSError):
+        text = (folder / STACK).read_text(encoding="utf-8", errors="replace")
+        _, _, current = text.partition("Current thread")
+        for file, line, function in _FRAME.findall(current.partition("\n\n")[0]):
+            if not (is_installed(file) or is_ours(file)):
+                return f"{file}:{line} in {function}"
+    return ""
+
+
+def is_installed(file: str) -> bool:
+    """Return whether a file belongs to a package or to Python, and not to the user's program."""
+    return "site-packages" in file or file.startswith((sys.base_prefix, "<"))

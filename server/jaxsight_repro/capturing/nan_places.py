@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxsight_repro.reducing.equations.evaluation import FirstNan, Run, stop_at_nan
 from jaxsight_source.compat.jaxpr_types import Equation
-from jaxsight_source.compat.parameters.shard_maps import shard_map
+from jaxsight_source.compat.parameters import shard_map
 from jaxsight_source.compat.staging import Program, opened
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import linecache
 import os
 import runpy
+import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 
 from jaxsight.files import reading
 from jaxsight.wire.frames import HEADER, decode
 from jaxsight.wire.messages.requests import Trace
-from jaxsight_repro.capturing import case, more_devices
+from jaxsight_repro.capturing import case
 from jaxsight_repro.capturing.capture import Capture, chain, is_ours
 
 
@@ -78,8 +79,8 @@ def _run_function(arguments: list[str], capture: Capture) -> None:
     request = decode(Path(arguments[0]).read_bytes()[HEADER.size :])
     assert isinstance(request, Trace)
     texts = [reading.text(argument) for argument in arguments[1:]]
-    more_devices.use_target(request)
-    restart = more_devices.restarting(capture.folder, request)
+    use_target(request)
+    restart = restarting(capture.folder, request)
     for folder in (Path(request.root, "src"), Path(request.root), Path(request.file).parent):
         sys.path.insert(0, str(folder))
     sys.argv = [request.file]
@@ -115,3 +116,45 @@ def _without_ours(tb: TracebackType | None) -> TracebackType | None:
     for part in reversed(kept):
         rest = TracebackType(rest, part.tb_frame, part.tb_lasti, part.tb_lineno)
     return rest
+
+
+VARIABLE = "JAX_NUM_CPU_DEVICES"
+
+
+Restart = Callable[[BaseException, str], None]
+"""Starts again if a call failed for want of devices; returns if it has another reason.
+
+It takes what the file, its example inputs or the function raised, and the text of the file.
+"""
+
+
+def restarting(folder: Path, request: Trace) -> Restart:
+    """Return how this process starts again: as it was started, for the case in a folder."""
+    working, environment = Path.cwd(), dict(os.environ)
+
+    def start(count: int) -> None:
+        """Replace this process by one with more devices, which runs the file anew."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        shutil.rmtree(folder / case.PROGRAMS, ignore_errors=True)
+        os.chdir(working)
+        command = [sys.executable, *sys.orig_argv[1:]]
+        os.execve(sys.executable, command, {**environment, VARIABLE: str(count)})
+
+    def restart(error: BaseException, text: str) -> None:
+        from jaxsight.tracer.execution import device_demand
+
+        if isinstance(error, device_demand.MoreDevices):
+            start(error.demand.count)
+        elif isinstance(error, Exception):
+            demand = device_demand.wanted(error, [text], request.devices)
+            if demand is not None:
+                start(demand.count)
+
+    return restart
+
+
+def use_target(request: Trace) -> None:
+    """Set the number of devices of the target, before JAX is imported."""
+    if request.devices > 1:
+        os.environ[VARIABLE] = str(request.devices)

@@ -5,32 +5,45 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
-from jaxsight.cli.execution import command
+from jaxsight.cli.execution import INTERRUPTED, command
 from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
-from jaxsight.cli.output.printing import Printer, print_json, styled
+from jaxsight.cli.output.file_writing import write_file
+from jaxsight.cli.output.printing import Printer, Text, print_json, styled
 from jaxsight.cli.parameters import Group, Option, Positional
 from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
+from jaxsight.files.reading import UnreadableError, source
+from jaxsight.files.reading import text as read_text
+from jaxsight.text import parsing
 from jaxsight.text.inert import one_line
+from jaxsight.text.names import bound_in_scope
 from jaxsight.wire.frames import encode
 from jaxsight_repro.capturing.case import ProgramKind
-from jaxsight_repro.checks.base import InvalidCheck
-from jaxsight_repro.checks.parsing import parse
-from jaxsight_repro.cli.bug_report import Issue, write_issue
+from jaxsight_repro.checks.base import FORMS, InvalidCheck, parse
 from jaxsight_repro.cli.processes import run as run_process
 from jaxsight_repro.cli.processes import run_captured
-from jaxsight_repro.cli.reduce import reduce
 from jaxsight_repro.dumps.choosing import NoModule, choose
+from jaxsight_repro.emit.issue import information, issue_text
 from jaxsight_repro.failures import HANG_AFTER, RunFailure
 from jaxsight_repro.folders import new_folder
-from jaxsight_repro.processes import Event, difference, emit_command, emit_dump_command
+from jaxsight_repro.processes import (
+    Event,
+    difference,
+    emit_command,
+    emit_dump_command,
+    facts,
+    progress,
+    reduce_command,
+)
 
 
 class _Group(Group):
@@ -59,7 +72,7 @@ app = _Group(
         jaxsight repro model.py:loss
         jaxsight repro from-hlo dump/ --check crash
         jaxsight repro reduce repro.py --issue issue.md
-    """,
+    """
 )
 
 Output = Annotated[
@@ -90,8 +103,7 @@ CheckText = Annotated[
 ]
 
 Program = Annotated[
-    list[str],
-    Positional(metavar="SCRIPT [ARG]...", help="The program, with its arguments."),
+    list[str], Positional(metavar="SCRIPT [ARG]...", help="The program, with its arguments.")
 ]
 
 Dump = Annotated[Path, Positional(metavar="DUMP", help="A dumped program, or a folder.")]
@@ -107,8 +119,14 @@ DumpModule = Annotated[
 ]
 
 DumpTimeout = Annotated[
-    float,
-    Option("--timeout", metavar="SECONDS", help="Time after which the program hangs."),
+    float, Option("--timeout", metavar="SECONDS", help="Time after which the program hangs.")
+]
+
+Issue = Annotated[
+    Path | None,
+    Option(
+        "--issue", metavar="FILE", help="File for the text of JAX's bug report form, in Markdown."
+    ),
 ]
 
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -175,9 +193,6 @@ def from_hlo(
     out = output or Path("repro.py")
     event = run_process(emit_dump_command(interpreter, chosen.path, out, check, timeout))
     return _report(event, _Options(interpreter, out, check, as_json, issue))
-
-
-app.command("reduce")(reduce)
 
 
 @app.command("function", hidden=True)
@@ -279,3 +294,120 @@ def _new_case() -> Path:
     """Return a new folder for a case, which survives this process."""
     with failing_on(LookupError):
         return new_folder("cases")
+
+
+def write_issue(issue: Path, repro: Path, python: str, failure: RunFailure) -> None:
+    """Write the bug report of a repro."""
+    text = issue_text(read_text(repro), failure, information(python))
+    write_file(issue, text.encode())
+
+
+Repro = Annotated[Path, Positional(metavar="REPRO.py", help="A repro, or a script that fails.")]
+
+InterestingCheck = Annotated[
+    str,
+    Option(
+        "--check",
+        metavar="CHECK",
+        help="What makes a program interesting: "
+        + ", ".join(f"[cyan]{form.text.replace('[', chr(92) + '[')}[/cyan]" for form in FORMS)
+        + ".",
+        show_default="the failure of the file itself",
+    ),
+]
+
+SmallerOutput = Annotated[
+    Path | None,
+    Option("--output", "-o", metavar="OUT.py", help="File to write.", show_default="REPRO_min.py"),
+]
+
+Jobs = Annotated[int, Option(min=1, help="Candidates to run at the same time.")]
+
+CandidateTimeout = Annotated[
+    float, Option("--timeout", metavar="SECONDS", help="Time after which a candidate is a hang.")
+]
+
+
+@app.command("reduce")
+@command
+def reduce(
+    repro: Repro,
+    check: InterestingCheck = "",
+    output: SmallerOutput = None,
+    jobs: Jobs = 2,
+    timeout: CandidateTimeout = HANG_AFTER,
+    issue: Issue = None,
+    python: Python = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a repro smaller while it fails in the same way.
+
+    Each candidate runs in a process of its own. Ctrl-C keeps the smallest program so far; the same
+    command continues where an earlier one ended.
+    Exits with 1 if the file could not be made smaller.
+
+    [bold]Examples[/bold]
+
+        jaxsight repro reduce repro.py
+        jaxsight repro reduce repro.py --check "temp>64MiB" -o small.py
+        jaxsight repro reduce repro.py --check differs:jit,eager --issue issue.md
+    """
+    with failing_on(InvalidCheck, about=f"--check {check}: "):
+        parse(check)
+    with failing_on(UnreadableError):
+        text = source(repro)
+    out = output or repro.with_name(f"{repro.stem}_min.py")
+    interpreter = user_interpreter(python, repro)
+    with tempfile.TemporaryDirectory(prefix="jaxsight-") as folder:
+        file = repro.absolute()
+        if not _is_repro(text) and not check.startswith("command:"):
+            # A script: reduce the repro of its failure.
+            case, script = Path(folder, "case"), [str(file)]
+            _, died = run_captured(interpreter, "script", case, script, check=check)
+            captured = Path(folder, f"{repro.stem}.py")
+            try:
+                run_process(emit_command(interpreter, case, captured, died, check))
+                file = captured
+            except CommandError:
+                if died is None or check:
+                    raise
+                # It died while JAX traced: the statements of the script are reduced.
+        event = _followed(reduce_command(interpreter, file, out, text, check, jobs, timeout))
+    if issue is not None:
+        failure = RunFailure(**event["failure"])
+        write_issue(issue, out.absolute(), interpreter, failure)
+    if as_json:
+        print_json(event)
+    else:
+        _print_result(event)
+    if event["interrupted"]:
+        return INTERRUPTED
+    return 0 if event["after"] < event["before"] else FOUND
+
+
+def _is_repro(text: str) -> bool:
+    """Return whether a file defines `main` and `inputs`, as repros do."""
+    unreadable = (SyntaxError, ValueError, RecursionError, MemoryError)
+    with failing_on(*unreadable, about="not a Python file: "):
+        tree = parsing.parse(text)
+    return {"main", "inputs"} <= set(bound_in_scope(tree))
+
+
+def _followed(arguments: Sequence[str]) -> Event:
+    """Run a reduction, and show its progress."""
+    errors = Printer(stderr=True)
+    if not errors.is_terminal:
+        return run_process(arguments)
+    with errors.status("starting JAX") as status:
+        show: Callable[[Event], None] = lambda event: status.update(Text(one_line(progress(event))))
+        return run_process(arguments, show)
+
+
+def _print_result(event: Event) -> None:
+    printer = Printer()
+    failure = RunFailure(**event["failure"])
+    path = one_line(os.path.relpath(event["path"]))
+    printer.print(styled((path, "bold"), f": {one_line(failure.headline)}"))
+    printer.print(facts(event))
+    for other in event["others"]:
+        printer.print(f"note: another failure turned up: {one_line(os.path.relpath(other))}")

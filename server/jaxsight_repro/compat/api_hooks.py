@@ -14,6 +14,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterable
+from types import CodeType
 from typing import Any
 
 from jaxsight.tracer.importing.after_import import AfterImport
@@ -123,3 +124,18 @@ def exclude(file: str) -> None:
     """Keep a file of ours out of the tracebacks and source locations that JAX reports."""
     for module in ("traceback_util", "source_info_util"):
         importlib.import_module(f"jax._src.{module}").register_exclusion(file)
+
+
+@functools.cache
+def methods() -> dict[CodeType, str]:
+    """Return the names of the methods of arrays by code."""
+    module = importlib.import_module("jax._src.numpy.array_methods")
+    table: dict[str, object] = getattr(module, "_array_methods", {})
+    by_code: dict[CodeType, str] = {}
+    for name, method in table.items():
+        while method is not None:
+            code = getattr(method, "__code__", None)
+            if isinstance(code, CodeType):
+                by_code.setdefault(code, name)
+            method = getattr(method, "__wrapped__", None)
+    return by_code

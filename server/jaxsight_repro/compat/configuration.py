@@ -16,27 +16,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+from jax._src import xla_bridge
 
 from jaxsight.workers.own_python import with_packages
-from jaxsight_repro.compat import backends
 
 _update: Callable[[str, object], None] = jax.config.update
 
 _PREFIXES = (
-    "jax_compilation_cache",
-    "jax_persistent_cache",
-    "jax_dump",
-    "jax_log",
-    "jax_explain",
-    "jax_traceback",
-    "jax_tracer_error",
-    "jax_include",
-    "jax_raise_persistent",
-    "jax_coordination",
-    "jax_profiler",
-    "jax_hlo_source",
-    "jax_pprint",
-)
+    "jax_compilation_cache", "jax_persistent_cache", "jax_dump", "jax_log", "jax_explain",
+    "jax_traceback", "jax_tracer_error", "jax_include", "jax_raise_persistent", "jax_coordination",
+    "jax_profiler", "jax_hlo_source", "jax_pprint",
+)  # fmt: skip
 """Options about logs, dumps and caches."""
 
 
@@ -101,7 +91,7 @@ def changed(baseline: Mapping[str, object]) -> dict[str, object]:
     now = values()
     option: Any = now.get(_DEVICES, -1)
     devices = option if option > 0 else _flagged()
-    if backends.are_initialized() and jax.default_backend() == "cpu":  # which initializes none
+    if are_initialized() and jax.default_backend() == "cpu":  # which initializes none
         devices = jax.device_count()
     return {
         name: value
@@ -154,3 +144,8 @@ def _is_literal(value: object) -> bool:
         return bool(ast.literal_eval(repr(value)) == value)
     except (ValueError, SyntaxError, TypeError):
         return False
+
+
+def are_initialized() -> bool:
+    """Return whether a backend was initialized in this process."""
+    return bool(xla_bridge.backends_are_initialized())

@@ -14,10 +14,9 @@ module out of the user's tracebacks.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -25,29 +24,12 @@ from jax._src import core, pjit, source_info_util, traceback_util
 
 from jaxsight_source.compat.jaxpr_types import Aval, Params, Primitive
 
-
-class ExecutionObserver(Protocol):
-    """Who is notified of executions, in the thread of each.
-
-    `within.execution` says that a thread executes something.
-    """
-
-    within: threading.local
-
-    def starting(
-        self, primitive: Primitive, arguments: Sequence[object], parameters: Mapping[str, object]
-    ) -> None:
-        """Keep what is about to run."""
-
-    def failed(self, error: BaseException) -> None:
-        """Note that the execution in flight raised an exception."""
-
-    def finished(self, results: object) -> None:
-        """Note that the execution in flight returned."""
+if TYPE_CHECKING:  # it is called by this module
+    from jaxsight_repro.capturing.recorder import CaseRecorder
 
 
 @contextlib.contextmanager
-def observed(observer: ExecutionObserver) -> Iterator[None]:
+def observed(observer: CaseRecorder) -> Iterator[None]:
     """Notify an observer of the outermost execution of each thread, until the context ends."""
     for exclusions in (traceback_util, source_info_util):
         exclusions.register_exclusion(__file__)
@@ -87,7 +69,7 @@ def observed(observer: ExecutionObserver) -> Iterator[None]:
 
 
 def _observe(
-    observer: ExecutionObserver,
+    observer: CaseRecorder,
     execution: tuple[Primitive, Sequence[object], Mapping[str, object]],
     execute: Callable[[], object],
 ) -> object:
@@ -114,7 +96,7 @@ _MOST_STAGES = 64
 
 
 @contextlib.contextmanager
-def _stages_observed(observer: ExecutionObserver, jit: Primitive) -> Iterator[None]:
+def _stages_observed(observer: CaseRecorder, jit: Primitive) -> Iterator[None]:
     """Notify an observer of what is compiled and called ahead of time, by the stages of `jit`."""
     traced_class: Any = jax.stages.Traced
     lowered_class: Any = jax.stages.Lowered

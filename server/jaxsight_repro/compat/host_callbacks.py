@@ -23,9 +23,9 @@ from jax._src import callback, debugging
 from jax.tree_util import PyTreeDef
 
 from jaxsight_source.compat.jaxpr_types import Params
-from jaxsight_source.compat.parameters import callbacks
+from jaxsight_source.compat.parameters import debug_callback, flat_callback
 from jaxsight_source.text.names import identifier
-from jaxsight_source.writing.constant_pool import HostFunction
+from jaxsight_source.writing.writer import HostFunction
 
 Calling = Callable[[str], AbstractContextManager[Callable[[object], None]]]
 """Returns the context of a call of the function of a name; it yields who takes the results."""
@@ -47,7 +47,7 @@ def observed(calling: Calling) -> Iterator[None]:
 
     @functools.wraps(debug_call)
     def call_debug(*arguments: object, callback: object, **parameters: object) -> object:
-        called = callbacks.debug_callback(callback)
+        called = debug_callback(callback)
         name = "callback" if called is None else name_of(called.function)
         with calling(name) as returned:
             results = debug_call(*arguments, callback=callback, **parameters)
@@ -95,7 +95,7 @@ def reduced(value: object) -> tuple[Callable[..., object], tuple[object, ...]] |
     if isinstance(value, callback._FlatCallback):
         return _flat, (name_of(value.callback_func), *_portable(value.in_tree, {}))
     if isinstance(value, types.FunctionType) and value.__module__ == debugging.__name__:
-        called = callbacks.debug_callback(value)
+        called = debug_callback(value)
         if called is not None:
             return _debug, (name_of(called.function), *_portable(called.tree, called.fixed))
     return None
@@ -135,10 +135,6 @@ def function_of(primitive: str, parameters: Params) -> HostFunction | None:
     made = parameters.get("callback")
     if made is None:
         return None
-    called = (
-        callbacks.debug_callback(made)
-        if primitive == "debug_callback"
-        else callbacks.flat_callback(made)
-    )
+    called = debug_callback(made) if primitive == "debug_callback" else flat_callback(made)
     function = None if called is None else called.function
     return function if isinstance(function, HostFunction) else None

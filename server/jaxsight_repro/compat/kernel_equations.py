@@ -7,7 +7,6 @@ not. Kernels with scratch memory, prefetched scalars, named grids or axes of `vm
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +14,11 @@ import jax
 from jax.experimental import pallas as pl
 
 from jaxsight_source.compat import avals
+from jaxsight_source.compat.equations import argument_names
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.pallas import KernelBlock, KernelCall, kernel_call, memory_space
-from jaxsight_source.compat.parameters.refs import Indexed, Range, unflattened, views
-from jaxsight_source.compat.staging import evaluate
+from jaxsight_source.compat.parameters import Indexed, Range, unflattened, views
+from jaxsight_source.compat.staging import evaluate, with_parameters
 
 
 def call_kernel(
@@ -50,10 +50,10 @@ def call_kernel(
         body(*places)
 
     kernel.__name__ = call.name if call.name.isidentifier() else "kernel"
-    info = call.body.jaxpr.debug_info
-    names = tuple(info.arg_names or ()) if info is not None else ()
+    names = argument_names(call.body)
     if len(names) == len(references):
-        _name(kernel, [names[position] for position in positions])
+        with contextlib.suppress(ValueError):  # names of parts, such as `x.y`
+            with_parameters(kernel, [names[position] or "" for position in positions])
     resized = [_spec(block, sizes) for block in call.blocks]
     function = pl.pallas_call(
         kernel,
@@ -67,13 +67,6 @@ def call_kernel(
         name=params.get("name"),
     )
     return list(function(*(operands[index] for index in kept)))
-
-
-def _name(function: Callable[..., object], names: Sequence[str]) -> None:
-    """Let a function have parameters of these names, if they may be names."""
-    with contextlib.suppress(ValueError):
-        parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names]
-        setattr(function, "__signature__", inspect.Signature(parameters))  # noqa: B010
 
 
 def _mapped(shape: Sequence[int], sizes: Mapping[int, int]) -> tuple[int, ...]:
@@ -90,7 +83,7 @@ def _spec(block: KernelBlock, sizes: Mapping[int, int]) -> pl.BlockSpec:
     def index_map(*position: object) -> tuple[object, ...]:
         return tuple(evaluate(block.index_map, *position))
 
-    _name(index_map, "ijklmnop"[: len(block.index_map.jaxpr.invars)])
+    with_parameters(index_map, "ijklmnop"[: len(block.index_map.jaxpr.invars)])
     return pl.BlockSpec(
         tuple(dimensions),
         index_map,

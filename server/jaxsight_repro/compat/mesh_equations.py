@@ -25,7 +25,7 @@ from jaxsight.meshes.compat.meshes import AnyMesh, is_mesh, sizes_of
 from jaxsight_source.compat.equations import bind
 from jaxsight_source.compat.inner import inner_jaxprs, replaced
 from jaxsight_source.compat.jaxpr_types import Context, Equation, Params
-from jaxsight_source.compat.parameters.shard_maps import shard_map
+from jaxsight_source.compat.parameters import shard_map
 from jaxsight_source.compat.staging import open_jaxpr, with_inner
 
 _TARGETS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}

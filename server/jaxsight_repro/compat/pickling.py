@@ -28,7 +28,7 @@ from jax._src import linear_util as lu
 
 from jaxsight_repro.compat import host_callbacks
 from jaxsight_repro.values import ConcreteValue, array_of, value_of
-from jaxsight_source.compat import dtypes
+from jaxsight_source.compat import avals
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType)
 
@@ -117,7 +117,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _reduced_array(value: jax.Array) -> tuple[Callable[..., object], tuple[object, ...]]:
-    if dtypes.is_key(value.aval):
+    if avals.is_key(value.aval):
         data, implementation = jax.random.key_data(value), jax.random.key_impl(value)
         return array_of, (ConcreteValue(np.asarray(data), key=str(implementation)),)
     distributed = value_of(value)

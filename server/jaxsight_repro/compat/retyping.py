@@ -6,17 +6,19 @@ what it varies over, which was `vma` before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import jax
 from jax._src import core
+from jax._src.interpreters import partial_eval as pe
 
 from jaxsight_repro.compat.mesh_equations import kept_spec, varying
 from jaxsight_source.compat import avals
-from jaxsight_source.compat.jaxpr_types import Aval, DType
+from jaxsight_source.compat.jaxpr_types import Atom, Aval, DType, Equation, Var
 from jaxsight_source.compat.pallas import is_reference
-from jaxsight_source.compat.parameters.shard_maps import has_mesh
+from jaxsight_source.compat.parameters import has_mesh
+from jaxsight_source.compat.staging import stage
 
 
 def retyped(
@@ -46,3 +48,16 @@ def retyped(
         over |= {"vma": left} if manual is None else {"manual_axis_type": manual(varying=left)}
     make: Any = core.ShapedArray
     return cast(Aval, make(shape, dtype, weak_type=avals.weak(aval), **over))
+
+
+def needed(
+    inputs: Sequence[Var], equations: Sequence[Equation], outputs: Sequence[Atom]
+) -> tuple[list[Equation], list[bool]]:
+    """Return the equations that outputs need, and which inputs they read."""
+    blank = stage(lambda *values: list(values), [var.aval for var in inputs]).program.jaxpr
+    effects = frozenset(effect for equation in equations for effect in equation.effects)
+    jaxpr = blank.replace(
+        invars=list(inputs), outvars=list(outputs), eqns=list(equations), effects=effects
+    )
+    pruned, used, *_ = pe.dce_jaxpr(cast(Any, jaxpr), [True] * len(outputs))
+    return list(cast(Any, pruned).eqns), list(used)

@@ -15,8 +15,7 @@ from jaxsight.lsp.documents.virtual_uris import VirtualDocument
 from jaxsight.lsp.features.commands import Command, WrongArguments
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.progress import cancellable
-from jaxsight_repro.editor.actions import EXTRACT, REDUCE
-from jaxsight_repro.editor.repros import Repros, ShownRepro
+from jaxsight_repro.editor.repros import EXTRACT, REDUCE, Repros, ShownRepro
 
 CHECKS = ("", "nan", "differs:jit,eager")
 """What a client may say that a function does wrong; by default, that it fails.

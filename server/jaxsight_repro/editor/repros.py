@@ -6,6 +6,7 @@ called in processes of their own; a repro that is cancelled leaves neither a pro
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 import shutil
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxsight.features.findings import failures
 from jaxsight.features.model import Action, DocumentKind, Linked, VirtualText
 from jaxsight.features.named_function import question_of
 from jaxsight.files import private, reading
@@ -22,11 +24,13 @@ from jaxsight.queries.documents import Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.long_work import RunningTasks
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.text import Range
+from jaxsight.rules.finding import Finding
+from jaxsight.source.module import Module
+from jaxsight.source.text import Position, Range
+from jaxsight.text.parsing import parse
 from jaxsight.wire.frames import encode
+from jaxsight.wire.messages.replies import Failed
 from jaxsight.wire.messages.requests import Trace
-from jaxsight_repro.editor import actions
-from jaxsight_repro.editor.links import links_of
 from jaxsight_repro.editor.processes import Processes
 from jaxsight_repro.failures import RunFailure
 from jaxsight_repro.folders import KEPT, new_folder
@@ -83,7 +87,7 @@ class Repros:
     ) -> Iterator[Action]:
         """Return the code actions for a range in a function with example inputs."""
         is_extracted = self._written.get((path, subject.name, EXTRACTED)) is not None
-        return actions.of_function(self._engine, path, subject, range, view, is_extracted)
+        return actions_of(self._engine, path, subject, range, view, is_extracted)
 
     async def extract(self, path: str, function: str, check: str, report: Report) -> ShownRepro:
         """Call a function with its example inputs, and write a repro of its failure.
@@ -196,3 +200,82 @@ async def _extracted(
     if not event["reproduces"]:
         raise NoResult(f"the file {difference(event)}")
     return event, check
+
+
+_ORIGIN = re.compile(r"Captured from (.+):(\d+) in (\S+)\.$")
+
+
+def links_of(text: str, root: str, path: str, module: Module, subject: str) -> tuple[Linked, ...]:
+    """Return links from the functions of a repro, and from the place of its failure.
+
+    Functions are linked to the first one of the same name, `main` to the subject.
+
+    Args:
+        text: the repro.
+        root: the folder in which it was written, which its places are relative to.
+        path: the file that the repro is of.
+        module: the module of that file.
+        subject: the qualified name of the function that was called.
+    """
+    links = []
+    for number, line in enumerate(text.split("\n")):
+        match = _ORIGIN.match(line)
+        if match is not None and Path(root, match[1]) == Path(path):
+            at = int(match[2]) - 1
+            end = len(module.line(at)) if at < len(module.text.split("\n")) else 0
+            links.append(Linked(number, match[3], Range(Position(at, 0), Position(at, end))))
+    places = {}
+    for placed in reversed(module.functions):
+        name = placed.function.qualname
+        places[name.rpartition(".")[2]] = placed.name_range
+        if name == subject:
+            places["main"] = placed.name_range
+    links += [
+        Linked(node.lineno - 1, node.name, places[node.name])
+        for node in ast.walk(parse(text))
+        if isinstance(node, ast.FunctionDef) and node.name in places
+    ]
+    return tuple(sorted(links, key=lambda link: link.line))
+
+
+EXTRACT = "jaxsight.extractRepro"
+REDUCE = "jaxsight.reduceRepro"
+KIND = "refactor.rewrite.jaxsight.repro"
+
+
+def actions_of(
+    engine: Engine, path: str, subject: Subject, range: Range, view: View | None, is_extracted: bool
+) -> Iterator[Action]:
+    """Yield the actions on a function's name, and in its body if something is wrong with it.
+
+    Args:
+        engine: the engine.
+        path: the file.
+        subject: a function with example inputs.
+        range: where actions are wanted.
+        view: the last answer about the function, if it is known.
+        is_extracted: whether a repro of the function was extracted.
+    """
+    if subject.broken or subject.function.refused:
+        return
+    name = subject.name
+    is_on_name = range.touches(subject.name_range)
+    reply = view.answer.reply if view is not None else None
+    of_inputs = isinstance(reply, Failed) and reply.failure.stage == "inputs"
+    error: Finding | None = None
+    if view is not None and not view.is_traced and not of_inputs:
+        error = next(failures.reported(view), None)
+    if error is not None and (is_on_name or range.touches(error.range)):
+        yield _action(path, subject, error)
+    else:
+        refused = engine.programs.refusal(view) if view is not None else None
+        has_crashed = refused is not None and refused.trouble.kind == "death"  # of the compiler
+        if is_on_name or has_crashed:
+            yield _action(path, subject)
+    if is_on_name and is_extracted:
+        yield Action(f"Reduce repro of {name}", KIND, command=REDUCE, arguments=(path, name))
+
+
+def _action(path: str, subject: Subject, finding: Finding | None = None) -> Action:
+    title = f"Extract repro of {subject.name}"
+    return Action(title, KIND, command=EXTRACT, arguments=(path, subject.name), finding=finding)

@@ -139,8 +139,7 @@ class Data:
         is_kept = make == "jnp.asarray" or jax.numpy.asarray(data).dtype == data.dtype
         if data.nbytes <= LARGEST_INLINE and is_kept:  # JAX has 64-bit numbers as an option
             constant = f"_{name.upper()}"
-            packed = constants.packed(data)
-            self._packed += constants.definition(constant, packed)
+            self._packed += constants.packed(constant, data)
             return constant if make == "jnp.asarray" else f"np.asarray({constant})"
         self.stored[name] = constants.plain(data)
         read: ast.expr = subscript(ast.Name("stored"), ast.Constant(name))

@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import pickle
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import jax.numpy as jnp
+
 from jaxsight_repro import meshes
-from jaxsight_repro.capturing import case, stacks
+from jaxsight_repro.capturing import case
 from jaxsight_repro.capturing.capture import is_ours
-from jaxsight_repro.capturing.host_calls import read as read_calls
-from jaxsight_repro.checks.base import Check
-from jaxsight_repro.checks.parsing import parse
-from jaxsight_repro.compat import configuration, pickling
+from jaxsight_repro.capturing.recorder import read as read_calls
+from jaxsight_repro.checks.base import Check, parse
+from jaxsight_repro.compat import configuration, host_callbacks, pickling
+from jaxsight_repro.compat.pickling import module_of
 from jaxsight_repro.emit.call_tree.write import write as write_tree
 from jaxsight_repro.emit.repro_file import (
     About,
@@ -26,12 +28,16 @@ from jaxsight_repro.emit.repro_file import (
     replace_headline,
     write,
 )
-from jaxsight_repro.emit.standalone import Left
 from jaxsight_repro.environment import ProgramEnvironment
 from jaxsight_repro.failures import CRASH, EXCEPTION, FINISHED, HANG, RunFailure
 from jaxsight_repro.running import DEFAULT_TIMEOUT, run_file
 from jaxsight_repro.values import ConcreteValue
+from jaxsight_source.compat.equations import argument_names
+from jaxsight_source.compat.inner import walk
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.staging import Program, is_jaxpr, opened, stage
 from jaxsight_source.errors import Unsourceable, Unwritable
+from jaxsight_source.readable import inlined
 from jaxsight_source.text.names import identifier
 
 
@@ -69,13 +75,7 @@ class _Subject:
     callbacks: tuple[str, ...] = (case.CALLBACKS,)
 
 
-def emit(
-    folder: Path,
-    out: Path,
-    *,
-    died: RunFailure | None = None,
-    check: str = "",
-) -> Emitted:
+def emit(folder: Path, out: Path, *, died: RunFailure | None = None, check: str = "") -> Emitted:
     """Write the repro of the case in `folder` to `out`, and run it.
 
     Args:
@@ -90,7 +90,7 @@ def emit(
         raise CannotEmit("the program did not import JAX")
     ended = case.read_ended(folder)
     if ended is None or died is not None:
-        ended = case.Ended(died or RunFailure(CRASH), where=stacks.user_line(folder, is_ours))
+        ended = case.Ended(died or RunFailure(CRASH), where=case.user_line(folder, is_ours))
     checked = parse(check)
     environment = ProgramEnvironment(**info["environment"])
     origin = _relative(ended.where)
@@ -113,7 +113,7 @@ def emit(
             except (CannotEmit, Unwritable, Unsourceable, pickle.UnpicklingError) as error:
                 problems.append(str(error))
                 continue
-            tried = _run(repro, out, limit, about, checked)
+            tried = checked_run(repro, out, limit, checked, ended.failure)
             if emitted is None or tried.reproduces:
                 emitted = tried
             if emitted.reproduces:
@@ -130,19 +130,17 @@ _MOST_SUBJECTS = 8
 """Programs that are tried, the largest first: a choice, each is emitted and run."""
 
 
-def _run(repro: Repro, out: Path, limit: float, about: About, check: Check) -> Emitted:
-    """Write a repro, and run it in a fresh process."""
-    if check.text:
-        return checked_run(repro, out, limit, check)
+def checked_run(
+    repro: Repro, out: Path, limit: float, check: Check, captured: RunFailure | None = None
+) -> Emitted:
+    """Write a repro, and run it in a fresh process to see whether it fails as a check says.
+
+    Without a check, it must fail as what was captured did.
+    """
     repro.save(out)
     observed = run_file(sys.executable, out, timeout=limit).failure
-    return Emitted(out, about.failure, observed, observed.same(about.failure))
-
-
-def checked_run(repro: Repro, out: Path, limit: float, check: Check) -> Emitted:
-    """Write a repro, and run it in a fresh process to see whether it fails as a check says."""
-    repro.save(out)
-    observed = run_file(sys.executable, out, timeout=limit).failure
+    if captured is not None and not check.text:
+        return Emitted(out, captured, observed, observed.same(captured))
     if check.holds(observed):
         replace_headline(repro, observed).save(out)
         return Emitted(out, observed, observed, reproduces=True)
@@ -205,10 +203,10 @@ def _calls(folder: Path, subject: _Subject, about: About) -> Repro:
     configuration.apply(options)  # before devices are looked for
     mesh, tree = next(parts), next(parts)
     with meshes.entered(mesh):
-        written = write_tree(tree)
+        text, values = write_tree(tree)
     environment = replace(about.environment, options=options)
     about = replace(about, environment=environment, mesh=mesh)
-    return assemble(written.text, written.arguments, parameters_of(written.text), about)
+    return assemble(text, values, parameters_of(text), about)
 
 
 def _execution(folder: Path, subject: _Subject, about: About) -> Repro:
@@ -266,12 +264,10 @@ def _first(folder: Path, names: Sequence[str]) -> bytes | None:
 
 def _names(parameters: Mapping[str, object], values: Sequence[ConcreteValue]) -> list[str]:
     """Return a distinct identifier for each argument, after the user's where they are known."""
-    info = getattr(parameters.get("jaxpr"), "debug_info", None)
-    if info is None:
-        info = getattr(getattr(parameters.get("jaxpr"), "jaxpr", None), "debug_info", None)
-    theirs = list(getattr(info, "arg_names", None) or ())
+    jaxpr = parameters.get("jaxpr")
+    theirs = argument_names(opened(jaxpr)) if is_jaxpr(jaxpr) else ()
     if len(theirs) != len(values):
-        theirs = [""] * len(values)
+        theirs = ("",) * len(values)
     names: list[str] = []
     for position, name in enumerate(theirs):
         fresh = identifier(name) if name else f"x{position}"
@@ -283,3 +279,58 @@ def _names(parameters: Mapping[str, object], values: Sequence[ConcreteValue]) ->
 
 def _relative(where: str) -> str:
     return where.removeprefix(f"{Path.cwd()}/")
+
+
+_RETURNING = frozenset({"pure_callback", "io_callback"})
+_CALLBACKS = _RETURNING | {"debug_callback", "debug_print"}
+
+
+@dataclass(slots=True)
+class Left:
+    """What was left out of a program."""
+
+    failing: Collection[str] = ()
+    """The names of functions of the host that failed."""
+    callbacks: int = 0
+    """The number of calls of the host that were left out."""
+
+    def standalone(self, jaxpr: object) -> object:
+        """Return a jaxpr that needs nothing but JAX, at every level."""
+        return inlined(jaxpr, self._replacement)
+
+    def _replacement(self, equation: Equation) -> Program | None:
+        """Return the program that takes the place of an equation, if one does."""
+        name = equation.primitive.name
+        if name in _CALLBACKS:
+            function = host_callbacks.function_of(name, equation.params)
+            if function is not None and (name in _RETURNING or function.name in self.failing):
+                return None
+            self.callbacks += name in _RETURNING
+            avals = [var.aval for var in equation.outvars]
+            return stage(
+                lambda *_: [jnp.zeros(aval.shape, aval.dtype) for aval in avals],
+                [atom.aval for atom in equation.invars],
+            ).program
+        if module_of(equation.primitive).partition(".")[0] in ("", "jax"):
+            return None
+        return _implementation(equation)
+
+
+def _implementation(equation: Equation) -> Program | None:
+    """Return what the implementation of a primitive does, if JAX can trace that."""
+    implementation: Callable[..., object] = getattr(equation.primitive, "impl")  # noqa: B009
+
+    def implemented(*arguments: object) -> object:
+        return implementation(*arguments, **equation.params)
+
+    try:
+        program = stage(implemented, [atom.aval for atom in equation.invars]).program
+    except Exception:  # noqa: BLE001 - code of another package
+        return None
+    if any(inner.primitive is equation.primitive for _, inner in walk(program.jaxpr)):
+        return None  # it compiles the primitive itself
+    types = [
+        [(a.aval.shape, a.aval.dtype) for a in atoms]
+        for atoms in (program.jaxpr.outvars, equation.outvars)
+    ]
+    return program if types[0] == types[1] and not program.consts else None

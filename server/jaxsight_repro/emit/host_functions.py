@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from jaxsight.text.inert import one_line
 from jaxsight.text.names import bound_in, read_in
-from jaxsight_repro.capturing.host_calls import Outcomes, Results
-from jaxsight_repro.emit import raising
+from jaxsight_repro.capturing.recorder import Outcomes, Results
+from jaxsight_repro.emit.call_tree.structures import class_lines, class_name, expression
 from jaxsight_repro.emit.data import Data
 
 _PREFIX = "host_"
@@ -45,7 +45,7 @@ def definitions(
     for name in names:
         known = outcomes.get(name, Outcomes())
         for raised in known.raised.values():
-            classes.setdefault(raising.class_name(raised), raising.class_lines(raised))
+            classes.setdefault(class_name(raised), class_lines(raised))
         lines += _definition(name, known, data, hangs=hangs)
     return [line for listed in classes.values() for line in listed] + lines
 
@@ -99,7 +99,7 @@ def _about(name: str, known: Outcomes) -> str:
 def _ending(known: Outcomes, call: int, *, hangs: bool) -> list[str]:
     """Return the lines of a call that did not return; none if it did."""
     if call in known.raised:
-        return [f"    raise {raising.expression(known.raised[call])}"]
+        return [f"    raise {expression(known.raised[call])}"]
     if call not in known.unfinished:
         return []
     if hangs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import io
 import re
 import textwrap
@@ -17,7 +16,7 @@ import numpy as np
 from jaxsight.text.inert import block, one_line
 from jaxsight.wire.meshes import Mesh
 from jaxsight_repro import meshes
-from jaxsight_repro.capturing.host_calls import Outcomes
+from jaxsight_repro.capturing.recorder import Outcomes
 from jaxsight_repro.checks.base import CALL
 from jaxsight_repro.emit import host_functions
 from jaxsight_repro.emit.data import Data, inputs_function
@@ -25,10 +24,9 @@ from jaxsight_repro.environment import ProgramEnvironment
 from jaxsight_repro.failures import HANG, LONGEST_MESSAGE, NoRepro, RunFailure
 from jaxsight_repro.values import ConcreteValue, array_of
 from jaxsight_source.api import traced, write_traced
-from jaxsight_source.api import write as write_source
+from jaxsight_source.compat.staging import with_parameters
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.options import Derivatives, SourceOptions
-from jaxsight_source.written import Source
 
 _WIDTH = 100  # columns of its docstring, as formatters allow
 
@@ -98,18 +96,23 @@ def write(
     def main(*arguments: object) -> object:
         return function(*arguments)
 
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
-    setattr(main, "__signature__", signature)  # noqa: B010 - functions declare no such attribute
+    with_parameters(main, names)
     arguments = tuple(array_of(value) for value in values)
     problem: Exception | None = None
     for derivatives in (*levels, None):
+        options = SourceOptions(
+            "pretty",
+            "main",
+            constants="npz",
+            derivatives=derivatives or "primal",
+            run=False,
+            fold=derivatives is not None,
+        )
         try:
-            source = (
-                _unproved(main, arguments)
-                if derivatives is None
-                else write_source(main, arguments, {}, _options_of(derivatives)).source
-            )
+            # In the end without comparing the text with the program, which the failure does.
+            source = write_traced(
+                *traced(main, arguments, {}), options, prove=derivatives is not None
+            ).source
         except (Unsourceable, Unwritable, NotImplementedError, TypeError, ValueError) as error:
             problem = problem or error
             continue
@@ -118,19 +121,6 @@ def write(
             raise CannotEmit(f"the program has values that cannot be written: {missing}")
         return assemble(source, values, names, about, source.constants)
     raise CannotEmit(str(problem)) from problem
-
-
-def _options_of(derivatives: Derivatives) -> SourceOptions:
-    return SourceOptions("pretty", "main", constants="npz", derivatives=derivatives, run=False)
-
-
-def _unproved(main: Callable[..., object], arguments: tuple[object, ...]) -> Source:
-    """Write a function without comparing the text with the program, which the failure does.
-
-    Rules of derivatives are left out.
-    """
-    options = replace(_options_of("primal"), fold=False)
-    return write_traced(*traced(main, arguments, {}), options, prove=False).source
 
 
 def assemble(
@@ -282,21 +272,19 @@ def _variables(environment: ProgramEnvironment) -> list[str]:
     return ["import os", "", *lines, ""] if lines else []
 
 
+_MODULES = {
+    "jnp": "import jax.numpy as jnp",
+    "np": "import numpy as np",
+    "Path": "from pathlib import Path",
+    **{name: f"import {name}" for name in ("zlib", "itertools", "time", "base64")},
+}
+
+
 def _imports(imports: Sequence[str], lines: Sequence[str]) -> list[str]:
     """Return the import statements, with those that the inputs and the demonstration need."""
     text = "\n".join(lines)
-    needed = {"import jax", *imports}
-    for module, statement in (
-        ("jnp", "import jax.numpy as jnp"),
-        ("np", "import numpy as np"),
-        ("Path", "from pathlib import Path"),
-        ("zlib", "import zlib"),
-        ("itertools", "import itertools"),
-        ("time", "import time"),
-        ("base64", "import base64"),
-    ):
-        if re.search(rf"\b{module}\b", text):
-            needed.add(statement)
+    read = {line for name, line in _MODULES.items() if re.search(rf"\b{name}\b", text)}
+    needed = {"import jax", *imports, *read}
     standard = [line for line in needed if "jax" not in line and "numpy" not in line]
     others = needed.difference(standard)
     order = sorted(standard, key=_order), sorted(others, key=_order)

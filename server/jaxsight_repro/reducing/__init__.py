@@ -3,12 +3,12 @@
 `run` is the entry point. `equations` reduces a program that can be traced, `statements` the text of
 other files. Both try **candidates**, smaller programs, of which the `checker` decides which are
 interesting: it runs them in forked `children` of this process, which never initializes a backend
-itself. `journal` keeps the results on disk, so that an interrupted reduction continues.
+itself. A `Journal` keeps the results on disk, so that an interrupted reduction continues.
 
-A **pass** (`result.Pass`) takes a candidate and returns a smaller one that is interesting, or
+A **pass** (`checker.Pass`) takes a candidate and returns a smaller one that is interesting, or
 the same. All passes are repeated until none makes the candidate smaller. On equations, in order:
 
-* `dive` continues with the innermost loop body or branch that makes the first NaN.
+* `recording.dive` continues with the innermost loop body or branch that makes the first NaN.
 * `flatten` replaces calls by the equations of what they call.
 * `trim` drops equations at the end; it needs no recorded values.
 * `delete` deletes equations; what others need of them becomes an input with its recorded value.

@@ -20,15 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.workers.watchdog import guardian
-from jaxsight_repro.failures import (
-    CRASH,
-    EXCEPTION,
-    HANG,
-    MEMORY,
-    PROCESSES,
-    RunFailure,
-    failure_of_exit,
-)
+from jaxsight_repro import failures
 from jaxsight_repro.running import MOST_PROCESSES
 
 _PAUSE = 0.05
@@ -53,7 +45,7 @@ class Child:
     limits: ChildLimits
     folder: str
     output: bytearray = field(default_factory=bytearray)
-    ending: RunFailure | None = None
+    ending: failures.RunFailure | None = None
 
     @property
     def ended(self) -> bool:
@@ -63,7 +55,7 @@ class Child:
     def kill(self) -> None:
         """End the child and the processes that it started."""
         if not self.ended:
-            self._end(RunFailure(CRASH, "SIGKILL"))
+            self._end(failures.RunFailure(failures.CRASH, "SIGKILL"))
 
     def check(self) -> None:
         """Read what the child wrote, and enforce its limits."""
@@ -81,15 +73,19 @@ class Child:
             self._end(None)  # a process that it started keeps the pipe open
             return
         if time.monotonic() > self.deadline:
-            self._end(RunFailure(HANG, message=f"within {self.limits.seconds:g} s"))
+            self._end(
+                failures.RunFailure(failures.HANG, message=f"within {self.limits.seconds:g} s")
+            )
             return
         tree = [self.pid, *guardian.descendants(self.pid)]
         if len(tree) > MOST_PROCESSES:
-            self._end(RunFailure(PROCESSES))
+            self._end(failures.RunFailure(failures.PROCESSES))
         elif guardian.resident(tree) > self.limits.memory < guardian.proportional(tree):
-            self._end(RunFailure(MEMORY, message=f"of {self.limits.memory >> 20} MiB"))
+            self._end(
+                failures.RunFailure(failures.MEMORY, message=f"of {self.limits.memory >> 20} MiB")
+            )
 
-    def _end(self, ending: RunFailure | None) -> None:
+    def _end(self, ending: failures.RunFailure | None) -> None:
         """Kill and reap the child; without an `ending`, its exit status decides."""
         tree = guardian.descendants(self.pid)
         if ending is not None:
@@ -102,8 +98,8 @@ class Child:
         shutil.rmtree(self.folder, ignore_errors=True)
         code = os.waitstatus_to_exitcode(status)
         if ending is None and code > 0:
-            ending = RunFailure(EXCEPTION, "SystemExit", f"exit status {code}")
-        self.ending = ending or failure_of_exit(code)
+            ending = failures.RunFailure(failures.EXCEPTION, "SystemExit", f"exit status {code}")
+        self.ending = ending or failures.failure_of_exit(code)
 
 
 def _kill(pids: Sequence[int]) -> None:
@@ -178,7 +174,7 @@ def sweep() -> None:
             os.waitpid(-1, 0)
 
 
-def wait(child: Child, others: Sequence[Child] = ()) -> RunFailure:
+def wait(child: Child, others: Sequence[Child] = ()) -> failures.RunFailure:
     """Wait for a child to end, and return how; enforce the limits of others meanwhile.
 
     Raises:
@@ -196,7 +192,7 @@ def wait(child: Child, others: Sequence[Child] = ()) -> RunFailure:
     return child.ending
 
 
-def run(task: Callable[[], bytes], limits: ChildLimits) -> tuple[RunFailure, bytes]:
+def run(task: Callable[[], bytes], limits: ChildLimits) -> tuple[failures.RunFailure, bytes]:
     """Run a task in a child; return how the child ended, and what it wrote."""
     child = start(task, limits)
     try:

@@ -21,7 +21,7 @@ import jax
 from jax.sharding import NamedSharding
 
 from jaxsight.text.names import bound_in_scope
-from jaxsight_repro.compat import backends, configuration, pickling
+from jaxsight_repro.compat import configuration, pickling
 from jaxsight_repro.compat.mesh_equations import abstract, divided, placement
 from jaxsight_repro.failures import FINISHED, failure_of
 from jaxsight_repro.reducing import children
@@ -198,7 +198,7 @@ def traced(loaded: LoadedRepro, inputs: ProgramInputs, limits: ChildLimits) -> C
 
     def task() -> bytes:
         program = _trace(loaded, inputs)
-        return _without_devices(program) if backends.are_initialized() else b""
+        return _without_devices(program) if configuration.are_initialized() else b""
 
     written = _of_child(task, limits)
     try:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from jaxsight_repro.compat.mesh_equations import mesh_axes, shard_shapes
 from jaxsight_repro.reducing.checker import Checker
 from jaxsight_repro.reducing.equations.candidates import Candidate, cheaper
-from jaxsight_repro.reducing.equations.retyping import Retyping
+from jaxsight_repro.reducing.equations.sizes import Retyping
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Equation
 

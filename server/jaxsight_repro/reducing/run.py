@@ -14,8 +14,7 @@ from pathlib import Path
 import jax
 
 from jaxsight.text.names import bound_in, read_in
-from jaxsight_repro.checks import parsing
-from jaxsight_repro.checks.base import Check, InvalidCheck
+from jaxsight_repro.checks.base import Check, InvalidCheck, parse
 from jaxsight_repro.compat import configuration
 from jaxsight_repro.emit.repro_file import CannotEmit
 from jaxsight_repro.environment import current
@@ -23,10 +22,17 @@ from jaxsight_repro.failures import EXCEPTION, FINISHED, HANG_AFTER, RunFailure
 from jaxsight_repro.reducing import children, loading
 from jaxsight_repro.reducing.children import ChildLimits
 from jaxsight_repro.reducing.equations import reduction as equations
-from jaxsight_repro.reducing.journal import Journal
 from jaxsight_repro.reducing.loading import LoadedRepro, Unloadable
 from jaxsight_repro.reducing.statements import reduction as statements
-from jaxsight_repro.reducing.task import CannotReduce, NotReproduced, Reduced, Report, Task, fails
+from jaxsight_repro.reducing.task import (
+    CannotReduce,
+    Journal,
+    NotReproduced,
+    Reduced,
+    Report,
+    Task,
+    fails,
+)
 
 _MEMORY = 8 << 30
 """Bytes that a candidate may use, a choice: two run at a time."""
@@ -90,7 +96,7 @@ def _task(
     """Return what is reduced; run the file to see how it fails, unless a check is `wanted`."""
     baseline = configuration.at_start()
     try:
-        check = parsing.parse(wanted)
+        check = parse(wanted)
         loaded = loading.read(file)
     except (InvalidCheck, Unloadable) as error:
         raise CannotReduce(str(error)) from error
@@ -135,7 +141,7 @@ def _own(check: Check, loaded: LoadedRepro, failure: RunFailure) -> Check:
     if failure.kind != EXCEPTION or not lines or not _is_of(lines, failure):
         return check
     if failure.name == "AssertionError" and failure.message.startswith("NaN in "):
-        check = parsing.parse("nan")  # whose programs have finite arguments
+        check = parse("nan")  # whose programs have finite arguments
     tree = ast.parse("\n".join(lines))
     known = {"main", "inputs", "jax", "jnp", "np", *dir(builtins), *bound_in(tree)}
     return replace(check, demonstration=lines) if known.issuperset(read_in(tree)) else check

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,15 +19,22 @@ import jax
 import numpy as np
 from jax.tree_util import DictKey, GetAttrKey, SequenceKey
 
-from jaxsight_source.compat.parameters import functions
-from jaxsight_source.compat.staging import abstract, is_ref, stage
-from jaxsight_source.errors import Untraceable, Unwritable
-from jaxsight_source.jaxprs.depth import room_for_nesting
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.parameters import compiler_options, is_jitted, told, traceable
+from jaxsight_source.compat.staging import Program, abstract, is_ref, opened, stage
+from jaxsight_source.errors import Untraceable
+from jaxsight_source.jaxprs.base import room_for_nesting
+from jaxsight_source.jaxprs.same.liveness import live
 from jaxsight_source.proof.running import is_number_type
-from jaxsight_source.text.exprs import call, is_identifier, subscript
+from jaxsight_source.rules.functions.calls import jit_options
+from jaxsight_source.text.exprs import arguments, call, is_identifier, subscript
 from jaxsight_source.text.layout import flat
+from jaxsight_source.text.layout import parameters as texts_of
 from jaxsight_source.text.names import identifier, of_path
 from jaxsight_source.values import spelling
+from jaxsight_source.values.pytrees import spelled_keys
+from jaxsight_source.values.spelling import value
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, bool, int, float, complex)
 
@@ -91,7 +99,7 @@ class BoundCall:
 
     def flat(self, *leaves: object) -> object:
         args, kwargs = self.rebuild(leaves)
-        results = functions.traceable(self.function)(*args, **kwargs)
+        results = traceable(self.function)(*args, **kwargs)
         for leaf in jax.tree.leaves(results):
             try:
                 jax.typeof(leaf)
@@ -157,7 +165,7 @@ def bind(
             ]
         )
     bound = signature.bind(*args, **kwargs)
-    static = functions.told(function).static
+    static = told(function).static
     arguments: list[TracedArgument] = []
     fixed: list[Fixed] = []
     parameters = list(signature.parameters.values())
@@ -222,29 +230,18 @@ def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
 
     A default without an expression becomes `...`, which the check distinguishes from a value.
     """
-    shown: list[str] = []
-    kinds = [parameter.kind for parameter in parameters]
-    for index, parameter in enumerate(parameters):
-        if (
-            parameter.kind is inspect.Parameter.KEYWORD_ONLY
-            and "*" not in shown
-            and inspect.Parameter.VAR_POSITIONAL not in kinds
-        ):
-            shown.append("*")
-        prefix = ""
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            prefix = "*"
-        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            prefix = "**"
-        default = ""
-        if parameter.default is not inspect.Parameter.empty:
-            default = f"={_default(parameter.default)}"
-        shown.append(f"{prefix}{parameter.name}{default}")
-        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and (
-            index + 1 == len(kinds) or kinds[index + 1] is not inspect.Parameter.POSITIONAL_ONLY
-        ):
-            shown.append("/")
-    return tuple(shown)
+    empty = inspect.Parameter.empty
+    plain = [
+        parameter.replace(
+            annotation=empty,
+            default=empty
+            if parameter.default is empty
+            else avals.Unquoted(_default(parameter.default)),
+        )
+        for parameter in parameters
+    ]
+    text = str(inspect.Signature(plain))[1:-1]
+    return tuple(texts_of(arguments([text])))
 
 
 def _default(default: object) -> str:
@@ -270,8 +267,8 @@ def _read(parameter: str, path: tuple[object, ...]) -> tuple[ast.expr, str] | No
     name = parameter
     for key in path:
         match key:
-            case DictKey(key=inner) if (key_said := _said(inner)) is not None:
-                expr = subscript(expr, key_said)
+            case DictKey(key=inner) if (keys := spelled_keys([inner])) is not None:
+                expr = subscript(expr, *keys)
                 name = f"{name}_{inner}"
             case SequenceKey(idx=index):
                 expr = subscript(expr, ast.Constant(index))
@@ -282,17 +279,6 @@ def _read(parameter: str, path: tuple[object, ...]) -> tuple[ast.expr, str] | No
             case _:
                 return None
     return expr, name
-
-
-def _said(key: object) -> ast.expr | None:
-    """Return a dictionary key as an expression, or None if it has none.
-
-    An `enum` that is defined in a function has none.
-    """
-    try:
-        return spelling.value(key)
-    except Unwritable:
-        return None
 
 
 def name_of(function: Callable[..., object]) -> str:
@@ -326,3 +312,63 @@ def trace(call: BoundCall) -> TracedCall:
     with room_for_nesting():
         staged = stage(call.flat, list(map(abstract, values)), call.function, names)
     return TracedCall(staged.program, staged.tree, tuple(map(is_number_type, staged.types)))
+
+
+def jitted(call: BoundCall, program: Program) -> tuple[Program, dict[str, ast.expr]] | None:
+    """Return the program inside a jitted function and the options of its `jax.jit`, or None.
+
+    Return None if its program is not a single call, depends on shardings of arguments or results,
+    or if it has `*args` and static or donated positions.
+    """
+    if not is_jitted(call.function):
+        return None
+    equation = only_call(program)
+    if equation is None:
+        return None
+    options = jit_options(equation.params)
+    if "in_shardings" in options or "out_shardings" in options:
+        return None
+    options.pop("donate_argnums", None)  # counts leaves; parameters are needed here
+    if compiling := compiler_options(call.function):
+        options["compiler_options"] = value(compiling)
+    declared = told(call.function)
+    parameters = list(inspect.signature(call.function).parameters.values())
+    is_variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    if is_variadic and declared.by_position:
+        return None
+    static = declared.static.union(argument.parameter for argument in call.fixed)
+    chosen = _chosen("static", static, parameters) | _chosen("donate", declared.donated, parameters)
+    return opened(equation.params["jaxpr"]), chosen | options
+
+
+def only_call(program: Program) -> Equation | None:
+    """Return the call of a jitted function that is the whole program, or None."""
+    equations = live(program.jaxpr.outvars, program.jaxpr.eqns)
+    if len(equations) != 1 or equations[0].primitive.name not in ("jit", "pjit"):
+        return None
+    (equation,) = equations
+    is_whole = _same(equation.invars, program.jaxpr.invars) and _same(
+        equation.outvars, program.jaxpr.outvars
+    )
+    return equation if is_whole else None
+
+
+def _chosen(
+    prefix: str, chosen: Container[str], parameters: Sequence[inspect.Parameter]
+) -> dict[str, ast.expr]:
+    """Return the names of parameters, or the positions of those without a keyword name."""
+    unnamed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+    options: dict[str, list[object]] = defaultdict(list)
+    for position, parameter in enumerate(parameters):
+        if parameter.name in chosen and parameter.kind in unnamed:
+            options[f"{prefix}_argnums"].append(position)
+        elif parameter.name in chosen:
+            options[f"{prefix}_argnames"].append(parameter.name)
+    return {
+        option: value(given[0] if len(given) == 1 else tuple(given))
+        for option, given in options.items()
+    }
+
+
+def _same(first: Sequence[object], second: Sequence[object]) -> bool:
+    return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))

@@ -45,14 +45,6 @@ _LEAST_LOOPED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
-    """Statements that reject other values, and explanations of values that cannot be compared."""
-
-    statements: tuple[ast.stmt, ...]
-    explained: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Check:
     """A condition that is true for other values, the value as text, and the modules it names."""
 
@@ -70,8 +62,12 @@ class _Check:
         return f"{self.name} = {self.shown}"
 
 
-def checks(fixed: Sequence[Fixed], fresh: Callable[[str], str]) -> Checks:
-    """Return the checks of all fixed arguments.
+def checks(
+    fixed: Sequence[Fixed], fresh: Callable[[str], str]
+) -> tuple[list[ast.stmt], list[tuple[str, str]]]:
+    """Return statements that reject other values of fixed arguments.
+
+    Values that cannot be compared are explained, by name.
 
     Args:
         fixed: the arguments.
@@ -101,7 +97,7 @@ def checks(fixed: Sequence[Fixed], fresh: Callable[[str], str]) -> Checks:
         elif not _tells_all(argument.value, shown):
             shown = _shown(argument.value)
         apart.append(_Check(name, condition, shown, modules))
-    return Checks((*_statements(apart, fresh),), tuple(explained))
+    return [*_statements(apart, fresh)], explained
 
 
 def _statements(apart: Sequence[_Check], fresh: Callable[[str], str]) -> Iterator[Raw]:

@@ -83,3 +83,26 @@ def key_struct(impl: str, shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
     implementation = random_internals.resolve_prng_impl(name)
     key = jax.eval_shape(lambda: jax.random.key(0, impl=implementation.name))
     return struct(shape, key.dtype)
+
+
+is_subtype: Callable[[object, object], bool] = getattr(jax.dtypes, "issubdtype")  # noqa: B009
+"""`numpy.issubdtype` that also knows JAX's dtypes."""
+
+
+def is_key(aval: object) -> bool:
+    """Return whether an abstract value is an array of typed PRNG keys."""
+    dtype = getattr(aval, "dtype", None)
+    return dtype is not None and is_subtype(dtype, jax.dtypes.prng_key)
+
+
+def key_impl(dtype: DType) -> str:
+    """Return the name of a key dtype's implementation, as `jax.random.key(impl=…)` takes it."""
+    implementation = getattr(dtype, "_impl")  # noqa: B009 - of JAX's extended dtypes only
+    return str(implementation.name)
+
+
+class Unquoted(str):
+    """A text that containers show without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from jaxsight_source.compat.jaxpr_types import Equation, Params
 from jaxsight_source.compat.staging import Program, opened
@@ -49,20 +49,16 @@ def scan(params: Params) -> Scan:
     )
 
 
-_SOLVES = ("matvec", "vecmat", "solve", "transpose_solve")
+SOLVES = ("matvec", "vecmat", "solve", "transpose_solve")
 """The functions of a linear solve, in the order of the values that they capture."""
 
 
-@dataclass(frozen=True, slots=True)
-class Captures(Generic[Operand]):
-    """The functions of an equation, with the operands that each captures, and the other operands.
+Captures: TypeAlias = tuple[list[tuple[str, Program | None, Sequence[Operand]]], Sequence[Operand]]
+"""The functions of an equation, with the operands that each captures, and the other operands.
 
-    A function has a name, and the captured values are its first inputs. One that a linear solve
-    does not have is `None`.
-    """
-
-    functions: Sequence[tuple[str, Program | None, Sequence[Operand]]]
-    others: Sequence[Operand]
+A function has a name, and the captured values are its first inputs. One that a linear solve does
+not have is `None`.
+"""
 
 
 def captures(equation: Equation, operands: Sequence[Operand]) -> Captures[Operand] | None:
@@ -80,14 +76,23 @@ def captures(equation: Equation, operands: Sequence[Operand]) -> Captures[Operan
             counts = [(name, params[f"{name}_jaxpr"], params[f"{name}_nconsts"]) for name in parts]
         case "custom_linear_solve":
             jaxprs, lengths = params["jaxprs"], params["const_lengths"]
-            counts = [(name, getattr(jaxprs, name), getattr(lengths, name)) for name in _SOLVES]
+            counts = [(name, getattr(jaxprs, name), getattr(lengths, name)) for name in SOLVES]
         case "custom_jvp_call" | "custom_vjp_call":
             counts = [("body", params["call_jaxpr"], params["num_consts"])]
         case _:
             return None
-    functions, start = [], 0
+    functions: list[tuple[str, Program | None, Sequence[Operand]]] = []
+    start = 0
     for name, jaxpr, count in counts:
         program = None if jaxpr is None else opened(jaxpr)
         functions.append((name, program, operands[start : start + count]))
         start += count
-    return Captures(functions, operands[start:])
+    return functions, operands[start:]
+
+
+def while_loop(
+    equation: Equation, operands: Sequence[Operand]
+) -> tuple[Program, Sequence[Operand], Program, Sequence[Operand], Sequence[Operand]]:
+    """Return the condition and the body of a `while`, each with what it captures, and the carry."""
+    (test, body), carry = cast(Any, captures(equation, operands))
+    return (*test[1:], *body[1:], carry)

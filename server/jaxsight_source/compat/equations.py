@@ -29,20 +29,11 @@ NanInCall: type[Exception] = api_util.InternalFloatingPointError
 _UNSPECIFIED: type = getattr(sharding_impls, "UnspecifiedValue")  # noqa: B009
 
 _BODIES = {
-    "call": "call_jaxpr",
-    "checkpoint": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "composite": "jaxpr",
-    "core_call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_vmap_call": "call",
-    "eval_jaxpr": "jaxpr",
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "remat2": "jaxpr",
-    "xla_metadata_call": "jaxpr",
-}
+    "call": "call_jaxpr", "checkpoint": "jaxpr", "closed_call": "call_jaxpr", "composite": "jaxpr",
+    "core_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
+    "custom_vmap_call": "call", "eval_jaxpr": "jaxpr", "jit": "jaxpr", "pjit": "jaxpr",
+    "remat2": "jaxpr", "xla_metadata_call": "jaxpr",
+}  # fmt: skip
 """Primitives that run one program, once, on all of their inputs: the parameter that holds it."""
 
 CALLS = frozenset(_BODIES)
@@ -62,7 +53,13 @@ def called(equation: Equation) -> Program | None:
 def function_name(program: Program) -> str:
     """Return the name of the function that a program was traced from; empty if unknown."""
     info = program.jaxpr.debug_info
-    return str(info.func_name) if info is not None else ""
+    return str(info.func_name or "") if info is not None else ""
+
+
+def argument_names(program: Program) -> tuple[str | None, ...]:
+    """Return the names of a program's inputs in the function; empty if unknown."""
+    info = program.jaxpr.debug_info
+    return tuple(info.arg_names or ()) if info is not None else ()
 
 
 def is_of_jax(program: Program) -> bool:
@@ -87,10 +84,7 @@ def made_by(equation: Equation) -> Iterator[None]:
     """
     info = equation.source_info
     stack = source_info_util.current_name_stack() + info.name_stack
-    with (
-        source_info_util.user_context(info.traceback, name_stack=stack),
-        equation.ctx.manager,
-    ):
+    with source_info_util.user_context(info.traceback, name_stack=stack), equation.ctx.manager:
         yield
 
 

@@ -12,6 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, cast
+
+from jax._src.state import discharge
+from jax._src.state.types import AbstractRef
 
 from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr, Params
 from jaxsight_source.compat.staging import Program, is_jaxpr, open_jaxpr, opened
@@ -121,3 +125,18 @@ def equation_count(jaxpr: object) -> int:
         return total
 
     return counted(open_jaxpr(jaxpr))
+
+
+def without_refs(closed: object) -> Program:
+    """Return the program of a result of `jax.make_jaxpr`, with arrays in place of `Ref`s.
+
+    Reading and writing become operations on arrays. Other programs stay as they are.
+    """
+    equations = (equation for _, equation in walk(closed))
+    made = (var.aval for equation in equations for var in equation.outvars)
+    if not any(isinstance(aval, AbstractRef) for aval in made):
+        return opened(closed)
+    discharge_state = cast(Any, discharge.discharge_state)
+    if hasattr(discharge, "discharge_state2"):
+        discharge_state = getattr(discharge, "discharge_state2")  # noqa: B009
+    return opened(discharge_state(closed))

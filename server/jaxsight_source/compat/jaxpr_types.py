@@ -9,13 +9,13 @@ The types are for annotations: an object is recognized by `staging.is_jaxpr` and
 `dtype`, although all abstract values but those of tokens have them.
 
 An equation's `params` have the type that JAX declares: which parameters there are, and of which
-types, depends on the primitive. `control_flow`, `derivative_rules` and `hi_primitives` read the
+types, depends on the primitive. `control_flow`, `derivative_rules` and `parameters` read the
 parameters of the primitives that differ between versions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
@@ -113,16 +113,8 @@ class Equation(Protocol):
     source_info: SourceInfo
     ctx: Context
 
-    def replace(
-        self,
-        *,
-        primitive: Primitive = ...,
-        invars: Iterable[Atom] = ...,
-        outvars: Iterable[Var] = ...,
-        params: Params = ...,
-        ctx: Context = ...,
-        source_info: SourceInfo = ...,
-    ) -> Equation: ...
+    def replace(self, **parts: object) -> Equation:
+        """Return the equation with other parts, as `dataclasses.replace` does."""
 
 
 class DebugInfo(Protocol):
@@ -131,7 +123,7 @@ class DebugInfo(Protocol):
     traced_for: str
     func_name: str
     func_src_info: str
-    arg_names: Sequence[str] | None
+    arg_names: Sequence[str | None] | None
 
     def _replace(self, **parts: object) -> DebugInfo:
         """Return the information with other parts, as a named tuple does."""
@@ -147,13 +139,5 @@ class Jaxpr(Protocol):
     effects: AbstractSet[object]
     debug_info: DebugInfo | None
 
-    def replace(
-        self,
-        *,
-        constvars: Sequence[Var] = ...,
-        invars: Sequence[Var] = ...,
-        outvars: Sequence[Atom] = ...,
-        eqns: Sequence[Equation] = ...,
-        effects: AbstractSet[object] = ...,
-        debug_info: DebugInfo | None = ...,
-    ) -> Jaxpr: ...
+    def replace(self, **parts: object) -> Jaxpr:
+        """Return the jaxpr with other parts, as `dataclasses.replace` does."""

@@ -16,6 +16,7 @@ from typing import Any
 from jax._src import source_info_util
 
 from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.files.ours import OURS
 
 _MOST_CACHED = 256
 """The maximum number of cached tracebacks; others are read again. The equations that an expression
@@ -105,3 +106,40 @@ _INTERNAL = re.compile(r"|checkpoint|rematted_computation|.*->.*|eqx\.nn\..*")
 """Scopes that JAX opens itself (`jax/_src/ad_checkpoint.py`, `einsum`), and those of `equinox.nn`,
 which are named after classes instead of modules.
 """
+
+
+def is_derivative(equation: Any) -> bool:
+    """Return whether differentiation created or re-created an equation."""
+    return "jvp(" in str(equation.source_info.name_stack)
+
+
+def is_backward(equation: Any) -> bool:
+    """Return whether an equation computes cotangents.
+
+    JAX gives it the source location of the equation that it transposes (`backward_pass` in ad.py).
+    """
+    return "transpose(" in str(equation.source_info.name_stack)
+
+
+_FRAMES = 4
+"""The number of the user's frames, from the innermost, that are examined for an assignment: those
+farther out assign what many equations made."""
+
+_INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
+
+
+def made_at(equation: Equation) -> Location | None:
+    """Return the location in the user's code that created an equation, if known."""
+    for location in itertools.islice(locations(equation), _FRAMES):
+        if not location.file.startswith(OURS):
+            return location
+    return None
+
+
+def place(equation: Equation) -> str:
+    """Return the location that created an equation as `file:line`, or an empty string.
+
+    Paths of files in installed packages begin with the package.
+    """
+    at = made_at(equation)
+    return f"{_INSTALLED.sub('', at.file)}:{at.line}" if at is not None else ""

@@ -12,9 +12,10 @@ Private API used: `pe.trace_to_jaxpr_dynamic`, `lu.wrap_init`, `lu.DebugInfo`,
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 import jax
 import numpy as np
@@ -28,9 +29,9 @@ _CLOSED: type = getattr(core, "ClosedJaxpr", core.Jaxpr)
 _MERGED = _CLOSED is core.Jaxpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A jaxpr with the values of its constants."""
+    """A jaxpr with the values of its constants; a key by its identity, as jaxprs are."""
 
     jaxpr: Jaxpr
     consts: tuple[object, ...]
@@ -236,3 +237,18 @@ def on_its_mesh(context: Context) -> contextlib.AbstractContextManager[None]:
     """
     mesh = getattr(context, "cur_abstract_mesh", None)
     return contextlib.nullcontext() if mesh is None or mesh.empty else surroundings(context)
+
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def with_parameters(function: F, names: Iterable[str]) -> F:
+    """Give a function a signature, from which JAX takes the names of arguments; return it.
+
+    Raises:
+        ValueError: these are no names of parameters.
+    """
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    setattr(function, "__signature__", signature)  # noqa: B010 - functions declare no such attribute
+    return function

@@ -9,6 +9,7 @@ its equations are consecutive, so their order is kept.
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -16,13 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
-from jaxsight_source.compat.parameters.shard_maps import has_effects
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Literal, Var
+from jaxsight_source.compat.parameters import has_effects
 from jaxsight_source.compat.staging import Program, is_literal
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.jaxprs.same.tokens import value_token
+from jaxsight_source.jaxprs.same.values import value_token
 from jaxsight_source.text.exprs import slot
-from jaxsight_source.values import scalars
+from jaxsight_source.values import spelling
 
 LONGEST = 16
 """The maximum number of equations in a window.
@@ -55,13 +56,7 @@ class Window:
                 if var is atom:
                     return slot(index)
             raise KeyError(str(atom))
-        value = np.asarray(atom.val).astype(getattr(atom.aval, "dtype", None))
-        if not self.exact:
-            try:
-                return scalars.plain(value)
-            except Unwritable:
-                pass
-        return scalars.typed(value)
+        return number_of(atom, plain=not self.exact)
 
     def maker(self, atom: Atom) -> Equation | None:
         """Return the equation of the window that computes a variable, or None."""
@@ -88,6 +83,15 @@ class Window:
         return [self.expr(self.origin(atom, *through)) for atom in equation.invars]
 
 
+def number_of(atom: Literal, *, plain: bool) -> ast.expr:
+    """Return a literal as a number with its dtype, or as one of Python's with the same bits."""
+    value = np.asarray(atom.val).astype(getattr(atom.aval, "dtype", None))
+    if plain:
+        with contextlib.suppress(Unwritable):
+            return spelling.plain(value)
+    return spelling.typed(value)
+
+
 Idiom = Callable[[Window], Iterator[ast.expr]]
 """Yields candidate expressions for a window, the best one first.
 
@@ -95,18 +99,12 @@ It may raise `LookupError`, `ValueError` or `Unwritable` to stop.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    pattern: re.Pattern[str]
-    idiom: Idiom
-    plain: bool
-
-
 class Idioms:
     """Rules by the name of their last equation."""
 
     def __init__(self) -> None:
-        self._rules: dict[str, list[_Rule]] = {}
+        self._rules: dict[str, list[tuple[re.Pattern[str], Idiom, bool]]] = {}
+        """For each last name: a pattern of the names, its rule, and whether it is plain."""
         self._alone: set[str] = set()
         self._known: dict[tuple[tuple[str, ...], bool], tuple[Idiom, ...]] = {}
         """A cache of the rules for sequences of names, which long programs repeat."""
@@ -129,7 +127,7 @@ class Idioms:
                 self._known.clear()
                 if pattern.isidentifier():
                     self._alone.add(pattern)
-                rule = _Rule(re.compile(words), idiom, plain)
+                rule = re.compile(words), idiom, plain
                 for word in reversed(pattern.split()):  # the names that a match may end with
                     for last in word.rstrip("?*").split("|"):
                         self._rules.setdefault(last, []).append(rule)
@@ -148,9 +146,9 @@ class Idioms:
                 self._known.clear()
             text = "".join(f"{name} " for name in names)
             rules = self._known[key] = tuple(
-                rule.idiom
-                for rule in self._rules.get(names[-1], ())
-                if (pretty or rule.plain) and rule.pattern.fullmatch(text)
+                idiom
+                for pattern, idiom, plain in self._rules.get(names[-1], ())
+                if (pretty or plain) and pattern.fullmatch(text)
             )
         return rules
 
@@ -163,15 +161,7 @@ class Idioms:
 
     def ends(self, name: str, pretty: bool) -> bool:
         """Return whether a window may end with this primitive."""
-        return any(pretty or rule.plain for rule in self._rules.get(name, ()))
-
-
-@dataclass(frozen=True, slots=True)
-class FoundWindow:
-    """A window and its expression."""
-
-    window: Window
-    expr: ast.expr
+        return any(pretty or plain for *_, plain in self._rules.get(name, ()))
 
 
 def find_windows(
@@ -180,13 +170,13 @@ def find_windows(
     uses: Mapping[int, int],
     prove: Callable[[Sequence[Window], object], ast.expr | None],
     pretty: bool,
-) -> dict[int, FoundWindow]:
-    """Return the windows to write as one expression, by their start; they do not overlap.
+) -> dict[int, tuple[Window, ast.expr]]:
+    """Return the windows to write as one expression, with it, by their start; none overlap.
 
     `uses` counts how often each variable is read, also as a result of the program; `prove` returns
     a window's expression, or None.
     """
-    windows: dict[int, FoundWindow] = {}
+    windows: dict[int, tuple[Window, ast.expr]] = {}
     names = [equation.primitive.name for equation in equations]
     stop = len(equations)
     while stop:
@@ -205,7 +195,7 @@ def find_windows(
             both = [Window(tuple(inside), inputs, exact) for exact in (False, True)]
             expr = prove(both, window_key(inside, inputs))
             if expr is not None:
-                windows[start] = FoundWindow(both[0], expr)
+                windows[start] = both[0], expr
                 stop = start
                 break
         else:

@@ -10,24 +10,25 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
+import inspect
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
-import numpy as np
-
-from jaxsight_source.compat import rule_identity
-from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Params, Primitive
-from jaxsight_source.compat.staging import is_literal, opened
-from jaxsight_source.equations.idioms import Idioms, hashable, program_key
-from jaxsight_source.errors import Unwritable
+from jaxsight_source.compat import avals, derivative_rules
+from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Literal, Params, Primitive
+from jaxsight_source.compat.staging import is_literal, new_variable, opened
+from jaxsight_source.equations.idioms import Idioms, hashable, number_of, program_key
 from jaxsight_source.jaxprs.base import Rules
-from jaxsight_source.jaxprs.same.tokens import value_token
+from jaxsight_source.jaxprs.same.values import value_token
 from jaxsight_source.proof.prover import Claim, Proved
-from jaxsight_source.text.exprs import call, slot
-from jaxsight_source.values import scalars
+from jaxsight_source.text.exprs import SHORT, TRUE, Item, call, is_identifier, slot
+from jaxsight_source.values import public_names, spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,44 +90,30 @@ VARIANTS = 3
 
 def claim_of(equation: Equation) -> tuple[Callable[[int], View], Claim]:
     """Return views of an equation, for each spelling of its literals, and the claim to prove."""
-    indices = itertools.count()
-    numbers = [None if is_literal(atom) else next(indices) for atom in equation.invars]
+    slots = map(slot, itertools.count())
+    operands = [atom if is_literal(atom) else next(slots) for atom in equation.invars]
 
     def view_of(variant: int) -> View:
         return View(
             equation.primitive,
             equation.params,
             tuple(
-                _literal(atom, variant) if number is None else slot(number)
-                for atom, number in zip(equation.invars, numbers, strict=True)
+                part if isinstance(part, ast.expr) else _literal(part, variant) for part in operands
             ),
             tuple(atom.aval for atom in equation.invars),
             tuple(var.aval for var in equation.outvars),
             tuple(atom.val if is_literal(atom) else None for atom in equation.invars),
         )
 
-    inputs = [Binder(atom.aval) for atom in equation.invars if not is_literal(atom)]
+    # One for each operand: a variable that is used twice then has two.
+    inputs = [new_variable(atom.aval) for atom in equation.invars if not is_literal(atom)]
     substitute = iter(inputs)
     stand_ins = [atom if is_literal(atom) else next(substitute) for atom in equation.invars]
     return view_of, Claim([equation.replace(invars=stand_ins)], inputs, equation.outvars)
 
 
-@dataclass(eq=False, slots=True)
-class Binder:
-    """A variable in place of a literal, or of an operand: one that is used twice then has two."""
-
-    aval: Aval
-
-
-def _literal(atom: Any, variant: int) -> ast.expr:
-    value = np.asarray(atom.val)
-    dtype = getattr(atom.aval, "dtype", value.dtype)
-    value = value.astype(dtype)
-    is_weak = variant == 2 and bool(getattr(atom.aval, "weak_type", False))
-    number = scalars.typed(value)
-    if variant == 0 or is_weak:
-        with contextlib.suppress(Unwritable):
-            number = scalars.plain(value)
+def _literal(atom: Literal, variant: int) -> ast.expr:
+    number = number_of(atom, plain=variant == 0 or (variant == 2 and avals.weak(atom.aval)))
     return call("jnp.asarray", number) if variant == 2 else number
 
 
@@ -141,7 +128,7 @@ def spelling_key(equation: Equation) -> Hashable:
     primitive, params = equation.primitive, equation.params
     parameters: object = tuple(params.items())
     if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
-        parameters = (program_key(opened(params["call_jaxpr"])), rule_identity.rules_key(params))
+        parameters = (program_key(opened(params["call_jaxpr"])), derivative_rules.rules_key(params))
         if parameters[0] is None:
             return None
         parameters = (*parameters, params["num_consts"], params["symbolic_zeros"])
@@ -156,3 +143,111 @@ def _operand_key(atom: Atom) -> object:
     if type(value) is float and value and not math.isnan(value):  # -0.0 is equal to 0.0
         return (value, float, atom.aval)
     return (value_token(value), atom.aval)
+
+
+_HOMES = {"lax": "jax.lax", "lax.linalg": "jax.lax.linalg", "jax": "jax"} | {
+    SHORT[module]: module for module in SHORT if ".pallas" in module
+}
+"""The modules with functions named like primitives, those of Pallas if they are imported."""
+
+
+def given(params: Params, *names: str) -> dict[str, ast.expr]:
+    """Return those of the named parameters that are not None, as keyword arguments."""
+    return {name: spelling.value(params[name]) for name in names if params.get(name) is not None}
+
+
+def flags(params: Params, *names: str) -> dict[str, ast.expr]:
+    """Return `name=True` for those of the named parameters that are true."""
+    return {name: TRUE for name in names if params.get(name)}
+
+
+def signatures(
+    name: str, homes: Mapping[str, ModuleType | None]
+) -> Iterator[tuple[str, inspect.Signature]]:
+    """Yield the paths and signatures of functions of that name in modules, by their paths."""
+    for path, module in homes.items():
+        function = getattr(module, name, None)
+        if callable(function) and not isinstance(function, type):
+            with contextlib.suppress(TypeError, ValueError):
+                yield f"{path}.{name}", inspect.signature(function)
+
+
+@functools.cache
+def public_function(name: str) -> tuple[str, inspect.Signature] | None:
+    """Return the path and signature of the public function with a primitive's name."""
+    homes = {path: sys.modules.get(module) for path, module in _HOMES.items()}
+    return next(signatures(name.replace("-", "_"), homes), None)
+
+
+def by_name(view: View) -> Iterator[ast.expr]:
+    """Yield a call such as `lax.cumsum(x, axis=0)`.
+
+    Operands are passed for the parameters for which the equation has no value.
+    """
+    public = public_function(view.name)
+    if public is None:
+        return
+    path, signature = public
+    for explicit in (False, True):
+        candidate = _called(path, signature, view, explicit)
+        if candidate is not None:
+            yield candidate
+
+
+def _called(path: str, signature: inspect.Signature, view: View, explicit: bool) -> ast.expr | None:
+    waiting = list(view.operands)
+    positional: list[Item] = []
+    named: list[Item] = []
+    for parameter in signature.parameters.values():
+        if parameter.name in view.params:
+            argument = view.params[parameter.name]
+            if explicit or not is_default(argument, parameter.default):
+                named.append(ast.keyword(parameter.name, spelling.value(argument)))
+        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            positional.extend(waiting)
+            waiting = []
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        elif waiting and not named:
+            positional.append(waiting.pop(0))
+        elif waiting and parameter.default is inspect.Parameter.empty:
+            named.append(ast.keyword(parameter.name, waiting.pop(0)))
+        elif parameter.default is inspect.Parameter.empty:
+            return None
+    return None if waiting else call(path, *positional, *named)
+
+
+def is_default(argument: object, default: object) -> bool:
+    """Return whether an argument is the parameter's default, or equal to it and of its type."""
+    if argument is default:
+        return True
+    try:
+        return type(argument) is type(default) and bool(argument == default)
+    except (TypeError, ValueError):
+        return False
+
+
+def by_package(view: View) -> Iterator[ast.expr]:
+    """Yield the same for another package's primitive, as `equinox.internal.unvmap_any(x)`."""
+    package = public_names.package_of(view.primitive)
+    if package is None or not is_identifier(view.name):
+        return
+    for path in public_names.functions_called(view.name, package):
+        named = {name: spelling.value(value) for name, value in view.params.items()}
+        yield call(path, *view.operands)
+        if named and all(map(is_identifier, named)):
+            yield call(path, *view.operands, **named)
+
+
+def by_primitive(view: View) -> Iterator[ast.expr]:
+    """Yield a call such as `primitives.add_jaxvals_p.bind(x, y)`."""
+    path = public_names.primitive(view.primitive)
+    named = {name: spelling.value(value) for name, value in view.params.items()}
+    if all(is_identifier(name) for name in named):
+        yield call(ast.Attribute(path, "bind"), *view.operands, **named)
+
+
+def stepping(params: Params, *names: str) -> dict[str, ast.expr]:
+    """Return the strides and dilations among parameters that are not all 1."""
+    chosen = [name for name in names if any(step != 1 for step in params.get(name) or ())]
+    return given(params, *chosen)

@@ -10,39 +10,23 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxsight_source.compat.staging import new_variable
-from jaxsight_source.folding.steps import (
-    CALL,
-    NOTHING,
-    Family,
-    FoldedStep,
-    Item,
-    Missing,
-    Place,
-    Returned,
-    flow_of,
-    inputs_of,
-    members_of,
-    present,
-    readers_of,
-    sources_of,
-)
-from jaxsight_source.folding.tokens import EquationNumbers
+from jaxsight_source.folding import steps
 
-Placed = tuple[Family, list[tuple[int, int]]]
+Placed = tuple[steps.Family, list[tuple[int, int]]]
 """A family, and the start and stop positions of its runs."""
 
 
 def families_of(
-    equations: Sequence[Item], places: Sequence[tuple[int, int]], name: str
-) -> Iterator[tuple[Family, list[tuple[int, int]]]]:
+    equations: Sequence[steps.Item], places: Sequence[tuple[int, int]], name: str
+) -> Iterator[tuple[steps.Family, list[tuple[int, int]]]]:
     """Yield families of equal-looking runs that also have the same flow of values inside."""
     by_flow: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
     for first, last in places:
-        by_flow[flow_of(equations[first:last])].append((first, last))
+        by_flow[steps.flow_of(equations[first:last])].append((first, last))
     for own in by_flow.values():
         if len(own) > 1:
             runs = [list(equations[first:last]) for first, last in own]
-            yield Family(name, runs, inputs_of(runs)), own
+            yield steps.Family(name, runs, steps.inputs_of(runs)), own
 
 
 _LEAST_READ = 2
@@ -50,11 +34,11 @@ _LEAST_READ = 2
 one is as short as an argument."""
 
 
-def nest(families: Sequence[Family]) -> None:
+def nest(families: Sequence[steps.Family]) -> None:
     """Put families inside those whose values they read, run by run."""
-    sources: dict[int, tuple[Family, int, Place]] = {}
+    sources: dict[int, tuple[steps.Family, int, steps.Place]] = {}
     for family in families:
-        for key, (number, place) in sources_of(family.runs).items():
+        for key, (number, place) in steps.sources_of(family.runs).items():
             sources[key] = family, number, place
     for family in families:
         for partner in families:
@@ -68,15 +52,15 @@ def nest(families: Sequence[Family]) -> None:
 
 
 def _partners(
-    family: Family,
-    partner: Family,
-    source_of: Mapping[int, tuple[Family, int, Place]],
+    family: steps.Family,
+    partner: steps.Family,
+    source_of: Mapping[int, tuple[steps.Family, int, steps.Place]],
 ) -> list[int] | None:
     """Return, for each run of a family, the run of `partner` that it reads from.
 
     Return None if the family cannot be written inside `partner`.
     """
-    places: list[set[Place]] = []
+    places: list[set[steps.Place]] = []
     partners: list[int] = []
     for number in range(len(family.runs)):
         sources = {
@@ -94,7 +78,7 @@ def _partners(
     return partners if len(places[0]) >= _LEAST_READ else None
 
 
-def run_read(family: Family, read: Mapping[int, int]) -> int | None:
+def run_read(family: steps.Family, read: Mapping[int, int]) -> int | None:
     """Return the run of a family that computes or reads all of some values, or None.
 
     `read` maps the ids of the values to their runs.
@@ -107,10 +91,10 @@ def run_read(family: Family, read: Mapping[int, int]) -> int | None:
 
 
 def divided_by_outputs(
-    equations: Sequence[Item], families: Sequence[Placed], outputs: Sequence[object]
+    equations: Sequence[steps.Item], families: Sequence[Placed], outputs: Sequence[object]
 ) -> list[Placed]:
     """Return the families split by which values are read outside; empty if none needs a split."""
-    readers = readers_of(equations, outputs)
+    readers = steps.readers_of(equations, outputs)
     where = _whereabouts([family for family, _ in families])
     divided: list[Placed] = []
     for family, places in families:
@@ -124,14 +108,16 @@ def divided_by_outputs(
         for numbers in by_outputs.values():
             if len(numbers) > 1:
                 runs = [family.runs[number] for number in numbers]
-                own = Family(family.name, runs, inputs_of(runs), optional=family.optional)
+                own = steps.Family(
+                    family.name, runs, steps.inputs_of(runs), optional=family.optional
+                )
                 divided.append((own, [places[number] for number in numbers]))
     return divided if len(divided) != len(families) or any(
         new is not old for (new, _), (old, _) in zip(divided, families, strict=True)
     ) else []  # fmt: skip
 
 
-def _whereabouts(families: Iterable[Family]) -> dict[int, tuple[Family, int]]:
+def _whereabouts(families: Iterable[steps.Family]) -> dict[int, tuple[steps.Family, int]]:
     """Return the family and run of each item, by the item's id."""
     return {
         id(equation): (family, number)
@@ -141,22 +127,22 @@ def _whereabouts(families: Iterable[Family]) -> dict[int, tuple[Family, int]]:
     }
 
 
-Places = tuple[Place, ...]
+Places = tuple[steps.Place, ...]
 """Positions of steps in a run, each with the position of a result."""
 
 
 def _outputs_of(
-    family: Family,
+    family: steps.Family,
     numbers: Iterable[int],
     readers: Mapping[int, Sequence[object]],
-    where: Mapping[int, tuple[Family, int]],
+    where: Mapping[int, tuple[steps.Family, int]],
 ) -> tuple[Places, Places]:
     """Return the values of some runs that are read outside, in two groups.
 
     The first group is read by other steps; the second is only returned by the program.
     """
-    inner: list[Place] = []
-    results: list[Place] = []
+    inner: list[steps.Place] = []
+    results: list[steps.Place] = []
     chosen = list(numbers)
     for position, equation in enumerate(family.runs[0]):
         for output in range(len(equation.outvars)):
@@ -173,7 +159,7 @@ def _outputs_of(
     return tuple(inner), tuple(results)
 
 
-def _is_within(at: tuple[Family, int], family: Family, number: int) -> bool:
+def _is_within(at: tuple[steps.Family, int], family: steps.Family, number: int) -> bool:
     """Return whether an item is part of a run, or of a run nested inside it."""
     owner, run = at
     if owner is family:
@@ -182,14 +168,12 @@ def _is_within(at: tuple[Family, int], family: Family, number: int) -> bool:
 
 
 def replaced(
-    equations: Sequence[Item],
-    families: Sequence[Placed],
-    outputs: Sequence[object],
-) -> list[Item]:
+    equations: Sequence[steps.Item], families: Sequence[Placed], outputs: Sequence[object]
+) -> list[steps.Item]:
     """Return the equations with a step in place of each run."""
     starts = {own[0]: (family, number, own[1]) for family, places in families
               for number, own in enumerate(places)}  # fmt: skip
-    readers = readers_of(equations, outputs)
+    readers = steps.readers_of(equations, outputs)
     where = _whereabouts(family for family, _ in families)
     for family, _ in families:
         inner, results = _outputs_of(family, range(len(family.runs)), readers, where)
@@ -197,8 +181,8 @@ def replaced(
         family.handed_on = len(inner)
         for which, nested in enumerate(family.returned):
             for number in nested.partners:
-                family.handles[which, number] = Returned(nested.name)
-    done: list[Item] = []
+                family.handles[which, number] = steps.Returned(nested.name)
+    done: list[steps.Item] = []
     position = 0
     while position < len(equations):
         if position not in starts:
@@ -210,28 +194,28 @@ def replaced(
     return done
 
 
-def _step(family: Family, number: int) -> FoldedStep:
+def _step(family: steps.Family, number: int) -> steps.FoldedStep:
     run = family.runs[number]
     captured = set(captures(family))
     invars = [row[number] for index, row in enumerate(family.inputs) if index not in captured]
     outvars = [family.variable(number, position) for position in family.outputs]
     for which in range(len(family.returned)):
         handle = family.handles.get((which, number))
-        outvars.append(handle if handle is not None else Returned("_"))
+        outvars.append(handle if handle is not None else steps.Returned("_"))
     if family.inside is not None:
         which = family.inside.returned.index(family)
         invars.insert(0, family.inside.handles[which, family.partners[number]])
-    members = [inner for equation in run for inner in members_of(equation)]
+    members = [inner for equation in run for inner in steps.members_of(equation)]
     effects = frozenset(effect for equation in run for effect in equation.effects)
-    source = present(run)[0].source_info
-    step = FoldedStep(CALL, family, number, invars, outvars, members, effects, source)
+    source = steps.present(run)[0].source_info
+    step = steps.FoldedStep(steps.CALL, family, number, invars, outvars, members, effects, source)
     if family.inside is not None:
         results = len(family.outputs) - family.handed_on
         step.bases = ("ct",) * family.handed_on + ("grad",) * results
     return step
 
 
-def captures(family: Family) -> dict[int, Any]:
+def captures(family: steps.Family) -> dict[int, Any]:
     """Return the variables of the containing helper's first run that inputs of a family stand for.
 
     The keys are the inputs' positions.
@@ -239,7 +223,7 @@ def captures(family: Family) -> dict[int, Any]:
     outer = family.inside
     if outer is None:
         return {}
-    sources = sources_of(outer.runs)
+    sources = steps.sources_of(outer.runs)
     captured: dict[int, Any] = {}
     for index, row in enumerate(family.inputs):
         source = sources.get(id(row[0]))
@@ -256,10 +240,10 @@ def captures(family: Family) -> dict[int, Any]:
 
 
 def complete(
-    equations: Sequence[Item],
+    equations: Sequence[steps.Item],
     families: Sequence[Placed],
     segments: Iterable[tuple[int, int, str]],
-    numbers: EquationNumbers,
+    numbers: steps.EquationNumbers,
 ) -> None:
     """Add runs to families that lack sums, because there is nothing to add."""
     used = {position for _, places in families for position in places}
@@ -273,21 +257,21 @@ def complete(
                 used.add((first, last))
                 places.append((first, last))
                 family.runs.append(run)
-                family.inputs = inputs_of(family.runs)
+                family.inputs = steps.inputs_of(family.runs)
 
 
 def _completed(
-    family: Family, segment: Sequence[Item], numbers: EquationNumbers
-) -> list[Item] | None:
+    family: steps.Family, segment: Sequence[steps.Item], numbers: steps.EquationNumbers
+) -> list[steps.Item] | None:
     """Return equations as a run of a family with `Missing` sums, or None if they do not fit."""
-    full, flow = family.runs[0], flow_of(family.runs[0])
+    full, flow = family.runs[0], steps.flow_of(family.runs[0])
     own = {id(var) for equation in segment for var in equation.outvars}
-    variables: dict[Place, int] = {}
+    variables: dict[steps.Place, int] = {}
     """The ids of the variables that correspond to results of the full run."""
     optional: set[int] = set()
-    run: list[Item] = []
+    run: list[steps.Item] = []
     for position, equation in enumerate(full):
-        at = len(present(run))
+        at = len(steps.present(run))
         candidate = segment[at] if at < len(segment) else None
         if candidate is not None and _corresponds(
             equation, candidate, flow[position], variables, own, numbers
@@ -301,11 +285,11 @@ def _completed(
         variables[position, 0] = variables[inside[0]]  # the sum has no other operand
         optional.add(position)
         operands = [
-            NOTHING if source is None else atom
+            steps.NOTHING if source is None else atom
             for source, atom in zip(flow[position], equation.invars, strict=True)
         ]
-        run.append(Missing(operands, [new_variable(equation.outvars[0].aval)]))
-    if len(present(run)) < len(segment):
+        run.append(steps.Missing(operands, [new_variable(equation.outvars[0].aval)]))
+    if len(steps.present(run)) < len(segment):
         return None
     partner = _partner_of(family, segment)
     if partner is not None:
@@ -317,12 +301,12 @@ def _completed(
 
 
 def _corresponds(
-    equation: Item,
-    candidate: Item,
-    flow: Sequence[Place | None],
-    variables: Mapping[Place, int],
+    equation: steps.Item,
+    candidate: steps.Item,
+    flow: Sequence[steps.Place | None],
+    variables: Mapping[steps.Place, int],
     own: set[int],
-    numbers: EquationNumbers,
+    numbers: steps.EquationNumbers,
 ) -> bool:
     """Return whether an item is the corresponding one of a full run, with the same operands."""
     if numbers.of(equation) != numbers.of(candidate):
@@ -333,11 +317,11 @@ def _corresponds(
     )
 
 
-def _partner_of(family: Family, segment: Sequence[Item]) -> int | None:
+def _partner_of(family: steps.Family, segment: Sequence[steps.Item]) -> int | None:
     """Return the run of the containing helper that a run reads from, or None."""
     if family.inside is None:
         return None
-    where = sources_of(family.inside.runs)
+    where = steps.sources_of(family.inside.runs)
     read = {
         id(atom): where[id(atom)][0]
         for equation in segment

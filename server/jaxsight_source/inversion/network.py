@@ -20,7 +20,6 @@ from jaxsight_source.compat import avals
 from jaxsight_source.compat.equations import CALLS, bind, called, made_by
 from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Params
 from jaxsight_source.compat.staging import Program, is_dropped, is_literal, is_tracer
-from jaxsight_source.inversion.reasons import NO_RULE, REASONS
 from jaxsight_source.jaxprs.base import Environment, Rules
 
 Compute: TypeAlias = Callable[..., Sequence[jax.Array]]
@@ -410,3 +409,34 @@ class Network:
 
 def _itself(value: jax.Array) -> Sequence[jax.Array]:
     return (value,)
+
+
+NO_RULE = "has no inverse"
+
+_REASONS = {
+    "adds elements up, and many operands have the same sum": "reduce_sum",
+    "discards the elements that are not a new maximum": "cummax",
+    "discards the elements that are not a new minimum": "cummin",
+    "discards the imaginary part": "real",
+    "discards the larger of its operands": "min",
+    "discards the magnitude": "sign",
+    "discards the real part": "imag",
+    "discards the smaller elements": "top_k",
+    "discards the smaller of its operands": "max",
+    "forgets the order of its operand": "sort",
+    "keeps a remainder, which many operands share": "rem",
+    "keeps an index and discards the elements": "argmax argmin",
+    "keeps one bit of all elements": "reduce_and reduce_or",
+    "keeps one bit of its operand": "is_finite",
+    "keeps one bit of its operands": "eq ge gt le lt ne",
+    "keeps the largest element and discards the others": "reduce_max",
+    "keeps the smallest element and discards the others": "reduce_min",
+    "maps all values outside its bounds to a bound": "clamp",
+    "maps x and -x to the same result": "abs",
+    "multiplies elements, and many operands have the same product": "reduce_prod",
+    "rounds, so an interval of operands has the same result": "ceil floor round",
+    "runs a number of iterations that its results do not tell": "while",
+}
+"""Why primitives without a rule are not injective, with their names."""
+
+REASONS = {name: reason for reason, names in _REASONS.items() for name in names.split()}

@@ -12,31 +12,23 @@ import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Primitive
 
 from jaxsight_source.compat import avals
-from jaxsight_source.compat.discharging import without_refs
+from jaxsight_source.compat.inner import without_refs
+from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.staging import Program
+from jaxsight_source.inversion import network as networks
 from jaxsight_source.inversion.errors import NotInvertible
-from jaxsight_source.inversion.network import Network, Node, Solver
-from jaxsight_source.inversion.registry import rule_of
-from jaxsight_source.inversion.rules import (
-    branches,
-    composites,
-    elementwise,
-    linear,
-    loops,
-    structure,
-    systems,
-)
-from jaxsight_source.jaxprs.depth import room_for_nesting
+from jaxsight_source.inversion.rules import systems
+from jaxsight_source.jaxprs.base import import_modules, room_for_nesting
 
-_MODULES = (branches, composites, elementwise, linear, loops, structure)
-"""Imported for the rules that they register."""
+import_modules("jaxsight_source.inversion.rules")
 
 
 def inverse(function: Callable[..., object], *like: object) -> Callable[..., Any]:
@@ -75,7 +67,7 @@ def inverse(function: Callable[..., object], *like: object) -> Callable[..., Any
         with room_for_nesting():
             traced, results = _traced(called, name, like, outputs)
             network = _solved(name, traced)
-        known_values: dict[Node, jax.Array] = {}
+        known_values: dict[networks.Node, jax.Array] = {}
         for node, value in zip(network.outputs, results, strict=True):
             known_values.setdefault(node, value)
         values = iter(network.plan(network.inputs)(known_values))
@@ -223,27 +215,78 @@ def _advice(name: str) -> str:
 def _shown(tree: object) -> str:
     """Return the text of a pytree with its arrays as `f32[3]`."""
 
-    def text(leaf: object) -> _Text:
-        return _Text(avals.text(leaf if avals.is_aval(leaf) else avals.of(leaf)))
+    def text(leaf: object) -> avals.Unquoted:
+        return avals.Unquoted(avals.text(leaf if avals.is_aval(leaf) else avals.of(leaf)))
 
     return str(jax.tree.map(text, tree))
 
 
-class _Text(str):
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _solved(name: str, traced: _Traced) -> Network:
+def _solved(name: str, traced: _Traced) -> networks.Network:
     """Return the network of all values that the results determine.
 
     Raise `NotInvertible` if these do not include all arguments.
     """
     outputs = range(len(traced.program.jaxpr.outvars))
-    network = Network(traced.program, (), outputs, Solver(rule_of, systems.solve), {})
+    network = networks.Network(
+        traced.program, (), outputs, networks.Solver(rule_of, systems.solve), {}
+    )
     for node, called in zip(network.inputs, traced.names, strict=True):
         if not network.knows(node):
             for placed, why in network.blocked():
                 raise NotInvertible(name, why.reason, why.culprit or placed)
             raise NotInvertible(name, f"its results do not depend on {called}")
     return network
+
+
+Inverse: TypeAlias = Callable[..., jax.Array]
+
+inverse_registry: dict[Primitive, Inverse | Sequence[Inverse | None]] = {}
+"""Inverses by primitive.
+
+>>> inverse_registry[jax.lax.exp_p] = jax.numpy.log
+
+A primitive with one operand has a function from its results to the operand. One with several has a
+sequence with a function for each, which computes it from the results and the other operands in
+order, or `None` if they do not determine it:
+
+>>> inverse_registry[jax.lax.sub_p] = (lambda y, b: y + b, lambda y, a: a - y)
+>>> inverse_registry.clear()
+"""
+
+
+def rule_of(equation: Equation) -> networks.Rule | None:
+    """Return the rule for an equation: the registered one, or that of `jaxsight.inverse`."""
+    primitive = equation.primitive
+    registered = inverse_registry.get(cast(Primitive, primitive))
+    if registered is None:
+        return networks.inverses.of(primitive.name)
+    functions = (registered,) if callable(registered) else tuple(registered)
+    operands = len(equation.invars)
+    if len(functions) != operands or not all(f is None or callable(f) for f in functions):
+        raise TypeError(
+            f"inverse_registry needs {operands} function{'s' if operands > 1 else ''} for "
+            f"{primitive.name}, one for each operand, got {registered!r}"
+        )
+    return lambda placed, network: _solution(functions, placed, network)
+
+
+def _solution(
+    functions: Sequence[Inverse | None], placed: networks.Placed, network: networks.Network
+) -> networks.Solution | networks.Blocked:
+    unknown = [index for index, node in enumerate(placed.inputs) if not network.knows(node)]
+    if len(unknown) > 1:
+        return networks.Blocked(f"has {len(unknown)} unknown operands")
+    if not network.knows(*placed.outputs):
+        return networks.Blocked("has unknown results")
+    (index,) = unknown
+    function = functions[index]
+    if function is None:
+        return networks.Blocked(f"has no registered inverse for operand {index}")
+    others = tuple(node for at, node in enumerate(placed.inputs) if at != index)
+    argument = placed.inputs[index]
+
+    def compute(*values: object) -> list[jax.Array]:
+        # A constant of the program may be a number, or an array without operators (JAX 0.8).
+        return [function(*(v if isinstance(v, jax.Array) else jnp.asarray(v) for v in values))]
+
+    return networks.Solution((*placed.outputs, *others), (argument,), compute)

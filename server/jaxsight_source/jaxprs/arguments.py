@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_source.compat import dtypes
+from jaxsight_source.compat import avals
 from jaxsight_source.compat.jaxpr_types import Aval, DType
 
 _bounds: Callable[[DType], jnp.iinfo] = jnp.iinfo
@@ -42,19 +42,19 @@ def drawn_array(
         integers: the lowest integer, and the one above the highest.
     """
     dtype, shape = aval.dtype, aval.shape
-    if dtypes.is_key(aval):
-        key = jax.random.key(int(generator.integers(0, 1 << 31)), impl=dtypes.key_impl(dtype))
+    if avals.is_key(aval):
+        key = jax.random.key(int(generator.integers(0, 1 << 31)), impl=avals.key_impl(dtype))
         return jax.random.split(key, math.prod(shape)).reshape(shape)
     if dtype == jnp.bool_:
         return jnp.asarray(generator.integers(0, 2, size=shape) == 1)
-    if dtypes.is_subtype(dtype, np.integer):
+    if avals.is_subtype(dtype, np.integer):
         low, high = integers
         bounds = _bounds(dtype)
         least, most = int(bounds.min), int(bounds.max)
         low, high = max(low, least), min(high, most + 1)
         return jnp.asarray(generator.integers(low, max(high, low + 1), size=shape), dtype)
     values = numbers(generator, shape)
-    if dtypes.is_subtype(dtype, np.complexfloating):
+    if avals.is_subtype(dtype, np.complexfloating):
         parts = np.empty(shape, np.complex128)
         parts.real, parts.imag = values, numbers(generator, shape)
         return jnp.asarray(parts, dtype)

@@ -6,7 +6,12 @@ classes of variables differ in how they compare.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import functools
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 R = TypeVar("R", bound=Callable[..., object])
@@ -63,10 +68,34 @@ class Environment(Generic[V]):
 
     def read(self, var: object) -> V:
         """Return the value of a variable; raise `KeyError` if it was never written."""
-        environment: Environment[V] | None = self
-        while environment is not None:
-            entry = environment._values.get(id(var))
-            if entry is not None:
-                return entry[1]
-            environment = environment._around
-        raise KeyError(var)
+        if (entry := self._values.get(id(var))) is not None:
+            return entry[1]
+        if self._around is None:
+            raise KeyError(var)
+        return self._around.read(var)
+
+
+_DEEP = 30_000
+"""Frames: a hundred nested loops take a few thousand, most of them JAX's own while tracing."""
+
+
+@contextlib.contextmanager
+def room_for_nesting() -> Iterator[None]:
+    """Raise the recursion limit inside the block.
+
+    The walks recurse per level of nesting, never per equation.
+    """
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEEP))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@functools.cache
+def import_modules(package: str) -> None:
+    """Import every module of a package, once: they register their rules."""
+    path = importlib.import_module(package).__path__
+    for module in pkgutil.walk_packages(path, f"{package}."):
+        importlib.import_module(module.name)

@@ -89,7 +89,7 @@ class Interpreter:
             case "scan":
                 return self._scan(equation.params, values)
             case "while":
-                return self._while(equation.params, values)
+                return self._while(equation, values)
             case "cond":
                 return self._cond(equation.params, values)
             case _ if (program := called(equation)) is not None:
@@ -107,23 +107,16 @@ class Interpreter:
             return results[: scan.carry], results[scan.carry :]
 
         carry, ys = lax.scan(
-            step,
-            list(init),
-            list(xs),
-            length=scan.length,
-            reverse=scan.reverse,
-            unroll=scan.unroll,
+            step, list(init), list(xs), length=scan.length, reverse=scan.reverse, unroll=scan.unroll
         )
         return [*carry, *ys]
 
-    def _while(self, params: Params, values: Sequence[object]) -> Sequence[object]:
-        of_test, of_body = params["cond_nconsts"], params["body_nconsts"]
-        test, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
-        for_test, for_body = values[:of_test], values[of_test : of_test + of_body]
+    def _while(self, equation: Equation, values: Sequence[object]) -> Sequence[object]:
+        test, for_test, body, for_body, init = control_flow.while_loop(equation, values)
         return lax.while_loop(
             lambda carry: self._decide(self._run(test, [*for_test, *carry])[0]),
             lambda carry: self._run(body, [*for_body, *carry]),
-            list(values[of_test + of_body :]),
+            list(init),
         )
 
     def _cond(self, params: Params, values: Sequence[object]) -> Sequence[object]:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from jaxsight_source.text.exprs import call, changed, generators, is_atom, mapped, parsed, tuple_
 from jaxsight_source.text.layout import flat
-from jaxsight_source.text.paths import Path, iterated, numbered, path_of, walk
+from jaxsight_source.text.names import Path, iterated, numbered, path_of, walk
 
 _Each: TypeAlias = tuple[ast.expr, list[ast.comprehension]]
 """The body of a comprehension, and what it is over."""

@@ -17,8 +17,14 @@ from jaxsight_source.passes import together
 from jaxsight_source.text import exprs
 from jaxsight_source.text.exprs import changed, indices_of, is_atom, parts_of, substituted
 from jaxsight_source.text.layout import STEP, WIDTH, flat, parameters, precedence
-from jaxsight_source.text.statements import equations_of, height
-from jaxsight_source.text.walks import contents, names_assigned, names_read, rewritten
+from jaxsight_source.text.statements import (
+    contents,
+    equations_of,
+    height,
+    names_assigned,
+    names_read,
+    rewritten,
+)
 
 _Valued = ast.Assign | ast.Expr | ast.Return
 """Statements with a value."""

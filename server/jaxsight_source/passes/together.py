@@ -11,12 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from jaxsight_source.text import exprs, walks
+from jaxsight_source.text import exprs, statements
 from jaxsight_source.text.exprs import changed, dotted, is_atom, tuple_
 from jaxsight_source.text.layout import flat, parameters
 from jaxsight_source.text.names import unused, without_number
-from jaxsight_source.text.statements import equations_of, return_
-from jaxsight_source.text.walks import UNREAD, value_name
 
 FEWEST = 2
 """The minimum number of results of a call that get a common name: one has its own."""
@@ -75,15 +73,17 @@ def starred(body: Sequence[ast.stmt], used: set[str], *, mostly: bool = False) -
         used: names that are in use; new ones are added.
         mostly: skip results most of which would keep their names.
     """
-    own = [statement for statement in walks.own_statements(body) if _is_taking_apart(statement)]
+    own = [
+        statement for statement in statements.own_statements(body) if _is_taking_apart(statement)
+    ]
     if not own:
         return list(body)
-    together = _together(body, walks.names_assigned(own))
+    together = _together(body, statements.names_assigned(own))
     runs: dict[str, tuple[list[str], ast.expr]] = {}
     others: dict[int, ast.stmt | None] = {}
     for statement in own:
         targets, value = statement.targets[0].elts, statement.value
-        run = _longest(list(map(value_name, targets)), together)
+        run = _longest(list(map(statements.value_name, targets)), together)
         if len(targets) == 1 and together(flat(targets[0]), ""):
             run = [flat(targets[0])]
         if len(run) == len(targets) and is_atom(value):
@@ -100,14 +100,14 @@ def starred(body: Sequence[ast.stmt], used: set[str], *, mostly: bool = False) -
             if not _gives_sequence(value):
                 continue
         else:
-            start = list(map(value_name, targets)).index(run[0])
+            start = list(map(statements.value_name, targets)).index(run[0])
             after = targets[start + len(run) :]
             target = tuple_([*targets[:start], ast.Starred(common), *after])
         others[id(statement)] = changed(statement, targets=[target])
         runs[run[0]] = run, common
     if not others:
         return list(body)
-    return walks.rewritten(body, lambda expr: _passing(expr, runs), replaced=others)
+    return statements.rewritten(body, lambda expr: _passing(expr, runs), replaced=others)
 
 
 def _together(body: Sequence[ast.stmt], names: Iterable[str]) -> Callable[[str, str], bool]:
@@ -115,9 +115,9 @@ def _together(body: Sequence[ast.stmt], names: Iterable[str]) -> Callable[[str, 
 
     For a single name, it returns whether that is only read as the only item.
     """
-    reads, assigned = Counter(walks.names_read(body)), Counter(walks.names_assigned(body))
+    reads, assigned = Counter(statements.names_read(body)), Counter(statements.names_assigned(body))
     passed = _Passed(frozenset(names))
-    for expr in walks.expressions(body):
+    for expr in statements.expressions(body):
         passed.note(expr)
 
     def together(name: str, after: str) -> bool:
@@ -147,7 +147,7 @@ def with_rest(function: ast.FunctionDef, used: set[str]) -> ast.FunctionDef:
     run = names[-count:]
     common = _fresh(_plural(run), used)
     runs: dict[str, tuple[list[str], ast.expr]] = {run[0]: (run, ast.Name(common))}
-    body = walks.rewritten(function.body, lambda expr: _passing(expr, runs))
+    body = statements.rewritten(function.body, lambda expr: _passing(expr, runs))
     return changed(function, args=exprs.arguments([*names[:-count], f"*{common}"]), body=body)
 
 
@@ -155,7 +155,7 @@ def _is_taking_apart(statement: ast.stmt) -> TypeGuard[Any]:
     """Return whether a statement unpacks a value into names that are not the user's."""
     match statement:
         case ast.Assign([ast.Tuple(targets)], value):
-            is_read = is_atom(value) and not equations_of(statement)
+            is_read = is_atom(value) and not statements.equations_of(statement)
             return (
                 (is_read or isinstance(value, ast.Call | ast.Tuple | ast.List))
                 and not getattr(statement, "user_named", False)
@@ -219,8 +219,8 @@ def _with_stars(
     starred_parts: list[ast.expr] = []
     position = 0
     while position < len(parts):
-        run, common = runs.get(value_name(parts[position]), ([], exprs.NONE))
-        if run and list(map(value_name, parts[position : position + len(run)])) == run:
+        run, common = runs.get(statements.value_name(parts[position]), ([], exprs.NONE))
+        if run and list(map(statements.value_name, parts[position : position + len(run)])) == run:
             starred_parts.append(ast.Starred(common))
             position += len(run)
         else:
@@ -239,9 +239,14 @@ def returned_whole(body: Sequence[ast.stmt]) -> list[ast.stmt]:
         ] if (
             dotted(function) in _LOOPS
             and flat(targets) == flat(results)
-            and UNREAD not in map(flat, targets.elts)
+            and statements.UNREAD not in map(flat, targets.elts)
         ):
-            return [*before, return_(value, [*equations_of(loop), *equations_of(last)])]
+            return [
+                *before,
+                statements.return_(
+                    value, [*statements.equations_of(loop), *statements.equations_of(last)]
+                ),
+            ]
         case same:
             return same
 
@@ -257,26 +262,26 @@ def returned(body: Sequence[ast.stmt], functions: Collection[str]) -> list[ast.s
             *before,
             ast.Return(ast.Tuple([ast.Starred(ast.Call(function) as value)])) as last,
         ] if dotted(function) in functions or dotted(function) in _LOOPS:
-            return [*before, return_(value, equations_of(last))]
+            return [*before, statements.return_(value, statements.equations_of(last))]
         case same:
             return same
 
 
 def unread(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a function without names for unread results: `first, *_ = f(x)`."""
-    counts = Counter(walks.names_read(body))
+    counts = Counter(statements.names_read(body))
     others: dict[int, ast.stmt | None] = {}
-    for statement in walks.own_statements(body):
+    for statement in statements.own_statements(body):
         match statement:
             case ast.Assign([ast.Tuple() as before], value):
                 targets = _read_alone(before, counts)
-                if flat(targets) == f"(*{UNREAD},)" and is_atom(value):
+                if flat(targets) == f"(*{statements.UNREAD},)" and is_atom(value):
                     others[id(statement)] = None
                 elif flat(targets) != flat(before):
                     others[id(statement)] = changed(statement, targets=[targets])
             case _:
                 pass
-    return walks.rewritten(body, replaced=others) if others else list(body)
+    return statements.rewritten(body, replaced=others) if others else list(body)
 
 
 def _read_alone(targets: ast.Tuple, counts: Counter[str]) -> ast.Tuple:
@@ -298,8 +303,8 @@ def _read_alone(targets: ast.Tuple, counts: Counter[str]) -> ast.Tuple:
 
 
 def _unread() -> ast.Name:
-    return ast.Name(UNREAD)
+    return ast.Name(statements.UNREAD)
 
 
 def _is_unread(target: ast.expr) -> bool:
-    return flat(target) in (UNREAD, f"*{UNREAD}")
+    return flat(target) in (statements.UNREAD, f"*{statements.UNREAD}")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import stat
 from enum import Enum
+from pathlib import Path
+from typing import TypeAlias
 
+import jax
 from jax import export
+from jax.extend.core import ClosedJaxpr
 
+from jaxsight_source.compat.staging import is_jaxpr
 from jaxsight_source.hlo import reading as hlo
-from jaxsight_source.programs.given import GivenProgram
-from jaxsight_source.programs.lowered import of_exported, of_stablehlo
+from jaxsight_source.programs import given
 from jaxsight_source.stablehlo.program import UnreadableProgram
 from jaxsight_source.stablehlo.reading import mesh_devices
 
@@ -56,7 +61,7 @@ def _is_text(head: bytes) -> bool:
     return True
 
 
-def of_content(content: bytes, *, linked: bool = False) -> GivenProgram:
+def of_content(content: bytes, *, linked: bool = False) -> given.GivenProgram:
     """Return the program that a file contains; with `linked`, with lines of StableHLO's text.
 
     Raises:
@@ -64,19 +69,19 @@ def of_content(content: bytes, *, linked: bool = False) -> GivenProgram:
     """
     match content_of(content):
         case None:
-            raise UnreadableProgram(
-                "expected StableHLO, HLO or a serialized Exported, "
-                + (f"found `{_first_line(content)}`" if content.strip() else "found nothing")
-            )
+            first = b"".join(content.strip().splitlines()[:1])[:40]
+            found = f"`{first.decode('utf-8', 'backslashreplace')}`" if first else "nothing"
+            message = f"expected StableHLO, HLO or a serialized Exported, found {found}"
+            raise UnreadableProgram(message)
         case Content.EXPORTED:
-            return of_exported(deserialized(content))
+            return given.of_exported(deserialized(content))
         case Content.HLO | Content.PROTO:
             names = hlo.parameter_names(content)
-            return of_stablehlo(hlo.stablehlo_of(content), is_exact=False, names=names)
+            return given.of_stablehlo(hlo.stablehlo_of(content), is_exact=False, names=names)
         case Content.BYTECODE:
-            return of_stablehlo(content)
+            return given.of_stablehlo(content)
         case Content.STABLEHLO:
-            return of_stablehlo(content.decode("utf-8", "replace"), linked=linked)
+            return given.of_stablehlo(content.decode("utf-8", "replace"), linked=linked)
 
 
 def devices_of(content: bytes) -> int:
@@ -113,5 +118,62 @@ def deserialized(content: bytes) -> export.Exported:
         raise UnreadableProgram(f"the serialized Exported is damaged or too old: {why}") from error
 
 
-def _first_line(content: bytes) -> str:
-    return content.strip().splitlines()[0][:40].decode("utf-8", "backslashreplace")
+LARGEST = 64 * 2**20
+"""Bytes of a program's file, a choice: weights are arguments, and more could fill the memory."""
+
+ProgramObject: TypeAlias = (
+    ClosedJaxpr
+    | jax.stages.Traced
+    | jax.stages.Lowered
+    | export.Exported
+    | given.GivenProgram
+    | Path
+    | bytes
+    | str
+)
+"""A program that has the types of its arguments.
+
+Those of `jax.stages` and `Exported` also know parameters and pytrees. A path, or the content of a
+file, is of StableHLO, HLO or a serialized `Exported`; a string is text of StableHLO or HLO.
+"""
+
+
+def given_program(value: object) -> given.GivenProgram | None:
+    """Return a program as one to write, or None for anything else.
+
+    Raises:
+        TypeError: if it is incomplete, such as a jaxpr without its constants.
+        UnreadableProgram: if a file or StableHLO cannot be read.
+        OSError: if there is no such file.
+    """
+    if is_jaxpr(value):
+        return given.of_jaxpr(value)
+    match value:
+        case given.GivenProgram():
+            return value
+        case jax.stages.Traced():
+            return given.of_traced(value)
+        case jax.stages.Lowered():
+            return given.of_lowered(value)
+        case export.Exported():
+            return given.of_exported(value)
+        case Path():
+            return of_content(_content(value))
+        case bytes() | bytearray():
+            return of_content(bytes(value))
+        case str():
+            return of_content(value.encode())
+        case jax.stages.Compiled():
+            raise TypeError("a compiled function has no StableHLO; pass what it was compiled from")
+        case _:
+            return None
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a file; a pipe would be waited for, and a device has no end."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise UnreadableProgram(f"{path} is not a file")
+    if status.st_size > LARGEST:
+        raise UnreadableProgram(f"{path} is larger than 64 MiB")
+    return path.read_bytes()

@@ -16,14 +16,16 @@ from dataclasses import dataclass, field, replace
 
 import jax
 
-from jaxsight_source.calls.jitted_function import only_call
-from jaxsight_source.calls.signature import BoundCall, TracedCall, bind
+from jaxsight_source.calls.signature import BoundCall, TracedCall, bind, only_call
 from jaxsight_source.compat import avals
+from jaxsight_source.compat.equations import argument_names, function_name
+from jaxsight_source.compat.lowered import mlir, stages
 from jaxsight_source.compat.staging import Program, evaluate, opened
 from jaxsight_source.jaxprs.graph import dot
-from jaxsight_source.program_text import ProgramLanguage
-from jaxsight_source.programs.lines import printed
-from jaxsight_source.stablehlo.program import StablehloProgram
+from jaxsight_source.options import ProgramLanguage
+from jaxsight_source.stablehlo.places import ALIAS, USE
+from jaxsight_source.stablehlo.program import StablehloProgram, UnreadableProgram
+from jaxsight_source.stablehlo.reading import read
 from jaxsight_source.text.exprs import is_identifier
 from jaxsight_source.text.names import identifier, of_path
 
@@ -163,15 +165,13 @@ def of_jaxpr(jaxpr: object) -> GivenProgram:
 
 def name_of(program: Program, fallback: str = "program") -> str:
     """Return a name for the function of a program: that of the function that was traced."""
-    info = getattr(program.jaxpr, "debug_info", None)
-    name = str(getattr(info, "func_name", "") or "").rpartition(".")[2]
+    name = function_name(program).rpartition(".")[2]
     return identifier(name, fallback) if name != "<lambda>" else "function"
 
 
 def names_of(program: Program, number: int) -> Sequence[str]:
     """Return the names of a program's inputs: letters, as jaxprs print them, where not known."""
-    info = getattr(program.jaxpr, "debug_info", None)
-    known = tuple(getattr(info, "arg_names", None) or ())
+    known = argument_names(program)
     known = known if len(known) == number else ("",) * number
     letters = itertools.chain(string.ascii_lowercase, (f"arg{n}" for n in itertools.count(26)))
     return [str(name) or letter for name, letter in zip(known, letters, strict=False)]
@@ -187,3 +187,187 @@ def distinct(names: Iterator[str]) -> list[str]:
             fresh = f"{name}_{next(numbers)}"
         given.append(fresh)
     return given
+
+
+_LINE = re.compile(r'"(?P<file>(?!-")[^"]+)":(?P<line>\d+):\d+')  # MLIR's own text is `-`
+_ANOTHER = re.compile(r"#loc\d*")
+
+
+def printed(artifact: str | bytes) -> str:
+    """Return a module's text with lines of Python as comments at the end of its lines."""
+    module = mlir.parse(artifact)
+    text = str(module.operation.get_asm(enable_debug_info=True, pretty_debug_info=False))
+    places: dict[str, str] = {}
+    kept: list[str] = []
+    for line in text.splitlines():
+        if alias := ALIAS.fullmatch(line):
+            places[alias["name"]] = alias["place"]
+        else:
+            kept.append(line)
+    return "".join(f"{_commented(line, places)}\n" for line in kept)
+
+
+def _commented(line: str, places: dict[str, str]) -> str:
+    uses = [use["place"] for use in USE.finditer(line)]
+    plain = USE.sub("", line)
+    if not uses or plain.lstrip().startswith(("func.func", "module", "}")):
+        return plain
+    where = _where(uses[-1], places)
+    return f"{plain}  // {where}" if where else plain
+
+
+def _where(place: str, places: dict[str, str]) -> str:
+    """Return the innermost file and line of a location; empty if it has none."""
+    waiting, seen = [place], set[str]()
+    while waiting:
+        words = waiting.pop()
+        if found := _LINE.search(words):
+            return f"{found['file']}:{found['line']}"
+        names = [name for name in _ANOTHER.findall(words) if name not in seen]
+        seen.update(names)
+        waiting += [places[name] for name in reversed(names) if name in places]
+    return ""
+
+
+def of_traced(traced: jax.stages.Traced) -> GivenProgram:
+    """Return a traced function with its parameters and pytrees.
+
+    Static arguments are not among its parameters: JAX does not keep their values.
+    """
+    args, kwargs = stages.arguments(traced)
+    program = stages.program(traced)
+    count = len(jax.tree.leaves((args, kwargs)))
+    name = identifier(traced.fun_name.rpartition(".")[2], "program")
+    results = jax.tree.structure(traced.out_info)
+    return GivenProgram(program, name, args, kwargs, names_of(program, count), results)
+
+
+def of_stablehlo(
+    artifact: str | bytes,
+    *,
+    is_exact: bool = True,
+    readable: bool = False,
+    names: Sequence[str] = (),
+    linked: bool = False,
+) -> GivenProgram:
+    """Return a StableHLO program, as text or bytecode, as a function of the arrays that it takes.
+
+    Args:
+        artifact: the program.
+        is_exact: whether it is the program itself, and not converted from HLO.
+        readable: whether to find calls of library functions.
+        names: of its arguments; by default, those in the program.
+        linked: whether to record lines of a text in equations.
+
+    Raises:
+        UnreadableProgram: it is none, or has an operation that JAX lacks.
+    """
+    program = _read(artifact, is_exact=is_exact, readable=readable, linked=linked)
+    leaves = tuple(avals.leaf(aval) for aval in program.jaxpr.in_avals)
+    origin = Stablehlo(artifact, program, tuple(range(len(leaves))), is_exact)
+    return GivenProgram(
+        program.jaxpr,
+        program.name,
+        leaves,
+        names=names if len(names) == len(leaves) else program.names,
+        origin=origin,
+        readable=lambda: of_stablehlo(
+            artifact, is_exact=is_exact, readable=True, names=names, linked=linked
+        ),
+    )
+
+
+def of_lowered(lowered: jax.stages.Lowered, *, readable: bool = False) -> GivenProgram:
+    """Return a lowered function with its parameters and pytrees.
+
+    Raises:
+        UnreadableProgram: it has an operation that JAX lacks.
+    """
+    text = lowered.as_text(debug_info=True)
+    program = _read(text, readable=readable)
+    args, kwargs = stages.arguments(lowered)
+    kept = stages.kept(lowered)
+    name = program.name
+    results = jax.tree.structure(lowered.out_info)
+    given = _called(text, program, name, (args, kwargs), kept, results)
+    return replace(given, readable=lambda: of_lowered(lowered, readable=True))
+
+
+def of_exported(exported: jax.export.Exported, *, readable: bool = False) -> GivenProgram:
+    """Return an exported function with its parameters and pytrees.
+
+    Raises:
+        UnreadableProgram: it has an operation that JAX lacks.
+    """
+    artifact = exported.mlir_module_serialized
+    program = _read(artifact, readable=readable)
+    called = jax.tree.unflatten(exported.in_tree, map(avals.leaf, exported.in_avals))
+    name = identifier(exported.fun_name.rpartition(".")[2], "program")
+    kept = exported.module_kept_var_idx
+    given = _called(artifact, program, name, called, kept, exported.out_tree)
+    return replace(given, readable=lambda: of_exported(exported, readable=True))
+
+
+_PLACE = re.compile(r'"-":(\d+):\d+')
+
+
+def _read(
+    artifact: str | bytes, *, is_exact: bool = True, readable: bool, linked: bool = False
+) -> StablehloProgram:
+    try:
+        return read(artifact, readable=readable, linked=linked)
+    except UnreadableProgram as error:
+        if (place := _PLACE.fullmatch(error.place)) is None:
+            raise
+        where = f"line {place[1]}" if is_exact else ""  # else of a text that nobody sees
+        raise UnreadableProgram(error.why, error.operation, where) from error
+    except Exception as error:  # MLIR raises errors of its own for damaged bytecode
+        raise UnreadableProgram(" ".join(str(error).split())) from error
+
+
+def _called(
+    artifact: str | bytes,
+    program: StablehloProgram,
+    name: str,
+    called: tuple[tuple[object, ...], dict[str, object]],
+    kept: Sequence[int],
+    results: jax.tree_util.PyTreeDef,
+) -> GivenProgram:
+    """Return a program called as its function was.
+
+    Args:
+        artifact: the StableHLO.
+        program: what was read of it.
+        name: the function's.
+        called: the arguments and keyword arguments, as pytrees of types.
+        kept: the positions of the leaves that the program takes.
+        results: their structure.
+    """
+    types = program.jaxpr.in_avals
+    platform = len(types) - len(kept)
+    """Of a program for several platforms, the first input says which."""
+    leaves, tree = jax.tree.flatten(called)
+    names = [""] * len(leaves)
+    found = [path or name for path, name in zip(program.paths, program.names, strict=True)]
+    for position, aval, known in zip(kept, types[platform:], found[platform:], strict=True):
+        leaves[position] = avals.leaf(aval)
+        names[position] = known
+    args, kwargs = jax.tree.unflatten(tree, leaves)
+    first = tuple(avals.leaf(aval) for aval in types[:platform])
+    positions = (*range(platform), *(position + platform for position in kept))
+    origin = Stablehlo(artifact, program, positions)
+    given = GivenProgram(
+        program.jaxpr,
+        name,
+        (*first, *args),
+        kwargs,
+        [*["platform_index"] * platform, *names],
+        results,
+        origin,
+    )
+    if len(positions) == len(leaves) + platform:
+        return given
+    inside = opened(program.jaxpr)
+    with given.types():
+        with_unused = jax.make_jaxpr(lambda *xs: evaluate(inside, *(xs[at] for at in positions)))
+        return replace(given, jaxpr=with_unused(*first, *leaves))

@@ -23,7 +23,7 @@ from jax.interpreters import ad
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import stage, surroundings
 from jaxsight_source.jaxprs.same.comparison import Comparison
-from jaxsight_source.jaxprs.same.tokens import Block
+from jaxsight_source.jaxprs.same.values import Block
 from jaxsight_source.text.exprs import SHORT, modules_in
 from jaxsight_source.text.layout import flat
 
@@ -62,13 +62,8 @@ class Prover:
     def __init__(self, sums: bool) -> None:
         self._sums = sums
         self.names: dict[str, object] = {
-            "jax": jax,
-            "jnp": jnp,
-            "lax": lax,
-            "np": np,
-            "primitives": primitives,
-            "ad": ad,
-        }
+            "jax": jax, "jnp": jnp, "lax": lax, "np": np, "primitives": primitives, "ad": ad,
+        }  # fmt: skip
         self.axes: list[tuple[object, int]] = []
         """The names and sizes of the enclosing mapped axes, which collectives need."""
 

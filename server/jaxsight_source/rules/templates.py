@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxsight_source.compat import dtypes
+from jaxsight_source.compat import avals
 from jaxsight_source.equations.registry import LAX, PRETTY, Spelling, View
 from jaxsight_source.jaxprs.base import Rules
 from jaxsight_source.text.exprs import AT_HAND, IMPORTS, NONE, binary, call, list_, public, tuple_
@@ -146,15 +146,12 @@ def _register(rules: Rules[Spelling], table: str) -> None:
         names, _, template = row.partition(": ")
         for name in names.split():
             text = template.strip().replace("{name}", name.replace("-", "_"))
-            templates[name] += [ast.parse(each, mode="eval").body for each in _alternatives(text)]
+            # Each of the alternatives in `{a|b}`.
+            parts = re.split(r"\{([^{}]*\|[^{}]*)\}", text)
+            texts = map("".join, itertools.product(*(part.split("|") for part in parts)))
+            templates[name] += [ast.parse(each, mode="eval").body for each in texts]
     for name, own in templates.items():
         rules(name)(functools.partial(_candidates, own))
-
-
-def _alternatives(text: str) -> Iterator[str]:
-    """Yield a text with each of the alternatives in `{a|b}`."""
-    parts = re.split(r"\{([^{}]*\|[^{}]*)\}", text)
-    return map("".join, itertools.product(*(part.split("|") for part in parts)))
 
 
 def _candidates(templates: list[ast.expr], view: View) -> Iterator[ast.expr]:
@@ -239,7 +236,7 @@ def _evaluated(node: ast.expr, names: _Values) -> Any:
     return eval(_compiled(node), {**_NAMES, **names})
 
 
-_NAMES = {"accumulate": itertools.accumulate, "key_impl": dtypes.key_impl, "np": np}
+_NAMES = {"accumulate": itertools.accumulate, "key_impl": avals.key_impl, "np": np}
 
 
 @functools.cache

@@ -31,35 +31,22 @@ from jaxsight_source.compat.lowered.mlir import attributes_of, functions, ir, is
 from jaxsight_source.stablehlo.attributes import constant_text, symbol
 from jaxsight_source.stablehlo.operations.regions import constant_of, is_constant, owner_of
 
-_DEFAULTS = {
-    "base_dilations": {"1"},
-    "indices_are_sorted": {"false"},
-    "is_stable": {"false"},
-    "lhs_dilation": {"1"},
-    "padding": {"0"},
-    "precision_config": {"DEFAULT"},
-    "rhs_dilation": {"1"},
-    "unique_indices": {"false"},
-    "window_dilations": {"1"},
-    "window_reversal": {"false"},
-    "window_strides": {"1"},
-    "has_side_effect": {"false"},
-    "backend_config": {'""'},
-    "called_computations": set(),
-}
+_DEFAULTS: dict[str, tuple[str, ...]] = {
+    "precision_config": ("DEFAULT",), "backend_config": ('""',), "called_computations": (),
+    "padding": ("0",),
+    **dict.fromkeys(("indices_are_sorted", "is_stable", "unique_indices"), ("false",)),
+    **dict.fromkeys(("window_reversal", "has_side_effect"), ("false",)),
+    **dict.fromkeys(("base_dilations", "lhs_dilation", "rhs_dilation"), ("1",)),
+    **dict.fromkeys(("window_dilations", "window_strides"), ("1",)),
+}  # fmt: skip
 """The words of attributes that say no more than their absence
 (https://openxla.org/stablehlo/spec)."""
 
 _IGNORED = {
+    "frontend_attributes", "sharding", "result_accuracy", "sdy.sharding", "sdy.sharding_rule",
+    "jax.buffer_donor", "api_version",
     "compare_type",  # follows from the operands' type, except for total orders
-    "frontend_attributes",
-    "sharding",
-    "result_accuracy",
-    "sdy.sharding",
-    "sdy.sharding_rule",
-    "jax.buffer_donor",
-    "api_version",
-}
+}  # fmt: skip
 
 _WORD = re.compile(r'true|false|DEFAULT|HIGH\w*|"[^"]*"|-?\d+')
 
@@ -241,7 +228,7 @@ def _arrays(values: Iterable[ir.Value]) -> Iterator[ir.Value]:
 def _is_default(name: str, text: str) -> bool:
     """Return whether an attribute says no more than its absence."""
     if name in _DEFAULTS:
-        return _words(text) <= _DEFAULTS[name]
+        return _words(text) <= {*_DEFAULTS[name]}
     if not name.endswith("_layouts"):
         return False
     orders = [re.findall(r"\d+", order) for order in re.findall(r"dense<(.*?)>", text)]

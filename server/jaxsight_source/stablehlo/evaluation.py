@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,12 +12,12 @@ import jax
 import numpy as np
 
 from jaxsight_source.compat.lowered.mlir import ir, is_token
+from jaxsight_source.compat.staging import with_parameters
 from jaxsight_source.stablehlo import attributes
-from jaxsight_source.stablehlo.broadcasting import is_implied, unbroadcast
 from jaxsight_source.stablehlo.canonical import PrintedFunctions
-from jaxsight_source.stablehlo.lifting.candidates import candidates
-from jaxsight_source.stablehlo.lifting.library import library_calls
+from jaxsight_source.stablehlo.lifting.candidates import candidates, library_calls
 from jaxsight_source.stablehlo.lifting.matching import LiftedCall, LoweredCandidate, absorbed, lift
+from jaxsight_source.stablehlo.operations.regions import is_implied, unbroadcast
 from jaxsight_source.stablehlo.places import Lines, scope
 from jaxsight_source.stablehlo.program import OpaqueCall, UnreadableProgram, plain_names
 
@@ -116,7 +115,7 @@ class OperationStep:
         def run(*arguments: Array) -> tuple[Array, ...]:
             return self.evaluation.block(block, arguments, self.values)
 
-        return _with_parameters(run, len(block.arguments))
+        return with_parameters(run, plain_names(len(block.arguments)))
 
 
 @dataclass(slots=True)
@@ -152,7 +151,7 @@ class Evaluation:
             return self.block(block, arguments, {})
 
         run.__name__ = run.__qualname__ = name
-        return _with_parameters(run, len(block.arguments))
+        return with_parameters(run, plain_names(len(block.arguments)))
 
     def jitted(self, name: str) -> Callable[..., tuple[Array, ...]]:
         """Return a function of the module as a jitted function of its name."""
@@ -247,16 +246,6 @@ class Evaluation:
         if results is None:
             return ()
         return [*results] if isinstance(results, Sequence) else [results]
-
-
-def _with_parameters(
-    run: Callable[..., tuple[Array, ...]], count: int
-) -> Callable[..., tuple[Array, ...]]:
-    """Return a function with a signature, from which JAX takes the names of arguments."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(name, kind) for name in plain_names(count)]
-    setattr(run, "__signature__", inspect.Signature(parameters))  # noqa: B010 - unknown to types
-    return run
 
 
 def _place(operation: ir.Operation) -> str:

@@ -12,8 +12,8 @@ from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.lowered import mlir
 from jaxsight_source.compat.lowered.mlir import ir
 from jaxsight_source.compat.staging import Program, opened
-from jaxsight_source.jaxprs.depth import room_for_nesting
-from jaxsight_source.stablehlo import attributes, operations
+from jaxsight_source.jaxprs.base import import_modules, room_for_nesting
+from jaxsight_source.stablehlo import attributes
 from jaxsight_source.stablehlo.canonical import PrintedFunctions
 from jaxsight_source.stablehlo.evaluation import Evaluation, Mesh
 from jaxsight_source.stablehlo.places import Lines, lines_of
@@ -41,7 +41,7 @@ def read(program: str | bytes, *, readable: bool = False, linked: bool = False) 
     Raises:
         UnreadableProgram: if it is not a StableHLO module, or has an operation that JAX lacks.
     """
-    operations.register()
+    import_modules("jaxsight_source.stablehlo.operations")
     module = _parsed(program)
     with module.context, room_for_nesting():
         lines = lines_of(module, program) if linked and isinstance(program, str) else {}

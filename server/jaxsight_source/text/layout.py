@@ -26,15 +26,12 @@ pair, of which each has a meaning."""
 
 STEP = "    "
 
+_ROUND, _SQUARE, _CURLY = ("(", ")"), ("[", "]"), ("{", "}")
 _BRACKETS: dict[type[ast.AST], tuple[str, str]] = {
-    kind: (opening, closing)
-    for opening, closing, kinds in (
-        ("(", ")", (ast.Call, ast.Tuple, ast.GeneratorExp)),
-        ("[", "]", (ast.Subscript, ast.List, ast.ListComp)),
-        ("{", "}", (ast.Set, ast.Dict, ast.SetComp, ast.DictComp)),
-    )
-    for kind in kinds
-}
+    ast.Call: _ROUND, ast.Tuple: _ROUND, ast.GeneratorExp: _ROUND, ast.Subscript: _SQUARE,
+    ast.List: _SQUARE, ast.ListComp: _SQUARE, ast.Set: _CURLY, ast.Dict: _CURLY,
+    ast.SetComp: _CURLY, ast.DictComp: _CURLY,
+}  # fmt: skip
 
 _CHOICE, _OR, _AND, _NOT, _COMPARISON, _UNARY, _POWER, _TIGHT = -4, -3, -2, -1, 0, 7, 8, 9
 _PRECEDENCE: dict[type[ast.AST], int] = {
@@ -92,16 +89,8 @@ def _call(expr: ast.Call) -> str:
             return f"{_tight(expr.func)}({_joined([*expr.args, *expr.keywords])})"
 
 
-def _keyword(expr: ast.keyword) -> str:
-    return f"{expr.arg}={flat(expr.value)}" if expr.arg else f"**{_at(expr.value, 1)}"
-
-
 def _tuple(expr: ast.Tuple) -> str:
     return f"({_joined(expr.elts)},)" if len(expr.elts) == 1 else f"({_joined(expr.elts)})"
-
-
-def _dict(expr: ast.Dict) -> str:
-    return f"{{{', '.join([before + flat(value) for before, value in _items(expr)])}}}"
 
 
 def _slice(expr: ast.Slice) -> str:
@@ -143,14 +132,6 @@ def _unary(expr: ast.UnaryOp) -> str:
     return f"{SYMBOLS[type(expr.op)]}{_at(expr.operand, _TIGHT if is_power else _UNARY)}"
 
 
-def _boolean(expr: ast.BoolOp) -> str:
-    return f" {SYMBOLS[type(expr.op)]} ".join([_at(part, _NOT) for part in expr.values])
-
-
-def _choice(expr: ast.IfExp) -> str:
-    return f"{_at(expr.body, _OR)} if {_at(expr.test, _OR)} else {flat(expr.orelse)}"
-
-
 def parameters(arguments: ast.arguments) -> list[str]:
     """Return the parameters of a function as in its `def`."""
     plain = [*arguments.posonlyargs, *arguments.args]
@@ -168,10 +149,6 @@ def _parameter(parameter: ast.arg, default: ast.expr | None = None) -> str:
     text = parameter.arg + (f": {flat(parameter.annotation)}" if parameter.annotation else "")
     equals = " = " if parameter.annotation else "="
     return text if default is None else f"{text}{equals}{flat(default)}"
-
-
-def _lambda(expr: ast.Lambda) -> str:
-    return f"{_lambda_head(expr)}{flat(expr.body)}"
 
 
 def _lambda_head(expr: ast.Lambda) -> str:
@@ -208,29 +185,25 @@ def _formatted(expr: ast.JoinedStr) -> str:
 
 _FLAT: dict[type[ast.AST], Callable[[Any], str]] = {
     ast.Name: lambda expr: expr.id,
-    ast.Constant: _constant,
     ast.Attribute: lambda expr: vars(expr).get("path") or f"{_tight(expr.value)}.{expr.attr}",
-    ast.Call: _call,
-    ast.keyword: _keyword,
+    ast.keyword: lambda each: (
+        f"{each.arg}={flat(each.value)}" if each.arg else f"**{_at(each.value, 1)}"
+    ),
     ast.Starred: lambda expr: f"*{_at(expr.value, 1)}",
-    ast.Tuple: _tuple,
     ast.List: lambda expr: f"[{_joined(expr.elts)}]",
     ast.Set: lambda expr: f"{{{_joined(expr.elts)}}}",
-    ast.Dict: _dict,
+    ast.Dict: lambda expr: f"{{{', '.join([head + flat(part) for head, part in _items(expr)])}}}",
     ast.Subscript: lambda expr: f"{_tight(expr.value)}[{_joined(indices_of(expr))}]",
-    ast.Slice: _slice,
-    ast.BinOp: _binary,
-    ast.Compare: _compare,
-    ast.UnaryOp: _unary,
-    ast.BoolOp: _boolean,
-    ast.IfExp: _choice,
-    ast.Lambda: _lambda,
-    ast.GeneratorExp: _comprehension,
-    ast.ListComp: _comprehension,
-    ast.SetComp: _comprehension,
+    ast.BoolOp: lambda expr: f" {SYMBOLS[type(expr.op)]} ".join(_at(x, _NOT) for x in expr.values),
+    ast.IfExp: lambda expr: (
+        f"{_at(expr.body, _OR)} if {_at(expr.test, _OR)} else {flat(expr.orelse)}"
+    ),
+    ast.Lambda: lambda expr: f"{_lambda_head(expr)}{flat(expr.body)}",
+    ast.Constant: _constant, ast.Call: _call, ast.Tuple: _tuple, ast.Slice: _slice,
+    ast.BinOp: _binary, ast.Compare: _compare, ast.UnaryOp: _unary, ast.JoinedStr: _formatted,
+    ast.GeneratorExp: _comprehension, ast.ListComp: _comprehension, ast.SetComp: _comprehension,
     ast.DictComp: _comprehension,
-    ast.JoinedStr: _formatted,
-}
+}  # fmt: skip
 
 
 def _joined(exprs: Iterable[ast.AST]) -> str:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jaxsight_source.text import layout
-from jaxsight_source.text.exprs import arguments, changed, parse, public
+from jaxsight_source.text import exprs, layout
 from jaxsight_source.text.layout import STEP, WIDTH, bare, broken, flat, kept, returned
 
 
@@ -37,23 +36,18 @@ def assign(
     user_named: bool = False,
 ) -> ast.Assign:
     """Return `target = value`, of these equations; `user_named` if the user named the target."""
-    node = ast.Assign([public(target) if isinstance(target, str) else target], value)
-    vars(node).update(equations=equations, comment=comment, user_named=user_named)
-    return node
+    node = ast.Assign([exprs.public(target) if isinstance(target, str) else target], value)
+    return exprs.changed(node, equations=equations, comment=comment, user_named=user_named)
 
 
 def effect(value: ast.expr, equations: Sequence[Any] = ()) -> ast.Expr:
     """Return an expression statement, for its effect."""
-    node = ast.Expr(value)
-    vars(node).update(equations=equations)
-    return node
+    return exprs.changed(ast.Expr(value), equations=equations)
 
 
 def return_(value: ast.expr, equations: Sequence[Any] = ()) -> ast.Return:
     """Return `return value`; `equations` are those of expressions that were inlined into it."""
-    node = ast.Return(value)
-    vars(node).update(equations=equations)
-    return node
+    return exprs.changed(ast.Return(value), equations=equations)
 
 
 def define(
@@ -67,9 +61,8 @@ def define(
 ) -> ast.FunctionDef:
     """Return a function with these parameters; `runs` if a decorator calls it at once."""
     documented = [ast.Expr(ast.Constant(docstring)), *body] if docstring else body
-    node = ast.FunctionDef(name, arguments(named), documented, [*decorators])
-    vars(node).update(runs=runs)
-    return node
+    node = ast.FunctionDef(name, exprs.arguments(named), documented, [*decorators])
+    return exprs.changed(node, runs=runs)
 
 
 def equations_of(statement: ast.stmt) -> Sequence[Any]:
@@ -90,7 +83,7 @@ def formatted(text: str) -> str:
 
     Comments, empty lines between statements and redundant brackets are lost.
     """
-    return "".join(f"{line.text}\n" for line in lines(parse(text)))
+    return "".join(f"{line.text}\n" for line in lines(exprs.parse(text)))
 
 
 def lines(body: Sequence[ast.stmt], indent: str = "", before: ast.stmt | None = None) -> list[Line]:
@@ -155,7 +148,7 @@ def _laid_out(statement: ast.stmt, indent: str) -> list[Line]:
                 case _:
                     return [*chosen, Line(f"{indent}else:"), *_block(others, indent)]
         case ast.ClassDef(body=body) | ast.While(body=body, orelse=[]):
-            *heads, _ = ast.unparse(changed(statement, body=[ast.Pass()])).splitlines()
+            *heads, _ = ast.unparse(exprs.changed(statement, body=[ast.Pass()])).splitlines()
             inside = _block(body, indent)
             is_documented = isinstance(statement, ast.ClassDef) and ast.get_docstring(statement)
             if is_documented and len(body) > 1 and not isinstance(body[1], ast.FunctionDef):
@@ -213,3 +206,159 @@ def _visible(quoted: str) -> str:
 def roots(text: str) -> set[str]:
     """Return the first names of the expressions in a module's text, to find its imports."""
     return set(re.findall(r"(?<![\w.\"'])([A-Za-z_]\w*)", text))
+
+
+UNREAD = "_"
+
+
+def contents(statement: ast.stmt) -> tuple[Sequence[ast.expr], list[ast.stmt]]:
+    """Return the expressions that a statement reads, and the statements inside it."""
+    match statement:
+        case ast.Assign(targets, value):
+            return [value, *(part for part in targets if isinstance(part, ast.Subscript))], []
+        case ast.Expr(value) | ast.Return(ast.expr() as value) | ast.Raise(ast.expr() as value):
+            return [value], []
+        case ast.With([ast.withitem(context)], body):
+            return [context], body
+        case ast.For(_, values, body):
+            return [values], body
+        case ast.FunctionDef(_, parameters, body, decorators):
+            return [*decorators, *parameters.defaults, *filter(None, parameters.kw_defaults)], body
+        case ast.If(test, body, others):
+            return [test], [*body, *others]
+        case _:
+            return [], []
+
+
+def own_statements(body: Iterable[ast.stmt], *, inner: bool = False) -> Iterator[ast.stmt]:
+    """Yield the statements of a function, those of `inner` functions only on request."""
+    for statement in body:
+        yield statement
+        if inner or not isinstance(statement, ast.FunctionDef):
+            yield from own_statements(contents(statement)[1], inner=inner)
+
+
+def expressions(body: Iterable[ast.stmt]) -> Iterator[ast.expr]:
+    """Yield all expressions, also those of inner functions."""
+    for statement in own_statements(body, inner=True):
+        yield from contents(statement)[0]
+
+
+def value_name(expr: object) -> str:
+    """Return the name that an item is, or an empty string."""
+    return expr.id if isinstance(expr, ast.Name) and expr.id != UNREAD else ""
+
+
+def names_read(body: Iterable[ast.stmt]) -> Iterator[str]:
+    """Yield every name that is read, once per reading."""
+    for statement in own_statements(body, inner=True):
+        names = _words(statement) if isinstance(statement, Raw) else []
+        for expr in contents(statement)[0]:
+            _gather(expr, names)
+        yield from names
+
+
+def _words(raw: Raw) -> list[str]:
+    return re.findall(r"(?<![\w.])[A-Za-z_]\w*", "\n".join(raw.lines))
+
+
+def _gather(expr: Any, names: list[str]) -> None:
+    """Append the names that an expression reads, once per reading."""
+    match expr:
+        case ast.Name(name):
+            names.append(name)
+        case ast.Constant():
+            pass
+        case ast.comprehension(_, values):
+            _gather(values, names)
+        case _:
+            for part in exprs.children(expr):
+                _gather(part, names)
+                if isinstance(expr, _LATER) and not isinstance(part, ast.comprehension):
+                    _gather(part, names)  # twice: values evaluated later must not be inlined
+
+
+_LATER = (ast.IfExp, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp)
+"""Expressions whose parts are evaluated later, or repeatedly."""
+
+
+def modules_read(body: Iterable[ast.stmt]) -> set[str]:
+    """Return the modules to import for the names that statements read."""
+    raw = (part for part in own_statements(body, inner=True) if isinstance(part, Raw))
+    return set().union(*(part.modules for part in raw), *map(exprs.modules_in, body))
+
+
+def names_assigned(body: Iterable[ast.stmt]) -> Iterator[str]:
+    """Yield every name that is assigned, once per assignment."""
+    for statement in own_statements(body, inner=True):
+        match statement:
+            case ast.Assign([target]) | ast.For(target):
+                yield from _targets(target)
+            case ast.FunctionDef(name, parameters):
+                yield name
+                yield from (node.arg for node in ast.walk(parameters) if isinstance(node, ast.arg))
+            case ast.With([ast.withitem(_, ast.Name(name))]):
+                yield name
+            case Raw():
+                yield from _words(statement)
+            case _:
+                pass
+
+
+def _targets(target: ast.expr) -> Iterator[str]:
+    match target:
+        case ast.Name(name):
+            yield name
+        case ast.Starred(inside):
+            yield from _targets(inside)
+        case ast.Tuple(parts):
+            for part in parts:
+                yield from _targets(part)
+        case _:
+            pass
+
+
+def rewritten(
+    body: Iterable[ast.stmt],
+    expression: Callable[[Any], Any] = lambda expr: expr,
+    replaced: Mapping[int, ast.stmt | None] | None = None,
+) -> list[ast.stmt]:
+    """Return statements with other expressions.
+
+    Args:
+        expression: returns what takes the place of an expression.
+        replaced: what takes the place of whole statements, by their ids; None removes one.
+    """
+    replaced = replaced or {}
+
+    def change(part: Any) -> Any:
+        if isinstance(part, ast.stmt):
+            return part  # rewritten already
+        return expression(part) if isinstance(part, ast.expr) else exprs.mapped(part, change)
+
+    statements: list[ast.stmt] = []
+    for old in body:
+        statement = replaced.get(id(old), old)
+        if isinstance(statement, ast.With | ast.For | ast.FunctionDef):
+            inside = rewritten(statement.body, expression, replaced)
+            statement = exprs.changed(statement, body=inside)
+        if statement is not None:
+            statements.append(exprs.mapped(statement, change))
+    return statements
+
+
+def renamed(body: Iterable[ast.stmt], old: str, new: str) -> list[ast.stmt]:
+    """Return the statements with `old` replaced in all names.
+
+    It is also replaced at the start of a name (`old_jvp`).
+    """
+
+    def change(part: Any) -> Any:
+        part = exprs.mapped(part, change)
+        for field in ("id", "name"):
+            name = vars(part).get(field)
+            if name is not None and name.startswith(old):
+                return exprs.changed(part, **{field: new + name[len(old) :]})
+        return part
+
+    return list(map(change, body))

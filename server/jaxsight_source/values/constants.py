@@ -12,19 +12,18 @@ import base64
 import contextlib
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_source.compat import dtypes
+from jaxsight_source.compat import avals
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.jaxprs.same.tokens import value_token
+from jaxsight_source.jaxprs.same.values import value_token
 from jaxsight_source.text.exprs import call, list_
 from jaxsight_source.text.layout import flat
-from jaxsight_source.values import scalars, spelling
+from jaxsight_source.values import spelling
 
 FEW = 32
 """The maximum number of numbers that are written one by one.
@@ -42,19 +41,10 @@ _CHUNK = 76
 """Characters per line of compressed data, as of encoded mail (RFC 2045)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """A compressed array: its data in base 85, dtype and shape."""
-
-    data: str
-    dtype: str
-    shape: tuple[int, ...]
-
-
 def regular(value: object) -> Iterator[ast.expr]:
     """Yield expressions that may make this array; the caller compares."""
     array = np.asarray(value)
-    shape, dtype = spelling.value(array.shape), scalars.dtype(array.dtype)
+    shape, dtype = spelling.value(array.shape), spelling.dtype(array.dtype)
     if array.size == 0:
         yield call("jnp.zeros", shape, dtype)
         return
@@ -77,9 +67,9 @@ def regular(value: object) -> Iterator[ast.expr]:
 def _filled(number: object, shape: ast.expr, dtype: ast.expr, *, weak: bool) -> Iterator[ast.expr]:
     """Yield arrays of one number."""
     try:
-        plain = scalars.plain(number)
+        plain = spelling.plain(number)
     except Unwritable:
-        plain = scalars.typed(number)
+        plain = spelling.typed(number)
     match flat(plain):
         case "0" | "0.0" | "False" if not weak:
             yield call("jnp.zeros", shape, dtype)
@@ -90,12 +80,12 @@ def _filled(number: object, shape: ast.expr, dtype: ast.expr, *, weak: bool) -> 
     if weak:
         yield call("jnp.full", shape, plain)
     yield call("jnp.full", shape, plain, dtype)
-    yield call("jnp.full", shape, scalars.typed(number), dtype)
+    yield call("jnp.full", shape, spelling.typed(number), dtype)
 
 
 def _ranges(array: np.ndarray, dtype: ast.expr) -> Iterator[ast.expr]:
     """Yield the `jnp.arange` with the first two numbers of an array."""
-    start, second = scalars.plain(array[0]), array[1]
+    start, second = spelling.plain(array[0]), array[1]
     step = second - array[0]
     stop = array[0] + step * array.size
     if not step:
@@ -103,30 +93,30 @@ def _ranges(array: np.ndarray, dtype: ast.expr) -> Iterator[ast.expr]:
     if flat(start) in ("0", "0.0") and step == 1:
         yield call("jnp.arange", ast.Constant(array.size), dtype=dtype)
     elif step == 1:
-        yield call("jnp.arange", start, scalars.plain(stop), dtype=dtype)
+        yield call("jnp.arange", start, spelling.plain(stop), dtype=dtype)
     else:
-        yield call("jnp.arange", start, scalars.plain(stop), scalars.plain(step), dtype=dtype)
+        yield call("jnp.arange", start, spelling.plain(stop), spelling.plain(step), dtype=dtype)
 
 
 def listed(value: object) -> ast.expr:
     """Return an array expression with all numbers listed."""
     array = np.asarray(value)
-    dtype = scalars.dtype(array.dtype)
+    dtype = spelling.dtype(array.dtype)
 
     def nested(part: Any) -> ast.expr:
         if part.ndim:
             return list_(nested(inner) for inner in part)
-        return scalars.plain(part)
+        return spelling.plain(part)
 
     return call("jnp.array", nested(array), dtype=dtype)
 
 
 def spelled(value: Any) -> ast.expr | None:
     """Return a short expression for a constant, or None if only its bytes can represent it."""
-    if dtypes.is_key(getattr(value, "aval", value)):
+    if avals.is_key(getattr(value, "aval", value)):
         data = jax.random.key_data(value)
         inside = spelled(data)
-        impl = ast.Constant(dtypes.key_impl(value.dtype))
+        impl = ast.Constant(avals.key_impl(value.dtype))
         return None if inside is None else call("jax.random.wrap_key_data", inside, impl=impl)
     array = np.asarray(value)
     weak = getattr(value, "weak_type", False)
@@ -180,16 +170,10 @@ def read_back(stored: ast.expr, value: object) -> ast.expr:
     array = np.asarray(value)
     if is_numpy(array.dtype):
         return call("jnp.asarray", stored)
-    bytes_read = call(ast.Attribute(stored, "view"), scalars.dtype(array.dtype))
+    bytes_read = call(ast.Attribute(stored, "view"), spelling.dtype(array.dtype))
     return call(
         "jnp.asarray", call(ast.Attribute(bytes_read, "reshape"), spelling.value(array.shape))
     )
-
-
-def packed(value: object) -> Packed:
-    array = np.asarray(value)
-    data = base64.b85encode(zlib.compress(array.tobytes(), 9)).decode("ascii")
-    return Packed(data, flat(scalars.dtype(array.dtype)), array.shape)
 
 
 UNPACK = [
@@ -203,16 +187,16 @@ UNPACK = [
 """
 
 
-def definition(name: str, constant: Packed) -> list[str]:
-    """Return the lines that define a packed constant."""
-    pieces = [
-        constant.data[start : start + _CHUNK] for start in range(0, len(constant.data), _CHUNK)
-    ]
+def packed(name: str, value: object) -> list[str]:
+    """Return the lines that define a constant by its compressed data."""
+    array = np.asarray(value)
+    data = base64.b85encode(zlib.compress(array.tobytes(), 9)).decode("ascii")
+    pieces = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)]
     return [
         f"{name} = _unpack(",
         *(f'    "{piece}"' for piece in pieces[:-1]),
         f'    "{pieces[-1]}",',
-        f"    {constant.dtype},",
-        f"    {constant.shape!r},",
+        f"    {flat(spelling.dtype(array.dtype))},",
+        f"    {array.shape!r},",
         ")",
     ]

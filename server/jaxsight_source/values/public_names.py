@@ -19,46 +19,21 @@ from jaxsight_source.errors import Unwritable
 from jaxsight_source.text.exprs import AT_HAND, SHORT, dotted, is_identifier, parsed, public
 
 PUBLIC_MODULES = (
-    "jax",
-    "jax.numpy",
-    "jax.lax",
-    "jax.lax.linalg",
-    "jax.nn",
-    "jax.nn.initializers",
-    "jax.random",
-    "jax.sharding",
-    "jax.tree_util",
-    "jax.checkpoint_policies",
-    "jax.ad_checkpoint",
-    "jax.custom_derivatives",
-    "jax.custom_batching",
-    "jax.numpy.linalg",
-    "jax.numpy.fft",
-    "jax.scipy.special",
-    "jax.scipy.linalg",
-    "jax.scipy.stats",
-    "jax.dtypes",
-    "jax.debug",
-    "jax.ffi",
-    "jax.memory",
-    "jax.experimental.layout",
-    "jax.extend.core",
-    "jax.extend.core.primitives",
-    "jax.extend.random",
-    "jax.experimental.pallas",
-    "jax.experimental.pallas.tpu",
-    "jax.experimental.pallas.triton",
-    "jax.experimental.sparse",
+    "jax", "jax.numpy", "jax.lax", "jax.lax.linalg", "jax.nn", "jax.nn.initializers", "jax.random",
+    "jax.sharding", "jax.tree_util", "jax.checkpoint_policies", "jax.ad_checkpoint",
+    "jax.custom_derivatives", "jax.custom_batching", "jax.numpy.linalg", "jax.numpy.fft",
+    "jax.scipy.special", "jax.scipy.linalg", "jax.scipy.stats", "jax.dtypes", "jax.debug",
+    "jax.ffi", "jax.memory", "jax.experimental.layout", "jax.extend.core",
+    "jax.extend.core.primitives", "jax.extend.random", "jax.experimental.pallas",
+    "jax.experimental.pallas.tpu", "jax.experimental.pallas.triton", "jax.experimental.sparse",
     "jax.experimental.compute_on",
-)
+)  # fmt: skip
 """The modules with public names of JAX, preferred ones first."""
 
-_LARGE = frozenset(
-    {
-        "jax.experimental.pallas", "jax.experimental.pallas.tpu", "jax.experimental.pallas.triton",
-        "jax.experimental.sparse",
-    }
-)  # fmt: skip
+_LARGE = frozenset([
+    "jax.experimental.pallas", "jax.experimental.pallas.tpu", "jax.experimental.pallas.triton",
+    "jax.experimental.sparse",
+])  # fmt: skip
 """Modules that are slow to import: searched only if the program has imported them."""
 
 
@@ -141,6 +116,9 @@ _TYPE_SOURCES = (
 """Functions whose results have types that are in no public module."""
 
 
+_FAILURES = AttributeError, TypeError, ValueError, NotImplementedError, jax.errors.JAXTypeError
+
+
 @functools.cache
 def _result_types() -> dict[int, str]:
     """Return expressions for these types, by the type's `id`."""
@@ -149,13 +127,7 @@ def _result_types() -> dict[int, str]:
         text = f"jax.eval_shape({function}, jnp.ones((1, 1)))"
         try:
             example = eval(text, {"jax": jax, "jnp": jnp})
-        except (
-            AttributeError,
-            TypeError,
-            ValueError,
-            NotImplementedError,
-            jax.errors.JAXTypeError,
-        ):
+        except _FAILURES:
             continue
         texts[id(type(example))] = f"type({text})"
     return texts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -52,7 +52,7 @@ def built(
             return leaves[structure]
         case None:
             return NONE
-        case dict() if type(structure) is dict and (keys := _keys(structure)) is not None:
+        case dict() if type(structure) is dict and (keys := spelled_keys(structure)) is not None:
             return dict_(zip(keys, map(inner, structure.values()), strict=True))
         case tuple() if type(structure) is tuple:
             return tuple_(map(inner, structure))
@@ -65,9 +65,13 @@ def built(
             return _other(structure, leaves, arguments, opaque)
 
 
-def _keys(structure: dict[object, object]) -> list[ast.expr] | None:
+def spelled_keys(keys: Iterable[object]) -> list[ast.expr] | None:
+    """Return the keys of a dictionary as expressions, or None if one has none.
+
+    An `enum` that is defined in a function has none.
+    """
     try:
-        return [spelling.value(key) for key in structure]
+        return [spelling.value(key) for key in keys]
     except Unwritable:
         return None
 

@@ -17,7 +17,7 @@ from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.staging import is_literal
 from jaxsight_source.text.exprs import binary, call, dotted, is_atom, mapped, parsed, public, unary
 from jaxsight_source.text.layout import flat
-from jaxsight_source.values import scalars
+from jaxsight_source.values import spelling
 
 _EXACT = ("float32", "float64")
 """The dtypes whose numbers get names. Others have few digits, which may be meant as such."""
@@ -38,7 +38,7 @@ def with_names(expr: ast.expr, group: Sequence[Equation]) -> ast.expr:
                 if positive is not None and is_atom(positive):
                     named = unary("-", positive)
             if named is not None:
-                names[flat(scalars.plain(value))] = named
+                names[flat(spelling.plain(value))] = named
     return _renamed(expr, names) if names else expr
 
 
@@ -61,7 +61,7 @@ def _renamed(expr: Any, names: dict[str, ast.expr]) -> Any:
 def _known(dtype: str) -> dict[bytes, ast.expr]:
     """Return names of numbers by their bits in a dtype."""
     limits = np.finfo(dtype)
-    of = call("jnp.finfo", scalars.dtype(np.dtype(dtype)))
+    of = call("jnp.finfo", spelling.dtype(np.dtype(dtype)))
     pi = public("jnp.pi")
     named: list[tuple[Any, ast.expr]] = [
         (math.pi, pi),

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from jaxsight_source.compat.staging import is_jaxpr, trace_settings
-from jaxsight_source.equations.fallback import by_name, by_package, by_primitive
+from jaxsight_source.equations import registry
 from jaxsight_source.equations.idioms import Window, candidates
-from jaxsight_source.equations.registry import IDIOMS, LAX, PRETTY, VARIANTS, Spelling, View
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.jaxprs.base import Rules
 from jaxsight_source.options import Style
@@ -44,13 +43,8 @@ def _key_anywhere(style: str, axes: Sequence[tuple[object, int]], key: Any) -> H
     primitive, parameters = key[:2]
     if not _is_of_jax(primitive) or not all(_is_plain(value) for _, value in parameters):
         return None
-    return (
-        style,
-        tuple(axes),
-        key,
-        repr(parameters),
-        trace_settings(),
-    )  # 1, 1.0 and True are equal
+    # With the `repr`, as 1, 1.0 and True are equal.
+    return (style, tuple(axes), key, repr(parameters), trace_settings())
 
 
 def _is_plain(value: object) -> bool:
@@ -71,14 +65,14 @@ class Proofs:
     def __init__(self, style: Style) -> None:
         self.style = style
         self.prover = Prover(sums=style == "pretty")
-        rules = (PRETTY, LAX) if style == "pretty" else (LAX,)
-        self._rules: list[Spelling] = [functools.partial(_spelled, own) for own in rules]
+        rules = (registry.PRETTY, registry.LAX) if style == "pretty" else (registry.LAX,)
+        self._rules: list[registry.Spelling] = [functools.partial(_spelled, own) for own in rules]
         self._spelled: dict[Hashable, Proved] = {}
         self._idioms: dict[Hashable, Proved | None] = {}
 
-    def prove(self, view_of: Callable[[int], View], claim: Claim, key: object) -> Proved:
+    def prove(self, view_of: Callable[[int], registry.View], claim: Claim, key: object) -> Proved:
         """Return the best proved expression of an equation, or raise `Unsourceable`."""
-        sources = (*self._rules, by_name, by_package, by_primitive)
+        sources = (*self._rules, registry.by_name, registry.by_package, registry.by_primitive)
         proved = self._first_proved(view_of, claim, sources)
         proved = Proved(proved.expr, proved.results, bound=".bind(" in flat(proved.expr))
         if (anywhere := _key_anywhere(self.style, self.prover.axes, key)) is not None:
@@ -106,7 +100,7 @@ class Proofs:
         return proved.expr if proved else None
 
     def prove_whole(
-        self, view_of: Callable[[int], View], claim: Claim, key: object
+        self, view_of: Callable[[int], registry.View], claim: Claim, key: object
     ) -> Proved | None:
         """Return a proved public call for an equation with inner programs, or None."""
 
@@ -127,13 +121,13 @@ class Proofs:
 
     def _first_proved(
         self,
-        view_of: Callable[[int], View],
+        view_of: Callable[[int], registry.View],
         claim: Claim,
-        sources: Iterable[Spelling],
+        sources: Iterable[registry.Spelling],
     ) -> Proved:
         tried: set[str] = set()
         whys: list[str] = []
-        for source, variant in itertools.product(sources, range(VARIANTS)):
+        for source, variant in itertools.product(sources, range(registry.VARIANTS)):
             for candidate in _untried(_candidates(source(view_of(variant)), whys), tried):
                 results = self.prover.proves(candidate, claim)
                 if results is not None:
@@ -147,7 +141,7 @@ class Proofs:
         tried: set[str] = set()
         for window in windows:
             claim = Claim(window.equations, window.inputs, [window.output])
-            own = candidates(IDIOMS, window, self.style == "pretty")
+            own = candidates(registry.IDIOMS, window, self.style == "pretty")
             for candidate in _untried(own, tried):
                 if self.prover.proves(candidate, claim) == (0,):
                     return Proved(candidate, 0)
@@ -171,7 +165,7 @@ def _candidates(spelled: Iterator[ast.expr], whys: list[str]) -> Iterator[ast.ex
         whys.append(str(error))
 
 
-def _spelled(rules: Rules[Spelling], view: View) -> Iterator[ast.expr]:
+def _spelled(rules: Rules[registry.Spelling], view: registry.View) -> Iterator[ast.expr]:
     """Yield the candidates of the rule for an equation, if there is one."""
     rule = rules.of(view.name)
     return rule(view) if rule else iter(())

@@ -14,37 +14,38 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import jax
+
 from jaxsight_source.compat import avals, derivative_rules, staging
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
+from jaxsight_source.compat.locations import is_backward, place
 from jaxsight_source.compat.locations import scope as scope_of
-from jaxsight_source.compat.parameters.sources import is_backward
 from jaxsight_source.compat.staging import Program, is_dropped, is_literal
 from jaxsight_source.equations import registry
 from jaxsight_source.equations.idioms import find_windows
-from jaxsight_source.equations.locations import place
 from jaxsight_source.equations.registry import claim_of, spelling_key
 from jaxsight_source.errors import Unsourceable, Unwritable
-from jaxsight_source.folding.fold import folded
+from jaxsight_source.folding.calls import folded
 from jaxsight_source.folding.steps import Returned
 from jaxsight_source.jaxprs.same.liveness import live, needed_by, read_by_live
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text import exprs
-from jaxsight_source.text.exprs import ELLIPSIS, call
+from jaxsight_source.text.exprs import ELLIPSIS, call, is_identifier
+from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import after_expression, suggested
 from jaxsight_source.text.statements import assign, define, effect, return_
-from jaxsight_source.values import public_names
-from jaxsight_source.writing.contexts import contexts, put_under
+from jaxsight_source.values import public_names, spelling
 from jaxsight_source.writing.named_numbers import with_names
-from jaxsight_source.writing.results import (
+from jaxsight_source.writing.variables import (
+    Variables,
     after_function,
     argument_bases,
+    converted_variables,
     nested_results,
-    primitive_name,
     sequence,
     targets_pattern,
 )
-from jaxsight_source.writing.variables import Variables, converted_variables
-from jaxsight_source.writing.writer import Writer
+from jaxsight_source.writing.writer import Writer, primitive_name
 
 DEEPEST = 12
 """The maximum depth of nested functions; deeper ones move to the top of the module and take
@@ -188,7 +189,7 @@ class Scope(Variables):
         while position < len(needed):
             equation = needed[position]
             if (window := windows.get(position)) is not None:
-                group: Sequence[Equation] = window.window.equations
+                group: Sequence[Equation] = window[0].equations
             else:
                 absorb = registry.ABSORBS.of(equation.primitive.name)
                 count = 1
@@ -198,15 +199,13 @@ class Scope(Variables):
             position += len(group)
             writer.equations += len(group)
             names = called.get(position - 1)
+            start = len(self.body)
             if window is not None:
-                expr = self.fill(window.expr, window.window.inputs)
-                start = len(self.body)
-                self._assign(group, Proved(expr, 0), names, uses)
-                self._place(start, equation)
+                proved = Proved(self.fill(window[1], window[0].inputs), 0)
+                self._assign(group, proved, names, uses)
             else:
-                start = len(self.body)
                 self._group(group, names, uses)
-                self._place(start, group[-1])
+            self._place(start, equation if window is not None else group[-1])
 
     def _place(self, start: int, equation: Equation) -> None:
         """Put the statements from `start` on under the equation's context, if it is unusual."""
@@ -372,3 +371,52 @@ def _called(needed: Sequence[Any], user_names: Mapping[int, str]) -> dict[int, l
         if any(name != "_" for name in names):
             called[index] = names
     return called
+
+
+def contexts(context: Any) -> list[ast.expr]:
+    """Return context managers for the settings of an equation that are not the defaults.
+
+    Most equations need none. Raise `Unwritable` for a mesh of devices that are not present, and for
+    metadata whose names are not Python identifiers.
+    """
+    managers: list[ast.expr] = []
+    config: Any = jax.config
+    if context is None:
+        return managers
+    mesh = getattr(context, "cur_abstract_mesh", None)
+    if mesh is not None and mesh.axis_names and mesh != jax.sharding.get_abstract_mesh():
+        managers.append(call("jax.sharding.use_abstract_mesh", spelling.abstract_mesh(mesh)))
+    partitionable = context.threefry_partitionable
+    if partitionable != config.jax_threefry_partitionable:
+        managers.append(call("jax.threefry_partitionable", spelling.value(partitionable)))
+    if context.compute_type is not None:
+        compute_on = public_names.imported("jax.experimental.compute_on", "compute_on")
+        managers.append(call(compute_on, ast.Constant(context.compute_type)))
+    if context.xla_metadata:
+        managers.append(metadata([], dict(context.xla_metadata)))
+    return managers
+
+
+def metadata(operands: list[ast.expr], entries: dict[str, object]) -> ast.expr:
+    """Return a call of `set_xla_metadata`, on a value or as a context."""
+    if not all(is_identifier(name) for name in entries):
+        raise Unwritable(entries, "its names are not Python identifiers")
+    named = {name: spelling.value(part) for name, part in entries.items()}
+    path = public_names.imported("jax.experimental.xla_metadata", "set_xla_metadata")
+    return call(path, *operands, **named)
+
+
+def put_under(body: list[ast.stmt], start: int, managers: list[ast.expr]) -> None:
+    """Move the statements from `start` on under `managers`, or into the same `with` before them."""
+    if not managers or start == len(body):
+        return
+    before, inside = (body[start - 1] if start else None), body[start:]
+    del body[start:]
+    if isinstance(before, ast.With) and len(managers) == 1 and (
+        flat(before.items[0].context_expr) == flat(managers[0])
+    ):  # fmt: skip
+        before.body.extend(inside)
+        return
+    for manager in reversed(managers):
+        inside = [ast.With([ast.withitem(manager)], inside)]
+    body.extend(inside)

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight_source.compat.jaxpr_types import Aval, Equation
-from jaxsight_source.compat.locations import Place, places
-from jaxsight_source.compat.parameters.sources import is_backward, is_derivative
+from jaxsight_source.compat.locations import Place, is_backward, is_derivative, places
 from jaxsight_source.compat.staging import is_dropped
 from jaxsight_source.files.ours import OURS
 

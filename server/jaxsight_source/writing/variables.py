@@ -5,22 +5,24 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Sequence
-from typing import Self
+from types import SimpleNamespace
+from typing import Any, Self, TypeGuard
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_source.compat.jaxpr_types import Atom, Literal, Var
-from jaxsight_source.compat.parameters.shard_maps import has_mesh
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.equations import argument_names
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Literal, Var
+from jaxsight_source.compat.parameters import has_mesh
 from jaxsight_source.compat.staging import Program, is_literal
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.folding.steps import NOTHING
 from jaxsight_source.jaxprs.base import Environment
 from jaxsight_source.text.exprs import NONE, call, tuple_
-from jaxsight_source.text.names import Names
-from jaxsight_source.text.paths import Path
+from jaxsight_source.text.names import Names, Path, identifier, of_path, without_number
 from jaxsight_source.text.statements import assign
-from jaxsight_source.values.scalars import dtype, scalar
+from jaxsight_source.values.spelling import dtype, scalar
 from jaxsight_source.writing.writer import Writer
 
 MANY = 6
@@ -54,10 +56,7 @@ class Variables:
     def alias(self, var: Var, atom: Atom) -> None:
         """Let `var` stand for the value of `atom`, here or in an enclosing function."""
         if is_literal(atom):
-            value = np.asarray(atom.val).astype(atom.aval.dtype)
-            self._environment.write(
-                var, (self, scalar(value, bool(getattr(var.aval, "weak_type", False))))
-            )
+            self.write(var, self.operand(atom, avals.weak(var.aval)))
         else:
             with contextlib.suppress(KeyError):  # values that only dead code reads are not written
                 self._environment.write(var, self._environment.read(atom))
@@ -186,3 +185,69 @@ def _array(atom: Literal) -> object:
     if array.dtype != atom.aval.dtype:
         raise Unwritable(atom.val, "no Python number has its weak type")
     return array
+
+
+def with_parts(program: Program, **parts: object) -> Program:
+    """Return a program with other `invars`, `eqns`, `outvars` … of its jaxpr."""
+    jaxpr = program.jaxpr
+    names = ("constvars", "invars", "eqns", "outvars", "debug_info")
+    own = {name: getattr(jaxpr, name, None) for name in names}
+    return Program(SimpleNamespace(**own | parts), program.consts)
+
+
+def sequence(results: list[ast.expr]) -> ast.expr:
+    """Return a single result, or a tuple."""
+    return results[0] if len(results) == 1 else tuple_(results)
+
+
+def nested_results(count: int) -> int | tuple[int, ...]:
+    """Return the tree of `sequence`'s results."""
+    return 0 if count == 1 else tuple(range(count))
+
+
+def targets_pattern(results: Any, targets: Sequence[str]) -> ast.expr:
+    """Return the left-hand side of an assignment."""
+    if isinstance(results, int):
+        return ast.Name(targets[results])
+    if results is None:
+        return ast.Name("_")
+    return tuple_(targets_pattern(inner, targets) for inner in results)
+
+
+def after_function(equation: Equation) -> str | None:
+    """Return a name for the result of a jitted call, after the function, or None."""
+    name = equation.params.get("name") if equation.primitive.name in ("jit", "pjit") else None
+    return identifier(str(name).strip("_"), "out") + "_out" if name else None
+
+
+def argument_bases(program: Program, fallback: str | Sequence[str] = "x") -> list[str]:
+    """Return base names for a program's inputs: the user's names, if JAX knows them.
+
+    `fallback` is for the others: one name for each, or names for all.
+    """
+    names = argument_names(program)
+    count = len(program.jaxpr.invars)
+    fallbacks = [fallback] * count if isinstance(fallback, str) else list(fallback)
+    if len(names) != count:
+        return fallbacks
+    pairs = zip(names, fallbacks, strict=True)
+    return [of_path(str(name or ""), base) if name else base for name, base in pairs]
+
+
+def passed_as(operands: Sequence[ast.expr]) -> list[str]:
+    """Return base names for parameters without known names: those of the values passed."""
+    return [without_number(expr.id) if _is_name(expr) else "x" for expr in operands]
+
+
+def slices_of(operands: Sequence[ast.expr]) -> list[str]:
+    """Return base names for slices of the values that a loop iterates over."""
+    counted = {"iota": "i", "numbers": "i"}
+    bases = [
+        base if _is_name(expr) else ""
+        for expr, base in zip(operands, passed_as(operands), strict=True)
+    ]
+    return [counted.get(base, f"{base}_i") if base else "x" for base in bases]
+
+
+def _is_name(expr: ast.expr) -> TypeGuard[ast.Name]:
+    return isinstance(expr, ast.Name) and not expr.id.startswith("_")

@@ -28,7 +28,7 @@ from jaxsight_repro.environment import current
 from jaxsight_repro.failures import RunFailure
 from jaxsight_repro.values import value_of
 from jaxsight_source.jaxprs.same.comparison import same_jaxpr
-from jaxsight_source.primal import primal
+from jaxsight_source.readable import primal
 from tests.jaxsight_source.harnesses import arguments, load_harnesses, sample
 
 BATCH = 40

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from jaxsight_repro.checks.parsing import parse
+from jaxsight_repro.checks.base import parse
 from jaxsight_repro.failures import FINISHED
 from jaxsight_repro.running import run_file
 from tests.corpora.jaxsight_repro import planted

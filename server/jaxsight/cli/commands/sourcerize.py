@@ -34,8 +34,7 @@ from jaxsight.text.inert import block
 from jaxsight.text.units import count
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Transform, TransformedSource
-from jaxsight_source.options import Constants, Derivatives, Style
-from jaxsight_source.program_text import ProgramLanguage
+from jaxsight_source.options import Constants, Derivatives, ProgramLanguage, Style
 
 StyleName = Annotated[
     Style,

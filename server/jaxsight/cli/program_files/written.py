@@ -20,7 +20,7 @@ from jaxsight.text.units import count
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import GRAPH, STABLEHLO, UNOPTIMIZED, TransformedSource
 from jaxsight.workers.program_files import NotRead, NotTimely, program_text
-from jaxsight_source.program_text import ProgramLanguage, ProgramText
+from jaxsight_source.options import ProgramLanguage, ProgramText
 
 
 @dataclass(frozen=True, slots=True)

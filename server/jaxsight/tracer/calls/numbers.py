@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight_source.compat import avals, dtypes
+from jaxsight_source.compat import avals
 from jaxsight_source.jaxprs.arguments import drawn_array
 
 
@@ -24,7 +24,7 @@ def with_numbers(arguments: Any) -> Any:
 
     def random(leaf: jax.ShapeDtypeStruct) -> jax.Array:
         nonlocal drawn
-        if dtypes.is_subtype(leaf.dtype, np.floating):
+        if avals.is_subtype(leaf.dtype, np.floating):
             drawn += 1
             return jax.random.normal(jax.random.key(drawn % 3), leaf.shape, leaf.dtype)
         return drawn_array(avals.of(leaf), generator)

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
 from jaxsight.tracer.comparison.two_ways import Incomparable
-from jaxsight_source.compat import dtypes
+from jaxsight_source.compat import avals
 from jaxsight_source.compat.jaxpr_types import Aval
 from jaxsight_source.jaxprs.arguments import Draw, drawn_array, normal_numbers
 
@@ -62,7 +62,7 @@ def well_conditioned(value: jax.Array) -> jax.Array:
 
 def random_array(aval: Aval, draw: Draw, generator: np.random.Generator) -> jax.Array:
     """Return random numbers, integers that may be indices, or keys of an abstract value's type."""
-    is_unsigned = dtypes.is_subtype(getattr(aval, "dtype", None), np.unsignedinteger)
+    is_unsigned = avals.is_subtype(getattr(aval, "dtype", None), np.unsignedinteger)
     low = 0 if is_unsigned or draw is normal_numbers else -3
     return drawn_array(aval, generator, numbers=draw, integers=(low, 8))
 

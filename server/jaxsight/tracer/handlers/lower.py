@@ -38,7 +38,7 @@ from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight_source.compat.jaxpr_types import Jaxpr, Var
-from jaxsight_source.compat.parameters.sources import is_backward
+from jaxsight_source.compat.locations import is_backward
 from jaxsight_source.compat.staging import open_jaxpr
 
 if TYPE_CHECKING:

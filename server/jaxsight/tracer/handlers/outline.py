@@ -23,7 +23,7 @@ from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals, locations
 from jaxsight_source.compat.inner import Inner, inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var
-from jaxsight_source.compat.parameters.sources import is_backward
+from jaxsight_source.compat.locations import is_backward
 from jaxsight_source.compat.staging import is_jaxpr, open_jaxpr
 
 _LONGEST_PARAMETER = 400

@@ -20,9 +20,15 @@ from jaxsight_source.compat.equations import bind, called, made_by
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight_source.compat.staging import Program, is_literal, new_variable, open_jaxpr, opened
-from jaxsight_source.folding.loops import with_loops
-from jaxsight_source.folding.steps import LOOP, FoldedLoop, FoldedStep, Place
-from jaxsight_source.folding.tokens import EquationNumbers, atom_key
+from jaxsight_source.folding.calls import with_loops
+from jaxsight_source.folding.steps import (
+    LOOP,
+    EquationNumbers,
+    FoldedLoop,
+    FoldedStep,
+    Place,
+    atom_key,
+)
 from jaxsight_source.jaxprs.base import Environment
 
 _INLINED = INLINED | {"call"}
@@ -140,7 +146,7 @@ def _rolled(flat: _Flat) -> tuple[list[Any], FoldedLoop]:
     if len(flat.operations) > _MOST_OPERATIONS:
         raise NoSuchChange(f"{len(flat.operations)} operations")
     steps = with_loops(list(flat.operations), flat.outputs, EquationNumbers())
-    loops = [step for step in steps if isinstance(step, FoldedStep) and step.kind == LOOP]
+    loops = [step for step in steps if isinstance(step, FoldedStep) and step.name == LOOP]
     largest = max(loops, key=lambda step: len(step.members), default=None)
     if largest is None or any(isinstance(item, FoldedStep) for item in largest.members):
         raise NoSuchChange("no loop")

@@ -49,28 +49,16 @@ class Api:
         return tuple(positional), named
 
 
-def _curried(name: str, parameter: str = "fun") -> Api:
-    return Api(name, ((0, parameter),), curried=True)
+_CURRIED = (
+    "jit", "vmap", "grad", "value_and_grad", "jacfwd", "jacrev", "hessian", "checkpoint",
+    "make_jaxpr", "named_call",
+)  # fmt: skip
 
-
-_ALL = (
-    _curried("jax.jit"),
-    _curried("jax.vmap"),
-    _curried("jax.grad"),
-    _curried("jax.value_and_grad"),
-    _curried("jax.jacfwd"),
-    _curried("jax.jacrev"),
-    _curried("jax.hessian"),
-    _curried("jax.checkpoint"),
-    _curried("jax.shard_map", "f"),
-    _curried("jax.make_jaxpr"),
-    _curried("jax.named_call"),
-    Api("jax.jvp", ((0, "fun"),)),
-    Api("jax.vjp", ((0, "fun"),)),
-    Api("jax.linearize", ((0, "fun"),)),
-    Api("jax.eval_shape", ((0, "fun"),)),
-    Api("jax.lax.scan", ((0, "f"),)),
-    Api("jax.lax.map", ((0, "f"),)),
+_APIS = (
+    *(Api(f"jax.{name}", ((0, "fun"),), curried=True) for name in _CURRIED),
+    *(Api(f"jax.{name}", ((0, "fun"),)) for name in ("jvp", "vjp", "linearize", "eval_shape")),
+    *(Api(f"jax.lax.{name}") for name in ("scan", "map")),
+    Api("jax.shard_map", curried=True),
     Api("jax.lax.associative_scan", ((0, "fn"),)),
     Api("jax.lax.while_loop", ((0, "cond_fun"), (1, "body_fun"))),
     Api("jax.lax.fori_loop", ((2, "body_fun"),)),
@@ -78,30 +66,23 @@ _ALL = (
     Api("jax.lax.switch", (), ((1, "branches"),)),
     Api("jax.lax.reduce", ((2, "computation"),)),
     Api("jax.lax.custom_root", ((0, "f"), (2, "solve"), (3, "tangent_solve"))),
-    Api(
-        "jax.lax.custom_linear_solve",
-        ((0, "matvec"), (2, "solve"), (3, "transpose_solve")),
-    ),
+    Api("jax.lax.custom_linear_solve", ((0, "matvec"), (2, "solve"), (3, "transpose_solve"))),
 )
 
-APIS: dict[str, Api] = {api.name: api for api in _ALL}
+APIS: dict[str, Api] = {api.name: api for api in _APIS}
 """By public name."""
 
-BINDS_PROGRAMS = frozenset(
-    {
-        "jax.checkpoint", "jax.jit", "jax.lax.associative_scan", "jax.lax.cond",
-        "jax.lax.custom_linear_solve", "jax.lax.custom_root", "jax.lax.fori_loop", "jax.lax.map",
-        "jax.lax.scan", "jax.lax.switch", "jax.lax.while_loop", "jax.shard_map",
-    }
-)  # fmt: skip
+BINDS_PROGRAMS = frozenset({
+    "jax.checkpoint", "jax.jit", "jax.lax.associative_scan", "jax.lax.cond",
+    "jax.lax.custom_linear_solve", "jax.lax.custom_root", "jax.lax.fori_loop", "jax.lax.map",
+    "jax.lax.scan", "jax.lax.switch", "jax.lax.while_loop", "jax.shard_map",
+})  # fmt: skip
 """The functions that bind primitives with programs in them, or few others."""
 
-PASS_ANYTHING = frozenset(
-    {
-        "jax.checkpoint", "jax.grad", "jax.hessian", "jax.jacfwd", "jax.jacrev", "jax.jit",
-        "jax.value_and_grad",
-    }
-)  # fmt: skip
+PASS_ANYTHING = frozenset({
+    "jax.checkpoint", "jax.grad", "jax.hessian", "jax.jacfwd", "jax.jacrev", "jax.jit",
+    "jax.value_and_grad",
+})  # fmt: skip
 """The functions that pass arguments on that are not traced, whatever they are."""
 
 RETURN_FUNCTIONS = frozenset({"jax.vjp", "jax.linearize"})

@@ -5,16 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from jaxsight_repro.capturing.call_tree import wrapping
+from jaxsight_repro.capturing.call_tree import records, wrapping
 from jaxsight_repro.capturing.call_tree.apis import CallArguments
 from jaxsight_repro.capturing.call_tree.packing import Values
-from jaxsight_repro.capturing.call_tree.records import (
-    Bind,
-    Item,
-    JaxCall,
-    TrackedFunction,
-    TrackedTree,
-)
 from jaxsight_repro.capturing.call_tree.wrapping import Wrapped
 
 if TYPE_CHECKING:  # JAX is not imported before the program imports it
@@ -35,13 +28,13 @@ class ThreadState:
 
     def __init__(self) -> None:
         self.building: Building | None = None
-        self.body: list[Item] | None = None
+        self.body: list[records.Item] | None = None
         """The body of the user's function that runs, if any."""
-        self.call: JaxCall | None = None
+        self.call: records.JaxCall | None = None
         """The innermost call of JAX."""
         self.trace: object = None
         """What that function is traced by: within JAX's own jitted functions, it is another."""
-        self.binds: list[Bind] | None = None
+        self.binds: list[records.Bind] | None = None
         """The primitives that the innermost call of JAX binds, if they are recorded."""
         self.inside = False
         """Whether JAX's own code runs, whose calls are not recorded."""
@@ -51,16 +44,16 @@ class ThreadState:
 class Building:
     """A tree that is being recorded."""
 
-    def __init__(self, root: JaxCall, values: Values) -> None:
+    def __init__(self, root: records.JaxCall, values: Values) -> None:
         self.root = root
         self.values = values
-        self.functions: dict[int, TrackedFunction] = {}
+        self.functions: dict[int, records.TrackedFunction] = {}
         self.others: list[Values] = []
         """The values of earlier trees, to which calls from JAX's caches refer."""
         self.numbers: dict[int, int] = {}
         self.wrappers: list[Wrapped] = []
 
-    def function(self, wrapper: Wrapped) -> TrackedFunction:
+    def function(self, wrapper: Wrapped) -> records.TrackedFunction:
         """Return the function of a wrapper."""
         number = self.numbers.get(id(wrapper))
         if number is None:
@@ -69,7 +62,7 @@ class Building:
             self.wrappers.append(wrapper)
             fun = wrapper.__wrapped__
             name, parameters = wrapping.name_of(fun), wrapping.parameters_of(fun)
-            self.functions[number] = TrackedFunction(number, name, parameters)
+            self.functions[number] = records.TrackedFunction(number, name, parameters)
             made_by = getattr(fun, "_jaxsight_made_by", None)
             if made_by is not None:
                 api, args, kwargs = made_by
@@ -84,13 +77,13 @@ class Building:
         self.wrappers.clear()
         self.values.forget()
 
-    def tree(self, error: BaseException | None = None) -> TrackedTree:
+    def tree(self, error: BaseException | None = None) -> records.TrackedTree:
         """Return what has been recorded so far."""
         avals: dict[int, Aval] = {}
         arrays: dict[int, object] = {}
         for values in (*self.others, self.values):
             avals.update(values.avals)
             arrays.update(values.arrays)
-        return TrackedTree(
+        return records.TrackedTree(
             self.root, dict(self.functions), avals, arrays, str(error) if error else ""
         )

@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jaxsight_repro.capturing.call_tree.records import (
-    LEAF,
-    Arguments,
-    FunctionRef,
-    Operand,
-    PlainValue,
-    Pytree,
-    Ref,
-    Structure,
-)
+from jaxsight_repro.capturing.call_tree import records
 
 if TYPE_CHECKING:  # JAX is not imported before the program imports it
     from jax.tree_util import PyTreeDef
@@ -34,7 +25,7 @@ if TYPE_CHECKING:  # JAX is not imported before the program imports it
 _NUMBERS = itertools.count(1)
 """The numbers of values: unique in the process."""
 
-_NONE = Structure("none")
+_NONE = records.Structure("none")
 
 _SMALL = 4096
 """Bytes of an array that is held after its call has ended, a choice: more would keep what the
@@ -48,7 +39,7 @@ class _Numbered(weakref.ref[object]):
     """A value that has a number."""
 
     __slots__ = ("ref",)
-    ref: Ref
+    ref: records.Ref
 
 
 class Values:
@@ -63,7 +54,7 @@ class Values:
         self._jax = jax
         self._is_tracer = is_tracer
         self._known: dict[int, _Numbered] = {}
-        self._structures: dict[PyTreeDef, Structure] = {}
+        self._structures: dict[PyTreeDef, records.Structure] = {}
         self._metas: dict[str, list[object]] = {}
         self.opaque = opaque
         """The types of functions that are pytrees of what they captured."""
@@ -82,7 +73,7 @@ class Values:
             if getattr(array, "nbytes", 0) <= _SMALL
         }
 
-    def operand(self, value: object) -> Operand:
+    def operand(self, value: object) -> records.Operand:
         """Return a leaf as an operand; arrays that are not known yet are captured."""
         known = self._known.get(id(value))
         if known is not None and known() is value:
@@ -97,7 +88,7 @@ class Values:
                 isinstance(value, np.ndarray) and not value.ndim
             ):
                 number = self.function_of(value)
-                return PlainValue(value) if number is None else FunctionRef(number)
+                return records.PlainValue(value) if number is None else records.FunctionRef(number)
             captured = self.define(value)
             self.arrays[captured] = value
             return captured
@@ -108,10 +99,10 @@ class Values:
         known = self._known.get(id(value))
         return known is not None and known() is value
 
-    def operands(self, args: Sequence[object]) -> tuple[Operand, ...]:
+    def operands(self, args: Sequence[object]) -> tuple[records.Operand, ...]:
         """Return what a primitive is bound to, without rules of derivatives."""
         known = self._known
-        found: list[Operand] = []
+        found: list[records.Operand] = []
         for arg in args:
             numbered = known.get(id(arg))
             if numbered is not None and numbered() is arg:
@@ -120,7 +111,7 @@ class Values:
                 found.append(self.operand(arg))
         return tuple(found)
 
-    def define(self, value: object) -> Ref:
+    def define(self, value: object) -> records.Ref:
         """Return a new number for a value that was passed to, or returned by, a function."""
         numbered = _Numbered(value)
         numbered.ref = ref = next(_NUMBERS)
@@ -130,7 +121,7 @@ class Values:
             self.avals[ref] = aval
         return ref
 
-    def result(self, value: object) -> Operand:
+    def result(self, value: object) -> records.Operand:
         """Return a leaf of a result: traced values and arrays get a new number."""
         if (
             self._is_tracer(value)
@@ -140,32 +131,32 @@ class Values:
             return self.define(value)
         return self.operand(value)
 
-    def packed(self, value: object, leaf: Callable[[object], Operand] | None = None) -> Pytree:
+    def packed(
+        self, value: object, leaf: Callable[[object], records.Operand] | None = None
+    ) -> records.Pytree:
         """Return a pytree of operands."""
         leaf = leaf or self.operand
         if self._is_tracer(value) or isinstance(value, (bool, int, float, str)):
-            return Pytree(LEAF, (leaf(value),))
+            return records.Pytree(records.LEAF, (leaf(value),))
         node, leaves = self._flattened(value)
-        return Pytree(node, tuple(map(leaf, leaves)))
+        return records.Pytree(node, tuple(map(leaf, leaves)))
 
-    def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
+    def arguments(
+        self,
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        leaf: Callable[[object], records.Operand] | None = None,
+    ) -> records.Arguments:
         """Return the arguments of a call."""
-        return Arguments(
-            tuple(self.packed(arg) for arg in args),
-            {name: self.packed(arg) for name, arg in kwargs.items()},
+        return records.Arguments(
+            tuple(self.packed(arg, leaf) for arg in args),
+            {name: self.packed(arg, leaf) for name, arg in kwargs.items()},
         )
 
-    def parameters(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
-        """Return the arguments of a call of a user's function: each has a new number."""
-        return Arguments(
-            tuple(self.packed(arg, self.result) for arg in args),
-            {name: self.packed(arg, self.result) for name, arg in kwargs.items()},
-        )
-
-    def _flattened(self, value: object) -> tuple[Structure, list[object]]:
+    def _flattened(self, value: object) -> tuple[records.Structure, list[object]]:
         tree_util = self._jax.tree_util
         if self.function_of(value) is not None:
-            return LEAF, [value]
+            return records.LEAF, [value]
 
         opaque, made, known = self.opaque, self.made, self._known
 
@@ -178,8 +169,8 @@ class Values:
 
         leaves, tree = tree_util.tree_flatten(value, is_opaque)
         if tree_util.treedef_is_leaf(tree) and len(leaves) == 1 and leaves[0] is value:
-            return LEAF, leaves
-        structure: Structure | None = None
+            return records.LEAF, leaves
+        structure: records.Structure | None = None
         with contextlib.suppress(Exception):  # static parts may be unhashable, or compare as arrays
             structure = self._structures.get(tree)
         if structure is not None:
@@ -199,10 +190,10 @@ class Values:
 
     def _node(
         self, tree: PyTreeDef, start: int, depth: int, keys_at: Callable[[int, int], object]
-    ) -> Structure:
+    ) -> records.Structure:
         data = tree.node_data()
         if data is None:
-            return LEAF if tree.num_leaves else _NONE
+            return records.LEAF if tree.num_leaves else _NONE
         kind, static = data
         children, starts = [], []
         for child in tree.children():
@@ -213,20 +204,22 @@ class Values:
         if kind is type(None):
             return _NONE
         if kind in (tuple, list):
-            return Structure(kind.__name__, nodes)
+            return records.Structure(kind.__name__, nodes)
         if issubclass(kind, dict):
             keys = static if isinstance(static, (list, tuple)) else ()
             keys = static[1] if kind.__name__ == "defaultdict" and len(static) == 2 else keys
-            return Structure("dict", nodes, kind.__name__, tuple(keys))
+            return records.Structure("dict", nodes, kind.__name__, tuple(keys))
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            return Structure("named", nodes, kind.__name__, tuple(kind._fields))
+            return records.Structure("named", nodes, kind.__name__, tuple(kind._fields))
         names = tuple(
             _field(keys_at(at, depth) if node.leaves else None, index)
             for index, (at, node) in enumerate(zip(starts, nodes, strict=True))
         )
         if len(set(names)) < len(names):
             names = tuple(f"field_{index}" for index in range(len(names)))
-        return Structure("class", nodes, kind.__name__, names, self._meta(kind.__name__, static))
+        return records.Structure(
+            "class", nodes, kind.__name__, names, self._meta(kind.__name__, static)
+        )
 
     def _meta(self, name: str, static: object) -> int:
         """Return a number for the static part of a class, equal for equal parts."""

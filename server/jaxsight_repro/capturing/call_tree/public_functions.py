@@ -8,26 +8,13 @@ import sys
 from collections.abc import Iterator
 from types import CodeType
 
-from jaxsight_repro.compat import array_methods
+from jaxsight_repro.compat import api_hooks
 
 _MODULES = (
-    "jax",
-    "jax.numpy",
-    "jax.lax",
-    "jax.nn",
-    "jax.random",
-    "jax.numpy.linalg",
-    "jax.numpy.fft",
-    "jax.scipy.special",
-    "jax.scipy.linalg",
-    "jax.scipy.signal",
-    "jax.scipy.stats.norm",
-    "jax.nn.initializers",
-    "jax.image",
-    "jax.ops",
-    "jax.tree_util",
-    "jax.tree",
-)
+    "jax", "jax.numpy", "jax.lax", "jax.nn", "jax.random", "jax.numpy.linalg", "jax.numpy.fft",
+    "jax.scipy.special", "jax.scipy.linalg", "jax.scipy.signal", "jax.scipy.stats.norm",
+    "jax.nn.initializers", "jax.image", "jax.ops", "jax.tree_util", "jax.tree",
+)  # fmt: skip
 """The modules that are searched, preferred ones first."""
 
 
@@ -78,4 +65,4 @@ def path_of_code(code: CodeType) -> str | None:
 
 def method_of_code(code: CodeType) -> str | None:
     """Return the name of the method of arrays that has this code."""
-    return array_methods.methods().get(code)
+    return api_hooks.methods().get(code)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from jaxsight_repro.capturing.raised import Raised
+from jaxsight_repro.failures import Raised
 
 if TYPE_CHECKING:  # JAX is not imported before the program imports it
     from jaxsight_source.compat.jaxpr_types import Aval, Context, Primitive

@@ -252,11 +252,8 @@ class Tracker:
                 return original(custom, *args, **kwargs)
             if not wrapping.is_users(getattr(custom, "fun", None)):
                 # One of JAX's own, such as `jax.nn.relu`.
-                path = (
-                    public_functions.path_of(custom)
-                    if self._threads.state.body is not None
-                    else None
-                )
+                is_recorded = self._threads.state.body is not None
+                path = public_functions.path_of(custom) if is_recorded else None
                 if path is None:
                     return original(custom, *args, **kwargs)
                 with self._call(path, None, (args, kwargs)) as done:
@@ -278,11 +275,7 @@ class Tracker:
 
     @contextlib.contextmanager
     def _call(
-        self,
-        name: str,
-        outer: CallArguments | None,
-        inner: CallArguments,
-        method: str = "",
+        self, name: str, outer: CallArguments | None, inner: CallArguments, method: str = ""
     ) -> Iterator[Callable[[object], object]]:
         """Record a call of JAX while it runs; yield a function that records its result."""
         state = self._threads.state
@@ -360,7 +353,7 @@ class Tracker:
         values = building.values
         call = UserCall(
             function.number,
-            values.parameters(args, kwargs),
+            values.arguments(args, kwargs, values.result),  # each has a new number
             context=self._current_context(),
             axes=primitive_binds.current_axes(),
             checks_variance=primitive_binds.checks_variance(),

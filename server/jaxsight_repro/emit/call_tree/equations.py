@@ -6,63 +6,21 @@ A call of JAX is an equation, too, of a primitive that exists only here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 
-from jaxsight_repro.capturing.call_tree.records import (
-    Bind,
-    FunctionRef,
-    Item,
-    JaxCall,
-    Operand,
-    PlainValue,
-    Ref,
-    TrackedTree,
-    UserCall,
-)
+from jaxsight_repro.capturing.call_tree import records
 from jaxsight_repro.compat import primitive_binds
-from jaxsight_source.compat.jaxpr_types import Atom, Equation, Params, Var
-from jaxsight_source.compat.staging import (
-    abstract,
-    is_jaxpr,
-    is_literal,
-    new_literal,
-    new_variable,
-    stage,
-    substituted,
-    surroundings,
-)
+from jaxsight_source.compat import staging
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight_source.errors import Unwritable
-from jaxsight_source.folding.steps import Returned
-from jaxsight_source.primal import primal
+from jaxsight_source.folding.steps import FoldedStep, Returned
+from jaxsight_source.readable import primal
 
 CALL = "jaxsight_call"
 """The name of the primitive that stands for calls of JAX."""
-
-
-@dataclass(eq=False, slots=True)
-class CallEquation:
-    """A call of JAX, or the step that raised an error, with the interface of an equation."""
-
-    item: Item
-    owner: Any
-    """The writer, which the rule for these equations calls."""
-    invars: list[Atom]
-    outvars: list[Var]
-    effects: frozenset[object] = frozenset()
-    ctx: None = None
-    params: Params = field(default_factory=dict)
-    source_info: SimpleNamespace = field(
-        default_factory=lambda: SimpleNamespace(name_stack="", traceback=None)
-    )
-    bases: tuple[str, ...] = ()
-
-    @property
-    def primitive(self) -> SimpleNamespace:
-        return SimpleNamespace(name=CALL)
 
 
 _FAILING = frozenset({"it raises an error"})
@@ -71,7 +29,7 @@ _FAILING = frozenset({"it raises an error"})
 class Equations:
     """The variables and equations of a tree."""
 
-    def __init__(self, tree: TrackedTree, owner: Any, *, derivatives: bool) -> None:
+    def __init__(self, tree: records.TrackedTree, owner: Any, *, derivatives: bool) -> None:
         self.tree = tree
         self.constants: list[tuple[Var, object]] = []
         """Variables for the constants of inlined functions, with their values."""
@@ -88,81 +46,83 @@ class Equations:
         if number not in self._variables:
             aval = self.tree.avals.get(number)
             if aval is None and number in self.tree.arrays:
-                aval = abstract(self.tree.arrays[number])
+                aval = staging.abstract(self.tree.arrays[number])
             function = cast(Var, Returned("function"))
-            self._variables[number] = function if aval is None else new_variable(aval)
+            self._variables[number] = function if aval is None else staging.new_variable(aval)
         return self._variables[number]
 
-    def atom(self, operand: Operand) -> Atom:
+    def atom(self, operand: records.Operand) -> Atom:
         """Return the variable or literal of an operand."""
-        if isinstance(operand, Ref):
+        if isinstance(operand, records.Ref):
             variable = self.variable(operand)
             return self._aliases.get(id(variable), variable)
-        if isinstance(operand, PlainValue) and isinstance(
+        if isinstance(operand, records.PlainValue) and isinstance(
             operand.value, (bool, int, float, complex, np.generic, np.ndarray)
         ):
-            return new_literal(operand.value, abstract(operand.value))
+            return staging.new_literal(operand.value, staging.abstract(operand.value))
         raise Unwritable(operand, "it is no operand")
 
-    def of_body(self, user: UserCall) -> list[Equation]:
+    def of_body(self, user: records.UserCall) -> list[Equation]:
         """Return the equations of a function's body."""
         equations: list[Equation] = []
         for item in user.body:
-            if isinstance(item, Bind) and not item.failed:
+            if isinstance(item, records.Bind) and not item.failed:
                 equations.extend(self._bound(item))
-            elif not (isinstance(item, Bind) and item is not user.body[-1]):
+            elif not (isinstance(item, records.Bind) and item is not user.body[-1]):
                 equations.append(cast(Equation, self._called(item)))
         return equations
 
-    def _called(self, item: Item) -> CallEquation:
+    def _called(self, item: records.Item) -> FoldedStep:
         reads = [self.atom(number) for number in self.read_by(item)]
         results: list[Var] = []
-        if isinstance(item, JaxCall):
+        if isinstance(item, records.JaxCall):
             for bind in item.binds:
-                reads += [self.atom(part) for part in bind.inputs if isinstance(part, Ref)]
+                reads += [self.atom(part) for part in bind.inputs if isinstance(part, records.Ref)]
             if item.result is not None:
                 results = [self.variable(number) for number in item.result.numbers]
         effects = _FAILING if item.failed else frozenset[object]()
-        return CallEquation(item, self._owner, reads, results, effects)
+        nowhere = SimpleNamespace(name_stack="", traceback=None)
+        written = (self._owner, item)  # what the rule for these equations calls, and with what
+        return FoldedStep(CALL, written, 0, reads, results, [], effects, nowhere)
 
-    def read_by(self, item: Item) -> Iterator[int]:
+    def read_by(self, item: records.Item) -> Iterator[int]:
         """Yield the numbers of the values that a call reads, also in the functions passed to it."""
         for operand in item.operands():
-            if isinstance(operand, Ref):
+            if isinstance(operand, records.Ref):
                 yield operand
-            elif isinstance(operand, FunctionRef) and isinstance(item, JaxCall):
+            elif isinstance(operand, records.FunctionRef) and isinstance(item, records.JaxCall):
                 user = self._owner.body_of(operand.number, item)
                 if user is not None and id(user) not in self._visited:
                     self._visited.add(id(user))
                     yield from self.read_in(user)
                     self._visited.discard(id(user))
 
-    def read_in(self, user: UserCall) -> Iterator[int]:
+    def read_in(self, user: records.UserCall) -> Iterator[int]:
         """Yield the numbers of the values that a function reads."""
         for item in user.body:
             yield from self.read_by(item)
         yield from user.results
 
-    def read_directly(self, user: UserCall) -> Iterator[int]:
+    def read_directly(self, user: records.UserCall) -> Iterator[int]:
         """Yield the numbers of the values that a function reads outside of inner functions."""
         for item in user.body:
-            yield from (operand for operand in item.operands() if isinstance(operand, Ref))
+            yield from (operand for operand in item.operands() if isinstance(operand, records.Ref))
         yield from user.results
 
-    def defined_in(self, user: UserCall) -> Iterator[int]:
+    def defined_in(self, user: records.UserCall) -> Iterator[int]:
         """Yield the numbers of the values that a function gets or computes."""
-        yield from (part for part in user.arguments.operands() if isinstance(part, Ref))
+        yield from (part for part in user.arguments.operands() if isinstance(part, records.Ref))
         for item in user.body:
-            if isinstance(item, Bind):
+            if isinstance(item, records.Bind):
                 yield from item.results
-            elif isinstance(item, JaxCall) and item.result is not None:
+            elif isinstance(item, records.JaxCall) and item.result is not None:
                 yield from item.result.numbers
 
-    def of_binds(self, binds: Sequence[Bind]) -> list[Equation]:
+    def of_binds(self, binds: Sequence[records.Bind]) -> list[Equation]:
         """Return the equations of primitives."""
         return [equation for bind in binds for equation in self._bound(bind)]
 
-    def _bound(self, bind: Bind) -> list[Equation]:
+    def _bound(self, bind: records.Bind) -> list[Equation]:
         name = bind.primitive.name
         if name.startswith(("custom_jvp_call", "custom_vjp_call")) and "call_jaxpr" not in (
             bind.params
@@ -170,7 +130,7 @@ class Equations:
             raise Unwritable(name, "its rules are not public functions")
         invars = [self.atom(operand) for operand in bind.inputs]
         try:
-            with surroundings(bind.context):
+            with staging.surroundings(bind.context):
                 return self._staged(bind, invars)
         except Exception:  # noqa: BLE001 - rules may depend on what surrounds the call
             outvars = [self.variable(number) for number in bind.results]
@@ -182,17 +142,17 @@ class Equations:
                 )
             ]
 
-    def _staged(self, bind: Bind, invars: list[Atom]) -> list[Equation]:
+    def _staged(self, bind: records.Bind, invars: list[Atom]) -> list[Equation]:
         """Return the equations that JAX makes of a bind: it folds and inlines some."""
-        variables = [atom for atom in invars if not is_literal(atom)]
+        variables = [atom for atom in invars if not staging.is_literal(atom)]
 
         def bound(*values: object) -> object:
             passed = iter(values)
             operands = [
                 operand.value
-                if is_literal(atom) and isinstance(operand, PlainValue)
+                if staging.is_literal(atom) and isinstance(operand, records.PlainValue)
                 else atom.val
-                if is_literal(atom)
+                if staging.is_literal(atom)
                 else next(passed)
                 for operand, atom in zip(bind.inputs, invars, strict=True)
             ]
@@ -201,14 +161,15 @@ class Equations:
         params = bind.params
         if not self._derivatives:
             params = {name: _without_rules(value) for name, value in params.items()}
-        program = stage(bound, [atom.aval for atom in variables]).program
+        program = staging.stage(bound, [atom.aval for atom in variables]).program
         atoms = dict(zip(map(id, program.jaxpr.invars), variables, strict=True))
         self.constants += zip(program.jaxpr.constvars, program.consts, strict=True)
-        outputs = substituted(program.jaxpr.outvars, atoms)
+        outputs = staging.substituted(program.jaxpr.outvars, atoms)
         for number, atom in zip(bind.results, outputs, strict=True):
             self._aliases[id(self.variable(number))] = atom
         return [
-            inner.replace(invars=substituted(inner.invars, atoms)) for inner in program.jaxpr.eqns
+            inner.replace(invars=staging.substituted(inner.invars, atoms))
+            for inner in program.jaxpr.eqns
         ]
 
 
@@ -216,4 +177,4 @@ def _without_rules(value: object) -> object:
     """Return a parameter with the calls of functions with derivative rules inlined."""
     if isinstance(value, tuple):
         return tuple(map(_without_rules, value))
-    return primal(value) if is_jaxpr(value) else value
+    return primal(value) if staging.is_jaxpr(value) else value

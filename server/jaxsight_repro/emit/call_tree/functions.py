@@ -10,28 +10,16 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxsight_repro.capturing.call_tree import public_functions
+from jaxsight_repro.capturing.call_tree import public_functions, records
 from jaxsight_repro.capturing.call_tree.apis import CUSTOM, PASS_ANYTHING, RULES
-from jaxsight_repro.capturing.call_tree.records import (
-    Arguments,
-    Bind,
-    FailedStep,
-    FunctionRef,
-    JaxCall,
-    Operand,
-    Pytree,
-    Ref,
-    Structure,
-    TrackedTree,
-    UserCall,
-)
 from jaxsight_repro.compat import primitive_binds
 from jaxsight_repro.emit.call_tree import steps
-from jaxsight_repro.emit.call_tree.equations import CALL, CallEquation, Equations
+from jaxsight_repro.emit.call_tree.equations import CALL, Equations
 from jaxsight_repro.emit.call_tree.structures import StandIns, base_of, part, path_of
 from jaxsight_source.compat.staging import surroundings
 from jaxsight_source.equations.registry import STRUCTURES
 from jaxsight_source.errors import Unsourceable, Unwritable
+from jaxsight_source.folding.steps import FoldedStep
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.functions.calls import policy_expr
 from jaxsight_source.text.exprs import (
@@ -56,16 +44,10 @@ Key: TypeAlias = tuple[Any, ...]
 """What a function is written once for: its number, and the types of its arguments."""
 
 _RESULTS = {
-    "scan": "scanned",
-    "while_loop": "looped",
-    "fori_loop": "looped",
-    "cond": "branch",
-    "switch": "branch",
-    "map": "mapped",
-    "grad": "gradient",
-    "value_and_grad": "value",
+    "scan": "scanned", "while_loop": "looped", "fori_loop": "looped", "cond": "branch",
+    "switch": "branch", "map": "mapped", "grad": "gradient", "value_and_grad": "value",
     "pullback": "cotangent",
-}
+}  # fmt: skip
 """Base names for the results of calls."""
 
 _NEVER = 'raise NotImplementedError("JAX did not call this function")'
@@ -74,7 +56,7 @@ _NEVER = 'raise NotImplementedError("JAX did not call this function")'
 class Functions:
     """Writes the functions and calls of a tree."""
 
-    def __init__(self, tree: TrackedTree, writer: Writer) -> None:
+    def __init__(self, tree: records.TrackedTree, writer: Writer) -> None:
         self.tree = tree
         self.writer = writer
         derivatives = writer.options.derivatives != "primal"
@@ -90,7 +72,7 @@ class Functions:
         self._defined: defaultdict[Scope, dict[Key, str]] = defaultdict(dict)
         """The names of the functions that a scope has."""
 
-    def body_of(self, number: int, caller: JaxCall | None) -> UserCall | None:
+    def body_of(self, number: int, caller: records.JaxCall | None) -> records.UserCall | None:
         """Return the call of a function that is written: the failing one, or else the last.
 
         The calls that JAX made during `caller` are preferred.
@@ -101,7 +83,7 @@ class Functions:
 
     # Functions.
 
-    def function(self, scope: Scope, number: int, caller: JaxCall | None) -> ast.expr:
+    def function(self, scope: Scope, number: int, caller: records.JaxCall | None) -> ast.expr:
         """Write a function, if it is not written yet; return an expression for it."""
         user = self.body_of(number, caller)
         function = self.tree.functions[number]
@@ -133,7 +115,7 @@ class Functions:
         self,
         scope: Scope,
         key: Key,
-        user: UserCall | None,
+        user: records.UserCall | None,
         decorators: Sequence[ast.expr] = (),
     ) -> str:
         """Write a function; return its name."""
@@ -157,21 +139,23 @@ class Functions:
             body.append(Raw([f"{name}.__name__ = {function.name!r}"]))
         return name
 
-    def _kinds(self, arguments: Arguments) -> Key:
+    def _kinds(self, arguments: records.Arguments) -> Key:
         """Return the types of arguments."""
         kinds = [
-            str(self.tree.avals.get(operand)) if isinstance(operand, Ref) else repr(operand)
+            str(self.tree.avals.get(operand)) if isinstance(operand, records.Ref) else repr(operand)
             for operand in arguments.operands()
         ]
         return (tuple(kinds), tuple(packed.node for packed in arguments.args))
 
-    def _composed(self, scope: Scope, number: int, user: UserCall | None) -> ast.expr | None:
+    def _composed(
+        self, scope: Scope, number: int, user: records.UserCall | None
+    ) -> ast.expr | None:
         """Return `jax.vmap(f)` for a function that only calls what `jax.vmap` returned."""
         made_by = self.tree.functions[number].made_by
         assert made_by is not None
-        inner: JaxCall | None = None
+        inner: records.JaxCall | None = None
         if user is not None:
-            if len(user.body) != 1 or not isinstance(user.body[0], JaxCall):
+            if len(user.body) != 1 or not isinstance(user.body[0], records.JaxCall):
                 return None
             inner = user.body[0]
             same = inner.inner == user.arguments and (
@@ -182,7 +166,9 @@ class Functions:
         api, outer = made_by
         return call(path_of(api), *self.arguments(scope, outer, inner))
 
-    def _parameters(self, scope: Scope, names: tuple[str, ...], user: UserCall) -> tuple[str, ...]:
+    def _parameters(
+        self, scope: Scope, names: tuple[str, ...], user: records.UserCall
+    ) -> tuple[str, ...]:
         """Name the parameters of a function; write the assignments of their parts."""
         positional = [name for name in names if not name.endswith("=")]
         parameters: list[str] = []
@@ -192,9 +178,9 @@ class Functions:
                 rest = user.arguments.args[index:]
                 name = scope.names.fresh(positional[index].lstrip("*"))
                 parameters.append(f"*{name}")
-                node = Structure("tuple", tuple(packed.node for packed in rest))
+                node = records.Structure("tuple", tuple(packed.node for packed in rest))
                 leaves = tuple(leaf for packed in rest for leaf in packed.leaves)
-                self._take(scope, ast.Name(name), Pytree(node, leaves), used, name)
+                self._take(scope, ast.Name(name), records.Pytree(node, leaves), used, name)
                 break
             base = positional[index] if index < len(positional) else f"x_{index}"
             name = self._parameter(scope, base, used)
@@ -236,7 +222,7 @@ class Functions:
         return base
 
     def _take(
-        self, scope: Scope, expr: ast.expr, packed: Pytree, used: set[int], base: str
+        self, scope: Scope, expr: ast.expr, packed: records.Pytree, used: set[int], base: str
     ) -> None:
         """Write the assignments of the parts of a value that are used."""
         node = packed.node
@@ -246,7 +232,7 @@ class Functions:
                 self._take(scope, inner, child, used, base_of(node, index, base))
             return
         (leaf,) = packed.leaves
-        if isinstance(leaf, Ref):
+        if isinstance(leaf, records.Ref):
             if not isinstance(expr, ast.Name):
                 if leaf not in used:
                     return
@@ -255,7 +241,7 @@ class Functions:
                 expr = ast.Name(name)
             scope.write(self.equations.variable(leaf), expr)
 
-    def body(self, scope: Scope, user: UserCall) -> None:
+    def body(self, scope: Scope, user: records.UserCall) -> None:
         """Write the body of a function."""
         prover = self.writer.proofs.prover
         around, prover.axes = prover.axes, list(user.axes)
@@ -270,7 +256,7 @@ class Functions:
         finally:
             prover.axes = around
 
-    def _write_body(self, scope: Scope, user: UserCall) -> None:
+    def _write_body(self, scope: Scope, user: records.UserCall) -> None:
         equations = self.equations.of_body(user)
         outputs = [self.equations.atom(number) for number in user.results]
         self._write_constants(scope)
@@ -290,7 +276,7 @@ class Functions:
             scope.write(var, self.writer.constants.constant(array))
         self.equations.constants.clear()
 
-    def _leaked(self, scope: Scope, user: UserCall) -> None:
+    def _leaked(self, scope: Scope, user: records.UserCall) -> None:
         """Write values that belong to traces that have ended as such: they raise an error."""
         defined = set(self.equations.defined_in(user))
         for number in self.equations.read_directly(user):
@@ -317,16 +303,15 @@ class Functions:
 
     # Calls.
 
-    def write(self, scope: Scope, equation: CallEquation) -> None:
+    def write(self, scope: Scope, item: records.Item) -> None:
         """Write a call as a statement."""
-        item = equation.item
-        if isinstance(item, FailedStep):
+        if isinstance(item, records.FailedStep):
             scope.body.append(steps.step(self, scope, item))
             return
-        if isinstance(item, Bind):
+        if isinstance(item, records.Bind):
             scope.body.append(effect(steps.bind(self, scope, item)))
             return
-        assert isinstance(item, JaxCall)
+        assert isinstance(item, records.JaxCall)
         start = len(scope.body)
         try:
             expr = self.call(scope, item)
@@ -342,30 +327,30 @@ class Functions:
             return
         self._assign(scope, item.result, expr, identifier(item.api.rpartition(".")[2]))
 
-    def _write_binds(self, scope: Scope, item: JaxCall) -> None:
+    def _write_binds(self, scope: Scope, item: records.JaxCall) -> None:
         """Write the primitives that a call bound, in its place."""
         assert item.bound is not None
         assert item.result is not None
         equations = self.equations.of_binds(item.binds)
         atoms = [
-            self.equations.atom(leaf) if isinstance(leaf, Ref) else None
+            self.equations.atom(leaf) if isinstance(leaf, records.Ref) else None
             for leaf in item.bound.leaves
         ]
         self._write_constants(scope)
         scope.equations(equations, [atom for atom in atoms if atom is not None])
         for leaf, atom in zip(item.result.leaves, atoms, strict=True):
-            if isinstance(leaf, Ref) and atom is not None:
+            if isinstance(leaf, records.Ref) and atom is not None:
                 with contextlib.suppress(KeyError):  # a value that nothing reads
                     scope.write(self.equations.variable(leaf), scope.operand(atom))
 
-    def _assign(self, scope: Scope, result: Pytree, expr: ast.expr, api: str) -> None:
+    def _assign(self, scope: Scope, result: records.Pytree, expr: ast.expr, api: str) -> None:
         used = {n for n in result.numbers if scope.uses.get(id(self.equations.variable(n)))}
         if not used:
             scope.body.append(effect(expr))
             return
-        after: list[tuple[ast.Name, Pytree]] = []
+        after: list[tuple[ast.Name, records.Pytree]] = []
 
-        def target(packed: Pytree, base: str) -> ast.expr:
+        def target(packed: records.Pytree, base: str) -> ast.expr:
             if used.isdisjoint(packed.numbers):
                 return ast.Name("_")
             node = packed.node
@@ -381,12 +366,12 @@ class Functions:
         for name, packed in after:
             self._take(scope, name, packed, used, name.id)
 
-    def call(self, scope: Scope, item: JaxCall) -> ast.expr:
+    def call(self, scope: Scope, item: records.JaxCall) -> ast.expr:
         """Return the expression of a call; write the functions in it."""
         if item.api == "pullback":
             function, *args = item.inner.args
             pullback = self.packed(scope, function, item)
-            return call(pullback, *self.arguments(scope, Arguments(tuple(args)), item))
+            return call(pullback, *self.arguments(scope, records.Arguments(tuple(args)), item))
         inner = self.arguments(scope, item.traced, item)
         if item.api in CUSTOM:
             return call(self._custom(scope, item), *inner)
@@ -397,11 +382,11 @@ class Functions:
             made = ast.Attribute(made, item.method)
         return call(made, *inner)
 
-    def _custom(self, scope: Scope, item: JaxCall) -> ast.expr:
+    def _custom(self, scope: Scope, item: records.JaxCall) -> ast.expr:
         """Write a function with custom derivative rules; return its name."""
         assert item.outer is not None
         fun, *rules = [packed.leaves[0] for packed in item.outer.args]
-        if not isinstance(fun, FunctionRef):
+        if not isinstance(fun, records.FunctionRef):
             raise Unwritable(item.api, "it has no function")
         user = self.body_of(fun.number, item)
         key = (fun.number, item.api, *self._kinds(item.inner))
@@ -413,18 +398,20 @@ class Functions:
             del options["nondiff_argnums"]
         decorator: ast.expr = ast.Name(item.api)
         if options:
-            named = self.arguments(scope, Arguments((), options), item)
+            named = self.arguments(scope, records.Arguments((), options), item)
             decorator = call(public("functools.partial", "functools"), decorator, *named)
         name = self._defined_as(scope, key, user, [decorator])
         self._active[fun.number] = name
-        listed = [rule.number for rule in rules if isinstance(rule, FunctionRef)]
+        listed = [rule.number for rule in rules if isinstance(rule, records.FunctionRef)]
         defined = [self.function(scope, number, None) for number in listed]
         del self._active[fun.number]
         if defined:
             scope.body.append(effect(call(f"{name}.{RULES[item.api]}", *defined)))
         return ast.Name(name)
 
-    def arguments(self, scope: Scope, arguments: Arguments, caller: JaxCall | None) -> list[Item]:
+    def arguments(
+        self, scope: Scope, arguments: records.Arguments, caller: records.JaxCall | None
+    ) -> list[Item]:
         positional = [self.packed(scope, packed, caller) for packed in arguments.args]
         named = {
             name: self.packed(scope, packed, caller) for name, packed in arguments.kwargs.items()
@@ -433,14 +420,16 @@ class Functions:
             raise Unwritable(named, "its names are not Python identifiers")
         return [*positional, *(ast.keyword(name, part) for name, part in named.items())]
 
-    def packed(self, scope: Scope, packed: Pytree, caller: JaxCall | None) -> ast.expr:
+    def packed(
+        self, scope: Scope, packed: records.Pytree, caller: records.JaxCall | None
+    ) -> ast.expr:
         leaves = [self.leaf(scope, leaf, caller) for leaf in packed.leaves]
         return self.stand_ins.expr(packed.node, iter(leaves))
 
-    def leaf(self, scope: Scope, leaf: Operand, caller: JaxCall | None) -> ast.expr:
-        if isinstance(leaf, FunctionRef):
+    def leaf(self, scope: Scope, leaf: records.Operand, caller: records.JaxCall | None) -> ast.expr:
+        if isinstance(leaf, records.FunctionRef):
             return self.function(scope, leaf.number, caller)
-        if isinstance(leaf, Ref):
+        if isinstance(leaf, records.Ref):
             try:
                 return scope.operand(self.equations.atom(leaf))
             except KeyError:
@@ -463,6 +452,7 @@ class Functions:
 
 
 @STRUCTURES(CALL)
-def _write_call(scope: Scope, equation: CallEquation) -> Proved:
-    equation.owner.write(scope, equation)
+def _write_call(scope: Scope, equation: FoldedStep) -> Proved:
+    functions, item = equation.family
+    functions.write(scope, item)
     return WRITTEN

@@ -5,16 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
-from jaxsight_repro.capturing.call_tree.records import (
-    Arguments,
-    Bind,
-    FailedStep,
-    JaxCall,
-    Operand,
-    PlainValue,
-)
-from jaxsight_repro.emit import raising
-from jaxsight_repro.emit.call_tree.structures import StandIns, path_of
+from jaxsight_repro.capturing.call_tree import records
+from jaxsight_repro.emit.call_tree.structures import StandIns, expression, path_of
 from jaxsight_source.text.exprs import Item, binary, call, subscript
 from jaxsight_source.text.statements import Raw, assign, effect, equations_of, return_
 from jaxsight_source.values import public_names
@@ -28,12 +20,14 @@ class Operands(Protocol):
     stand_ins: StandIns
 
     def arguments(
-        self, scope: Scope, arguments: Arguments, caller: JaxCall | None
+        self, scope: Scope, arguments: records.Arguments, caller: records.JaxCall | None
     ) -> list[Item]: ...
-    def leaf(self, scope: Scope, leaf: Operand, caller: JaxCall | None) -> ast.expr: ...
+    def leaf(
+        self, scope: Scope, leaf: records.Operand, caller: records.JaxCall | None
+    ) -> ast.expr: ...
 
 
-def step(functions: Operands, scope: Scope, failing: FailedStep) -> ast.stmt:
+def step(functions: Operands, scope: Scope, failing: records.FailedStep) -> ast.stmt:
     """Return the statement that raises the error."""
     items = functions.arguments(scope, failing.arguments, None)
     match failing.kind, items:
@@ -49,12 +43,12 @@ def step(functions: Operands, scope: Scope, failing: FailedStep) -> ast.stmt:
             return assign(subscript(_expr(own), _expr(key)), _expr(new))
         case "attribute", [own, _]:
             name = failing.arguments.args[1].leaves[0]
-            assert isinstance(name, PlainValue)
+            assert isinstance(name, records.PlainValue)
             return effect(ast.Attribute(_expr(own), str(name.value)))
         case _:
             assert failing.raised is not None
             functions.stand_ins.exception(failing.raised)
-            return Raw([f"raise {raising.expression(failing.raised)}"])
+            return Raw([f"raise {expression(failing.raised)}"])
 
 
 def return_last(body: list[ast.stmt]) -> None:
@@ -64,7 +58,7 @@ def return_last(body: list[ast.stmt]) -> None:
             body[-1] = return_(value, equations_of(last))
 
 
-def bind(functions: Operands, scope: Scope, failing: Bind) -> ast.expr:
+def bind(functions: Operands, scope: Scope, failing: records.Bind) -> ast.expr:
     """Return the expression that binds a primitive whose rule raised the error."""
     operands = [functions.leaf(scope, operand, None) for operand in failing.inputs]
     params = {name: value(param) for name, param in failing.params.items()}

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight_repro.capturing.call_tree.records import Container, Structure
-from jaxsight_repro.capturing.raised import Raised
-from jaxsight_repro.emit import raising
+from jaxsight_repro.failures import Raised
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.text import exprs
-from jaxsight_source.text.exprs import NONE, call, dict_, list_, public, subscript, tuple_
+from jaxsight_source.text.exprs import NONE, call, dict_, list_, public, quoted, subscript, tuple_
 from jaxsight_source.text.names import ModuleNames, identifier
 from jaxsight_source.text.statements import Raw
 from jaxsight_source.values.spelling import value
@@ -68,10 +67,10 @@ class StandIns:
 
     def exception(self, raised: Raised) -> None:
         """Define a class for an exception, if it is of the user's own."""
-        lines = raising.class_lines(raised)
+        lines = class_lines(raised)
         if lines:
-            self._names.keep(raising.class_name(raised))
-            self._exceptions[raising.class_name(raised)] = lines
+            self._names.keep(class_name(raised))
+            self._exceptions[class_name(raised)] = lines
 
     def name_of(self, node: Structure) -> str:
         """Return the name of the class for a node."""
@@ -138,3 +137,33 @@ def path_of(path: str) -> ast.expr:
     if module in exprs.SHORT:
         return public(f"{exprs.SHORT[module]}.{name}")
     return public(path, "" if module in exprs.AT_HAND or module in ("jax", "np") else module)
+
+
+def class_name(raised: Raised) -> str:
+    """Return the name of an exception's class without what it is nested in."""
+    return raised.name.rpartition(".")[2]
+
+
+def class_lines(raised: Raised) -> Sequence[str]:
+    """Return the lines of a class that stands for an exception's own; none for a built-in one.
+
+    Its name, module and text are the same, so its failure is.
+    """
+    if raised.is_builtin:
+        return ()
+    name = class_name(raised)
+    lines = ["", "", f"class {name}({raised.base}):"]
+    lines.append('    """Stand in for the exception class of this name in the program."""')
+    if raised.name != name:
+        lines += ["", f"    __qualname__ = {raised.name!r}"]
+    if raised.module not in ("__main__", "builtins"):
+        lines += ["", f"    __module__ = {raised.module!r}"]
+    if raised.is_text:
+        lines += ["", "    def __str__(self):", "        return self.args[0]"]
+    return lines
+
+
+def expression(raised: Raised) -> str:
+    """Return the call that makes an exception."""
+    args = [quoted(arg) if isinstance(arg, str) else repr(arg) for arg in raised.args]
+    return f"{class_name(raised)}({', '.join(args)})"

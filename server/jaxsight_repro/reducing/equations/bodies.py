@@ -7,39 +7,30 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import jax
 import numpy as np
 from jax import lax
 
 from jaxsight_repro.compat.mesh_equations import mesh_axes
-from jaxsight_repro.compat.pruning import needed
+from jaxsight_repro.compat.retyping import needed, retyped
 from jaxsight_repro.reducing.checker import Checker
-from jaxsight_repro.reducing.equations import trips
 from jaxsight_repro.reducing.equations.candidates import (
     Candidate,
     Keys,
     Value,
     cheaper,
+    is_bound,
     reads,
     weight,
     zeros,
 )
 from jaxsight_repro.reducing.equations.inlining import Copy
 from jaxsight_repro.reducing.equations.recording import Recorded
-from jaxsight_repro.reducing.equations.retyping import Retyping
-from jaxsight_source.compat import avals, control_flow
-from jaxsight_source.compat.dtypes import is_key
+from jaxsight_repro.reducing.equations.sizes import Retyping
+from jaxsight_source.compat import avals, control_flow, staging
+from jaxsight_source.compat.avals import is_key
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Jaxpr, Var
-from jaxsight_source.compat.staging import (
-    is_dropped,
-    new_literal,
-    new_variable,
-    open_jaxpr,
-    opened,
-    stage,
-    substituted,
-    with_inner,
-)
 
 
 def unwrap(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
@@ -60,14 +51,14 @@ def shorten(candidate: Candidate, checker: Checker[Candidate], recorded: Recorde
         shorter = (
             _once(candidate, index, body, operands, recorded.values)
             for index, equation in enumerate(candidate.equations)
-            for body, operands in trips.counted(equation)
+            for body, operands in counted(equation)
         )
         yield from cheaper(candidate, shorter)
-        bounded = (
+        stricter = (
             replace(candidate, equations=tuple(equations), eager={})
-            for equations in trips.bounded(candidate.equations)
+            for equations in bounded(candidate.equations)
         )
-        yield from cheaper(candidate, bounded)
+        yield from cheaper(candidate, stricter)
 
     return checker.exhausted(candidate, tries)
 
@@ -81,11 +72,11 @@ def _bodies(equation: Equation) -> Iterator[tuple[object, Sequence[Atom]]]:
         case "scan":
             yield control_flow.scan(equation.params).body, equation.invars
         case "while":
-            params = equation.params
-            tested, run = params["cond_nconsts"], params["body_nconsts"]
-            carry = equation.invars[tested + run :]
-            yield params["body_jaxpr"], [*equation.invars[tested : tested + run], *carry]
-            yield params["cond_jaxpr"], [*equation.invars[:tested], *carry]
+            test, for_test, body, for_body, carry = control_flow.while_loop(
+                equation, equation.invars
+            )
+            yield body, [*for_body, *carry]
+            yield test, [*for_test, *carry]
 
 
 def _once(
@@ -99,7 +90,7 @@ def _once(
 
     Operands that have an additional axis, or a longer one, are replaced by their first slices.
     """
-    program = opened(body)
+    program = staging.opened(body)
     known = dict(zip(map(id, candidate.inputs), candidate.arguments, strict=True))
     copy = Copy(candidate)
     for position, equation in enumerate(candidate.equations):
@@ -113,7 +104,7 @@ def _once(
                 value = _slice(known.get(id(operand), values.get(id(operand))), var)
                 if value is None:
                     return None
-                atom = new_variable(var.aval)
+                atom = staging.new_variable(var.aval)
                 copy.feed(atom, value)
             atoms.append(atom)
         results = copy.run(program, atoms)
@@ -147,7 +138,7 @@ def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Delete equations inside the inner programs of a candidate, at every level."""
     inside = itertools.chain.from_iterable(map(inner_jaxprs, candidate.equations))
     levels = itertools.chain.from_iterable(all_jaxprs(part.value) for part in inside)
-    size = max((len(open_jaxpr(jaxpr).eqns) for jaxpr in levels), default=0)
+    size = max((len(staging.open_jaxpr(jaxpr).eqns) for jaxpr in levels), default=0)
     while size:
         rewritten = (
             Candidate(candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs)
@@ -191,7 +182,7 @@ def _rewritten(equations: Sequence[Equation], size: int) -> Iterator[list[Equati
             for smaller in _smaller(part.jaxpr, size):
                 if part.parameter == "cond_jaxpr" and not _uses_inputs(smaller):
                     continue  # a loop that runs forever, or never
-                params = part.exchanged(equation.params, with_inner(part.value, smaller))
+                params = part.exchanged(equation.params, staging.with_inner(part.value, smaller))
                 renewed = equation.replace(params=params)
                 yield [*equations[:position], renewed, *equations[position + 1 :]]
 
@@ -229,18 +220,18 @@ def _without(jaxpr: Jaxpr, start: int, end: int, filling: str) -> Jaxpr | None:
         if not _only_reads(equation):
             return None
         for var in equation.outvars:
-            if is_dropped(var) or id(var) not in read:
+            if staging.is_dropped(var) or id(var) not in read:
                 continue
             given: Sequence[Atom] = (*jaxpr.invars, *jaxpr.constvars)
             if filling == "operand":
-                given = substituted(equation.invars, replacements)
+                given = staging.substituted(equation.invars, replacements)
             made = _filling(var, filling, given)
             if made is None:
                 return None
             replacements[id(var)], equations = made
             added += equations
-    later = [each.replace(invars=substituted(each.invars, replacements)) for each in rest]
-    outputs = substituted(jaxpr.outvars, replacements)
+    later = [each.replace(invars=staging.substituted(each.invars, replacements)) for each in rest]
+    outputs = staging.substituted(jaxpr.outvars, replacements)
     kept = _live([*jaxpr.eqns[:start], *added, *later], outputs)
     return jaxpr.replace(eqns=kept, outvars=outputs) if weight(kept) < weight(jaxpr.eqns) else None
 
@@ -278,7 +269,111 @@ def _filling(var: Var, filling: str, given: Sequence[Atom]) -> tuple[Atom, list[
         return None
     number = np.asarray(filling == "ones").astype(var.aval.dtype)[()]
     if not var.aval.shape:
-        return new_literal(number, var.aval), []
-    staged = stage(lambda: lax.full(var.aval.shape, number, var.aval.dtype), [])
+        return staging.new_literal(number, var.aval), []
+    staged = staging.stage(lambda: lax.full(var.aval.shape, number, var.aval.dtype), [])
     jaxpr = staged.program.jaxpr
     return (jaxpr.outvars[0], list(jaxpr.eqns)) if not staged.program.consts else None
+
+
+def counted(equation: Equation) -> Iterator[tuple[staging.Program, Sequence[Atom]]]:
+    """Yield loops with fewer iterations in place of a loop, as programs of some of its operands.
+
+    Inputs with an axis for iterations have the new length.
+    """
+    if equation.primitive.name == "scan":
+        loop, operands = control_flow.scan(equation.params), equation.invars
+        lengths: Sequence[int] = _fewer(loop.length)
+    elif equation.primitive.name == "while":
+        _, _, body, consts, carry = control_flow.while_loop(equation, equation.invars)
+        operands, lengths = [*consts, *carry], _COUNTS
+        loop = control_flow.Scan(len(consts), len(carry), body, 0, False, 1, False)
+    else:
+        return
+    for length in lengths:
+        try:
+            with equation.ctx.manager:
+                program = _loop(loop, length)
+        except Exception:  # noqa: BLE001 - a body that can only be traced where it was
+            return
+        yield program, operands
+
+
+_COUNTS = (2, 3, 4, 8, 16)
+"""Iterations that are tried in place of a `while` of any number of them, a choice: errors that need
+more are rare, and each costs a run."""
+
+
+def _fewer(count: int) -> list[int]:
+    """Return smaller numbers of iterations: small ones first, then one that is a bit smaller."""
+    powers = [1 << power for power in range(1, count.bit_length())]
+    tries = {1, 3, *powers, count - count // 4, count - 1}
+    return sorted(new for new in tries if 1 <= new < count)
+
+
+def _loop(loop: control_flow.Scan, length: int) -> staging.Program:
+    """Return a program that runs the body of a loop so many times."""
+    first = loop.consts + loop.carry
+
+    def run(*operands: jax.Array) -> list[jax.Array]:
+        def step(
+            carry: Sequence[jax.Array], x: Sequence[jax.Array]
+        ) -> tuple[list[jax.Array], list[jax.Array]]:
+            results = staging.evaluate(loop.body, *operands[: loop.consts], *carry, *x)
+            return results[: loop.carry], results[loop.carry :]
+
+        start, xs = list(operands[loop.consts : first]), list(operands[first:])
+        carry, ys = lax.scan(step, start, xs, length, reverse=loop.reverse, unroll=loop.unroll)
+        return [*carry, *ys]
+
+    inputs = loop.body.jaxpr.invars
+    types = [var.aval for var in inputs[:first]]
+    rows = (var.aval for var in inputs[first:])
+    types += [retyped(row, (length, *row.shape), row.dtype) for row in rows]
+    return staging.stage(run, types).program
+
+
+def bounded(equations: Sequence[Equation]) -> Iterator[list[Equation]]:
+    """Yield equations in which one loop, at any level, has a smaller bound.
+
+    That is the length of a `scan` over no arrays, or an integer in the condition of a `while` or
+    among its operands.
+    """
+    for position, equation in enumerate(equations):
+        for renewed in _with_smaller_bound(equation):
+            yield [*equations[:position], renewed, *equations[position + 1 :]]
+
+
+def _with_smaller_bound(equation: Equation) -> Iterator[Equation]:
+    params = equation.params
+    if equation.primitive.name == "scan":
+        loop = control_flow.scan(params)
+        inputs = len(equation.invars) - loop.consts - loop.carry
+        if not inputs and len(equation.outvars) == loop.carry:
+            for length in _fewer(loop.length):
+                yield equation.replace(params={**params, "length": length})
+    elif equation.primitive.name == "while":
+        for invars in _smaller_integers(equation.invars):
+            yield equation.replace(invars=invars)
+        tested = staging.open_jaxpr(params["cond_jaxpr"])
+        for position, each in enumerate(tested.eqns):
+            for invars in _smaller_integers(each.invars):
+                changed = each.replace(invars=invars)
+                eqns = [*tested.eqns[:position], changed, *tested.eqns[position + 1 :]]
+                program = staging.with_inner(params["cond_jaxpr"], tested.replace(eqns=eqns))
+                yield equation.replace(params={**params, "cond_jaxpr": program})
+    for part in inner_jaxprs(equation):
+        for eqns in bounded(part.jaxpr.eqns):
+            inner = staging.with_inner(part.value, part.jaxpr.replace(eqns=eqns))
+            yield equation.replace(params=part.exchanged(params, inner))
+
+
+def _smaller_integers(atoms: Sequence[Atom]) -> Iterator[list[Atom]]:
+    for position, atom in enumerate(atoms):
+        if is_bound(atom):
+            for new in _fewer(int(atom.val)):
+                number = new if avals.weak(atom.aval) else np.asarray(new, atom.aval.dtype)[()]
+                yield [
+                    *atoms[:position],
+                    staging.new_literal(number, atom.aval),
+                    *atoms[position + 1 :],
+                ]

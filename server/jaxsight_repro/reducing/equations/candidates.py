@@ -7,16 +7,16 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
 from jaxsight_repro.compat.mesh_equations import mesh_axes
-from jaxsight_repro.reducing.equations.trips import iterations
-from jaxsight_source.compat import avals
-from jaxsight_source.compat.dtypes import is_key
+from jaxsight_source.compat import avals, staging
+from jaxsight_source.compat.avals import is_key
 from jaxsight_source.compat.inner import inner_jaxprs
-from jaxsight_source.compat.jaxpr_types import Atom, Equation, Params, Var
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Literal, Params, Var
+from jaxsight_source.compat.pallas import kernel_call
 from jaxsight_source.compat.staging import (
     Program,
     is_dropped,
@@ -315,3 +315,27 @@ def _text(parameter: object) -> str:
         if is_jaxpr(part):
             text += "".join(value_digest(np.asarray(value)) for value in opened(part).consts)
     return text
+
+
+def iterations(equations: Iterable[Equation]) -> int:
+    """Count iterations of loops, at every level; of a `while`, the integers that bound it.
+
+    Of kernels, positions in the grid count, and elements of blocks.
+    """
+    total = 0
+    for equation in equations:
+        if equation.primitive.name == "scan":
+            total += equation.params["length"]
+        elif equation.primitive.name == "pallas_call":
+            call = kernel_call(equation)
+            total += (call.programs or 0) + sum(math.prod(block.sizes) for block in call.blocks)
+        elif equation.primitive.name == "while":
+            tested = staging.open_jaxpr(equation.params["cond_jaxpr"])
+            atoms = [*equation.invars, *(atom for each in tested.eqns for atom in each.invars)]
+            total += sum(abs(int(atom.val)) for atom in atoms if is_bound(atom))
+        total += sum(iterations(part.jaxpr.eqns) for part in inner_jaxprs(equation))
+    return total
+
+
+def is_bound(atom: Atom) -> TypeGuard[Literal]:
+    return staging.is_literal(atom) and atom.aval.dtype.kind in "iu"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
 
 import jax
 import numpy as np
 
 from jaxsight_repro.checks.base import Check
+from jaxsight_repro.compat import configuration
+from jaxsight_repro.compat.mesh_equations import concrete, mesh_axes
+from jaxsight_repro.environment import ProgramEnvironment
 from jaxsight_repro.failures import RunFailure, failure_in
-from jaxsight_repro.reducing.devices import placed
 from jaxsight_repro.reducing.equations.candidates import Candidate, Keys, Value
 from jaxsight_repro.values import has_nan
 from jaxsight_source.compat import control_flow
@@ -143,9 +146,7 @@ class Run:
             case "scan":
                 return _scan(equation, operands, lambda operands: run(0, operands))
             case "while":
-                tested, used = equation.params["cond_nconsts"], equation.params["body_nconsts"]
-                for_test, for_body = operands[:tested], operands[tested : tested + used]
-                carry = operands[tested + used :]
+                _, for_test, _, for_body, carry = control_flow.while_loop(equation, operands)
                 while bool(run(1, [*for_test, *carry])[0]):
                     carry = run(0, [*for_body, *carry])
                 return carry
@@ -234,3 +235,26 @@ def observed(candidate: Candidate, check: Check, jitted: bool) -> RunFailure:
     }
     lines = "\n".join(check.lines(jitted))
     return failure_in(lambda: exec(lines, namespace))  # noqa: S102 - its own text
+
+
+# In the process that reduces, meshes have no devices, as one that uses any must not fork: a child
+# makes meshes of its first devices.
+
+
+def _count(candidate: Candidate) -> int:
+    """Return how many devices the meshes of a candidate need: at least one."""
+    return max((math.prod(m.values()) for m in mesh_axes(candidate.equations)), default=1)
+
+
+def placed(candidate: Candidate) -> Candidate:
+    """Return a candidate with meshes of devices, in a child, which gets as many as they need."""
+    configuration.simulate_devices(_count(candidate))
+    return replace(candidate, equations=tuple(map(concrete, candidate.equations)))
+
+
+def environment_of(candidate: Candidate, environment: ProgramEnvironment) -> ProgramEnvironment:
+    """Return what a candidate runs with, with as many devices as it needs."""
+    options, variables = configuration.with_devices(
+        environment.options, environment.variables, _count(candidate)
+    )
+    return replace(environment, options=options, variables=variables)

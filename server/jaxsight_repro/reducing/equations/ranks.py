@@ -10,16 +10,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import jax
 import numpy as np
 
 from jaxsight.wire.primitives import CUMULATIVE, ELEMENTWISE, REDUCTIONS
 from jaxsight_repro.compat.retyping import retyped
 from jaxsight_repro.reducing.checker import Checker
 from jaxsight_repro.reducing.equations.candidates import Candidate, Keys, Value, cheaper, of_program
-from jaxsight_source.compat.dtypes import is_key
-from jaxsight_source.compat.equations import bind
+from jaxsight_repro.reducing.equations.evaluation import Run, read
+from jaxsight_source.compat.avals import is_key
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Params
-from jaxsight_source.compat.staging import is_literal, stage
+from jaxsight_source.compat.staging import stage
 
 _Axis: TypeAlias = tuple[int, int]
 """The identity of a variable, and the position of one of its axes."""
@@ -156,18 +157,12 @@ def _without(candidate: Candidate, axes: Collection[_Axis]) -> Candidate | None:
     for key, axis in axes:
         removed.setdefault(key, set()).add(axis)
 
-    def run(*arguments: object) -> list[object]:
-        values: dict[int, object] = dict(zip(map(id, candidate.inputs), arguments, strict=True))
-
-        def read(atom: Atom) -> object:
-            return atom.val if is_literal(atom) else values[id(atom)]
-
-        for equation in candidate.equations:
-            renewed = equation.replace(params=_params(equation, removed))
-            with equation.ctx.manager:
-                results = bind(renewed, [read(atom) for atom in equation.invars])
-            values.update(zip(map(id, equation.outvars), results, strict=True))
-        return [read(atom) for atom in candidate.outputs]
+    def run(*arguments: jax.Array) -> list[jax.Array]:
+        values = dict(zip(map(id, candidate.inputs), arguments, strict=True))
+        equations = [e.replace(params=_params(e, removed)) for e in candidate.equations]
+        for _ in Run(is_split=False).steps(equations, values):
+            pass
+        return read(candidate.outputs, values)
 
     arguments: list[Value] = []
     types = []

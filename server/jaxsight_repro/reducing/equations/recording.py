@@ -12,11 +12,21 @@ import jax
 
 from jaxsight_repro.failures import FINISHED
 from jaxsight_repro.reducing import children
+from jaxsight_repro.reducing.checker import Checker
 from jaxsight_repro.reducing.children import ChildLimits
-from jaxsight_repro.reducing.devices import placed
-from jaxsight_repro.reducing.equations.candidates import Candidate, Keys, Value
-from jaxsight_repro.reducing.equations.evaluation import Run, arguments_of, value_of
+from jaxsight_repro.reducing.equations import evaluation
+from jaxsight_repro.reducing.equations.candidates import (
+    Candidate,
+    Keys,
+    Value,
+    cheaper,
+    is_finite_value,
+    of_program,
+)
+from jaxsight_repro.reducing.equations.evaluation import Run, arguments_of, placed, value_of
 from jaxsight_repro.values import has_nan
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.staging import Program
 
 _MOST_BYTES = 1 << 30
 """Bytes of all recorded values together, a choice: this process holds them. Later ones are not
@@ -92,3 +102,47 @@ def _read(file: Path) -> Iterator[tuple[bool, Sequence[Value | None]]]:
                 yield pickle.load(data)
     except (EOFError, FileNotFoundError, pickle.UnpicklingError):
         return
+
+
+def dive(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+    """Return the innermost program that makes the first NaN, if the check holds for it."""
+    if not checker.check.finite:
+        return candidate
+    ending, written = children.run(lambda: _search(candidate), checker.task.limits)
+    if ending.kind != FINISHED or not written:
+        return candidate
+    tries: list[Candidate] = []
+    for path, values in pickle.loads(written):
+        try:
+            tries.append(of_program(_at(candidate, path), values))
+        except TypeError:
+            continue
+    return checker.first(cheaper(candidate, tries)) or candidate
+
+
+def _at(candidate: Candidate, path: evaluation.Path) -> Program:
+    """Return the inner program at the end of a path."""
+    equations: Sequence[Equation] = candidate.equations
+    for position, which in path:
+        program = evaluation.programs_of(equations[position])[which]
+        equations = program.jaxpr.eqns
+    return program
+
+
+def _search(candidate: Candidate) -> bytes:
+    """Run a candidate; return the inner programs with finite operands around the first NaN."""
+    candidate = placed(candidate)
+    run = evaluation.Run(is_split=True, observe=evaluation.stop_at_nan)
+    try:
+        for _ in run.steps(candidate.equations, evaluation.arguments_of(candidate)):
+            pass
+        return b""
+    except evaluation.FirstNan:
+        pass
+    innermost: list[tuple[evaluation.Path, list[Value]]] = []
+    for path, operands in reversed(run.frames):
+        values = [evaluation.value_of(jax.numpy.asarray(operand)) for operand in operands]
+        known = [value for value in values if value is not None and is_finite_value(value)]
+        if len(known) == len(values):
+            innermost.append((path, known))
+    return pickle.dumps(innermost)

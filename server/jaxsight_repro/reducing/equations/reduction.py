@@ -7,25 +7,29 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
-from jaxsight_repro.emit.repro_file import About
-from jaxsight_repro.failures import RunFailure
-from jaxsight_repro.reducing import loading
-from jaxsight_repro.reducing.checker import CandidateKind, Checker
-from jaxsight_repro.reducing.devices import environment_of
-from jaxsight_repro.reducing.equations import emission
-from jaxsight_repro.reducing.equations.arguments import simplify
+from jaxsight_repro import values
+from jaxsight_repro.emit import repro_file
+from jaxsight_repro.emit.repro_file import About, CannotEmit
+from jaxsight_repro.failures import FINISHED, RunFailure
+from jaxsight_repro.reducing import children, loading
+from jaxsight_repro.reducing.checker import CandidateKind, Checker, Pass, reduced, write_last
+from jaxsight_repro.reducing.children import ChildLimits
 from jaxsight_repro.reducing.equations.bodies import prune, shorten, thin, unwrap
-from jaxsight_repro.reducing.equations.candidates import Candidate, Digests, cost, is_finite
-from jaxsight_repro.reducing.equations.deletion import bypass, delete, drop_outputs, trim
-from jaxsight_repro.reducing.equations.dive import dive
-from jaxsight_repro.reducing.equations.evaluation import observed
+from jaxsight_repro.reducing.equations.candidates import Candidate, Digests, Keys, cost, is_finite
+from jaxsight_repro.reducing.equations.deletion import bypass, delete, drop_outputs, simplify, trim
+from jaxsight_repro.reducing.equations.evaluation import (
+    environment_of,
+    function_of,
+    observed,
+    placed,
+)
 from jaxsight_repro.reducing.equations.inlining import flatten, inlined
 from jaxsight_repro.reducing.equations.ranks import flatter
-from jaxsight_repro.reducing.equations.recording import Recorded, record
+from jaxsight_repro.reducing.equations.recording import Recorded, dive, record
 from jaxsight_repro.reducing.equations.sizes import narrow, shrink
 from jaxsight_repro.reducing.meshes import fewer_devices
-from jaxsight_repro.reducing.result import Pass, reduced, write_last
 from jaxsight_repro.reducing.task import NotReproduced, Reduced, Task, fails
 
 _EAGER_RUN = 5
@@ -80,7 +84,7 @@ def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Che
             return observed(candidate, checker.check, jitted)
         with tempfile.TemporaryDirectory(prefix="jaxsight-candidate-") as folder:
             path = Path(folder, "candidate.py")
-            emission.write(candidate, about(candidate, checker.expected), path)
+            write(candidate, about(candidate, checker.expected), path)
             return fails(path, task.limits)
 
     def about(candidate: Candidate, failure: RunFailure) -> About:
@@ -92,7 +96,7 @@ def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Che
         observe,
         digest=lambda candidate: f"{digests.of(candidate)}{'j' * jitted}",
         count=lambda candidate: candidate.count,
-        save=lambda candidate, failure, path: emission.write_in_child(
+        save=lambda candidate, failure, path: write_in_child(
             candidate, about(candidate, failure), path, task.limits
         ),
         admits=is_finite if finite else lambda candidate: True,
@@ -137,3 +141,46 @@ def _recorded(candidate: Candidate, checker: Checker[Candidate]) -> tuple[Candid
         candidate = trim(candidate, checker)
     recorded = record(candidate, checker.task.limits, split=check.eager)
     return (replace(candidate, eager=recorded.values) if check.eager else candidate), recorded
+
+
+_Kind = Literal["jax", "numpy"]
+
+
+def write_in_child(candidate: Candidate, about: About, path: Path, limits: ChildLimits) -> None:
+    """Write a candidate as a repro, in a child.
+
+    Where JAX itself fails on arrays of such values, they are written as NumPy's.
+
+    Raises:
+        CannotEmit: it cannot be written.
+    """
+
+    def task(kind: _Kind) -> bytes:
+        try:
+            write(candidate, about, path, kind)
+        except CannotEmit as error:
+            return str(error).encode() or b"unknown reason"
+        return b""
+
+    ending, output = children.run(lambda: task("jax"), limits)
+    if ending.kind != FINISHED:
+        ending, output = children.run(lambda: task("numpy"), limits)
+    if output or ending.kind != FINISHED:
+        raise CannotEmit(output.decode(errors="replace") or ending.headline)
+
+
+def write(candidate: Candidate, about: About, path: Path, kind: _Kind = "jax") -> None:
+    """Write a candidate as a repro, in this process; this may initialize its backend.
+
+    Raises:
+        CannotEmit: it cannot be written.
+    """
+    candidate = placed(candidate)
+    names = [f"x{index}" if index else "x" for index in range(len(candidate.inputs))]
+    arguments = [
+        values.ConcreteValue(value.data, key=value.impl)
+        if isinstance(value, Keys)
+        else values.ConcreteValue(value, kind)
+        for value in candidate.arguments
+    ]
+    repro_file.write(function_of(candidate), arguments, names, about).save(path)

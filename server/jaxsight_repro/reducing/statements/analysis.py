@@ -16,7 +16,7 @@ import numpy as np
 from jaxsight_repro.failures import failure_in
 from jaxsight_repro.reducing import children
 from jaxsight_repro.reducing.children import ChildLimits
-from jaxsight_repro.reducing.statements.texts import FileText, functions
+from jaxsight_repro.reducing.statements.simplification import FileText, functions
 
 _DEEPEST = 3
 """Containers in containers that are written: deeper values are left to the program."""

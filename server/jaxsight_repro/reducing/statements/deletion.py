@@ -7,32 +7,25 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from jaxsight.text.names import bound_in_scope, read_in
+from jaxsight_repro.reducing.statements import simplification
 from jaxsight_repro.reducing.statements.analysis import Analysis
-from jaxsight_repro.reducing.statements.texts import (
-    FileText,
-    Function,
-    bodies,
-    edited,
-    functions,
-    is_filled,
-    is_text,
-    own,
-)
 
 
-def focus(text: FileText, analysis: Analysis) -> Iterator[FileText | None]:
+def focus(
+    text: simplification.FileText, analysis: Analysis
+) -> Iterator[simplification.FileText | None]:
     """Call only the function that failed, with zeros; innermost functions first.
 
     Keep only the statement that failed, or those that it depends on.
     """
     for first, line in analysis.frames:
         for depth in (0, 1, 3):
-            yield edited(text, _call, analysis, first, True, line, depth)
+            yield simplification.edited(text, _call, analysis, first, True, line, depth)
         for jitted in (False, True):
-            yield edited(text, _call, analysis, first, jitted, 0, 0)
+            yield simplification.edited(text, _call, analysis, first, jitted, 0, 0)
     for first, line in analysis.frames:
         for depth in (0, 1, 2, 4):
-            yield edited(text, _narrow, analysis, first, line, depth)
+            yield simplification.edited(text, _narrow, analysis, first, line, depth)
 
 
 def _call(
@@ -61,7 +54,7 @@ def _call(
 
 def _narrow(tree: ast.Module, analysis: Analysis, first: int, line: int, depth: int) -> bool:
     """Keep the statement of a function that contains a line, and what it reads, `depth` deep."""
-    function = next((node for node in functions(tree) if node.lineno == first), None)
+    function = next((node for node in simplification.functions(tree) if node.lineno == first), None)
     if function is None:
         return False
     position = next(
@@ -89,7 +82,9 @@ def _narrow(tree: ast.Module, analysis: Analysis, first: int, line: int, depth: 
     return True
 
 
-def _missing(function: Function, kept: set[int], analysis: Analysis) -> list[ast.stmt] | None:
+def _missing(
+    function: simplification.Function, kept: set[int], analysis: Analysis
+) -> list[ast.stmt] | None:
     """Return assignments of what kept statements read and others assign; None if unknown."""
     removed = [node for index, node in enumerate(function.body) if index not in kept]
     assigned = set(bound_in_scope(*removed))
@@ -113,20 +108,24 @@ def filled(names: set[str], first: int, analysis: Analysis) -> list[ast.stmt] | 
     return ast.parse("\n".join(lines)).body
 
 
-def runs(text: FileText, analysis: Analysis, size: int) -> Iterator[Callable[[], FileText | None]]:
+def runs(
+    text: simplification.FileText, analysis: Analysis, size: int
+) -> Iterator[Callable[[], simplification.FileText | None]]:
     """Yield what makes the text without each run of `size` statements, the last ones first."""
-    for place, (node, name) in enumerate(bodies(text.tree)):
+    for place, (node, name) in enumerate(simplification.bodies(text.tree)):
         length = len(getattr(node, name))
         for end in range(length, 0, -size):
             if size <= max(length, 1):
-                yield partial(edited, text, _delete, analysis, place, max(end - size, 0), end)
+                yield partial(
+                    simplification.edited, text, _delete, analysis, place, max(end - size, 0), end
+                )
 
 
 def _delete(tree: ast.Module, analysis: Analysis, place: int, start: int, end: int) -> bool:
-    node, name = list(bodies(tree))[place]
+    node, name = list(simplification.bodies(tree))[place]
     body: list[ast.stmt] = getattr(node, name)
     removed = body[start:end]
-    if all(map(is_text, removed)):
+    if all(map(simplification.is_text, removed)):
         return False
     function = _around(tree, node)
     scope: ast.AST = function or tree
@@ -140,7 +139,9 @@ def _delete(tree: ast.Module, analysis: Analysis, place: int, start: int, end: i
         if isinstance(each.ctx, ast.Load)
     }
     kept = filled(assigned & read, first, analysis) if function is not None else []
-    if kept is None or (kept and all(map(is_filled, removed)) and len(kept) >= len(removed)):
+    if kept is None or (
+        kept and all(map(simplification.is_filled, removed)) and len(kept) >= len(removed)
+    ):
         return False
     body[start:end] = kept
     if not body and name == "body":
@@ -148,11 +149,11 @@ def _delete(tree: ast.Module, analysis: Analysis, place: int, start: int, end: i
     return True
 
 
-def _around(tree: ast.Module, node: ast.AST) -> Function | None:
+def _around(tree: ast.Module, node: ast.AST) -> simplification.Function | None:
     """Return the innermost function that contains a node, or that it is."""
-    if isinstance(node, Function):
+    if isinstance(node, simplification.Function):
         return node
-    for function in functions(tree):
-        if any(each is node for each in own(function)):
+    for function in simplification.functions(tree):
+        if any(each is node for each in simplification.own(function)):
             return function
     return None

@@ -12,13 +12,20 @@ from pathlib import Path
 
 from jaxsight_repro.checks.base import CALL, Script
 from jaxsight_repro.failures import EXCEPTION, FINISHED, RunFailure, failure_in
-from jaxsight_repro.reducing.checker import CandidateKind, Checker
+from jaxsight_repro.reducing.checker import CandidateKind, Checker, reduced
 from jaxsight_repro.reducing.loading import demonstration_of
-from jaxsight_repro.reducing.result import reduced
 from jaxsight_repro.reducing.statements.analysis import analyse
 from jaxsight_repro.reducing.statements.deletion import focus, runs
-from jaxsight_repro.reducing.statements.simplification import simplify, without_data
-from jaxsight_repro.reducing.statements.texts import FileText, bodies, cost, count, of_file, written
+from jaxsight_repro.reducing.statements.simplification import (
+    FileText,
+    bodies,
+    cost,
+    count,
+    of_file,
+    simplify,
+    without_data,
+    written,
+)
 from jaxsight_repro.reducing.task import Reduced, Task, fails
 
 

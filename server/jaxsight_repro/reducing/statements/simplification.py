@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 from jaxsight_repro.reducing.checker import Checker
-from jaxsight_repro.reducing.statements.texts import (
-    FileText,
-    bodies,
-    edited,
-    is_constant,
-    is_filled,
-)
 
-_WRAPPERS = frozenset(
-    (
-        "jit",
-        "checkpoint",
-        "remat",
-        "vmap",
-        "grad",
-        "value_and_grad",
-        "partial",
-        "pmap",
-        "named_call",
-    )
-)
+_WRAPPERS = frozenset((
+    "jit", "checkpoint", "remat", "vmap", "grad", "value_and_grad", "partial", "pmap", "named_call",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """The text of a file: the comments at its top, and the rest without comments."""
+
+    header: str
+    body: str
+
+    @property
+    def whole(self) -> str:
+        """The file's text."""
+        return f"{self.header}{self.body}\n"
+
+    @property
+    def tree(self) -> ast.Module:
+        """A new syntax tree of the text, with the positions of `body`."""
+        return ast.parse(self.body)
+
+    @property
+    def digest(self) -> str:
+        """Identifies the text in every process."""
+        return hashlib.sha256(self.whole.encode()).hexdigest()[:32]
+
 
 Tries: TypeAlias = Iterator[Callable[[], FileText | None]]
 """What makes candidates of a text. Nodes are given by their positions in `ast.walk`."""
@@ -36,7 +45,9 @@ Tries: TypeAlias = Iterator[Callable[[], FileText | None]]
 
 def simplify(text: FileText, checker: Checker[FileText]) -> FileText:
     """Return a text of which no single expression can be made simpler."""
-    passes = (_decorators, _unwrapped, _inlined, _inlined_calls, _shorter, _hoisted, _numbers)
+    undecorated: Callable[[FileText], Tries] = lambda text: _shorter(text, "decorator_list")
+    shorter: Callable[[FileText], Tries] = lambda text: _shorter(text, "elts", "args", "keywords")
+    passes = (undecorated, _unwrapped, _inlined, _inlined_calls, shorter, _hoisted, _numbers)
     while True:
         before = text
         for tries in passes:
@@ -52,13 +63,6 @@ def without_data(text: FileText) -> Tries:
             case ast.Call(func=ast.Name("_unpack"), args=[_, dtype, shape]):
                 zeros = ast.parse("jnp.zeros", mode="eval").body
                 yield partial(edited, text, _replace, index, ast.Call(zeros, [shape, dtype], []))
-
-
-def _decorators(text: FileText) -> Tries:
-    """Remove decorators."""
-    for index, node in enumerate(ast.walk(text.tree)):
-        for position in range(len(getattr(node, "decorator_list", ()))):
-            yield partial(edited, text, _drop, index, "decorator_list", position)
 
 
 def _unwrapped(text: FileText) -> Tries:
@@ -145,10 +149,10 @@ def _inline_call(tree: ast.Module, index: int) -> bool:
     return True
 
 
-def _shorter(text: FileText) -> Tries:
-    """Remove one element of a tuple or list, or one argument of a call."""
+def _shorter(text: FileText, *fields: str) -> Tries:
+    """Remove one element of a tuple or list, one argument of a call, or one decorator."""
     for index, node in enumerate(ast.walk(text.tree)):
-        for field in ("elts", "args", "keywords"):
+        for field in fields:
             elements = getattr(node, field, ())
             for position in range(len(elements) if isinstance(elements, list) else 0):
                 yield partial(edited, text, _drop, index, field, position)
@@ -246,3 +250,104 @@ def _replace(tree: ast.AST, index: int, replacement: ast.AST) -> bool:
                         value[position] = replacement
                         return True
     return False
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+"""The definition of a function."""
+
+_FILLED = frozenset(("zeros", "ones", "full", "key", "float", "int"))
+
+
+def of_file(text: str) -> FileText:
+    """Read the text of a file."""
+    lines = text.splitlines(keepends=True)
+    count = next((n for n, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return written(ast.parse(text), "".join(lines[:count]))
+
+
+def written(tree: ast.Module, header: str) -> FileText:
+    """Write a syntax tree, with a header."""
+    return FileText(header, ast.unparse(ast.fix_missing_locations(tree)))
+
+
+def edited(text: FileText, edit: Callable[..., bool], *arguments: object) -> FileText | None:
+    """Return the text after an edit, if that is smaller.
+
+    `edit(tree, *arguments)` changes the syntax tree; it returns false if it cannot.
+    """
+    tree = text.tree
+    if not edit(tree, *arguments):
+        return None
+    try:
+        smaller = written(tree, text.header)
+        compile(smaller.body, "repro", "exec")
+    except (SyntaxError, ValueError):
+        return None
+    return smaller if smaller != text and cost(smaller) < cost(text) else None
+
+
+def cost(text: FileText) -> tuple[int, int, int]:
+    """Return what is minimized: statements, nodes of the syntax tree, characters."""
+    return count(text), sum(1 for _ in ast.walk(text.tree)), len(text.body)
+
+
+def count(text: FileText) -> int:
+    """Count the statements of a text, without the values that were filled in."""
+    nodes = (node for node in ast.walk(text.tree) if isinstance(node, ast.stmt))
+    return sum(not is_filled(node) and not is_text(node) for node in nodes)
+
+
+def is_text(node: ast.stmt) -> bool:
+    """Return whether a statement is a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def is_filled(node: ast.stmt) -> bool:
+    """Return whether a statement assigns a constant, such as zeros."""
+    return isinstance(node, ast.Assign) and is_constant(node.value)
+
+
+def is_constant(node: ast.expr) -> bool:
+    """Return whether an expression is a constant, or an array of one number."""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp():
+            return is_constant(node.operand)
+        case ast.Tuple() | ast.List():
+            return all(map(is_constant, node.elts))
+        case ast.Dict():
+            return all(key is not None and is_constant(key) for key in node.keys) and all(
+                map(is_constant, node.values)
+            )
+        case ast.Attribute():
+            return isinstance(node.value, ast.Name) and node.value.id in ("np", "jnp", "jax")
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _FILLED and all(map(is_constant, node.args))
+        case ast.Name():
+            return node.id in ("bool", "int", "float", "None", "True", "False")
+    return False
+
+
+def bodies(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """Yield each list of statements as its node and the name of its field, outer ones first."""
+    for each in ast.walk(node):
+        for field in ("body", "orelse", "finalbody"):
+            value = getattr(each, field, None)
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                yield each, field
+
+
+def functions(tree: ast.AST) -> list[Function]:
+    """Return all definitions of functions."""
+    return [node for node in ast.walk(tree) if isinstance(node, Function)]
+
+
+def own(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, without those of functions inside it."""
+    pending = list(ast.iter_child_nodes(function))
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            pending += ast.iter_child_nodes(node)

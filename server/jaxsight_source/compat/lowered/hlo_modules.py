@@ -17,7 +17,7 @@ from jaxlib import xla_client
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import mhlo
 
-from jaxsight_source.compat.lowered.written_out import require_few
+from jaxsight_source.compat.lowered.mlir import require_few
 
 _PLACE = re.compile(r".*\nwas parsing (\d+:\d+): error: (.*?)(?:, error:.*)?\n")
 _CLASS = re.compile(r"^[A-Z_]+: ")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import jax
 
 from jaxsight_source.compat import avals
-from jaxsight_source.compat.jaxpr_types import Jaxpr
 from jaxsight_source.compat.staging import Program, opened
 
 
@@ -19,13 +18,10 @@ def program(traced: jax.stages.Traced) -> Program:
     captured = tuple(getattr(traced, "_consts", ()))
     if not captured:
         return inside
-    return Program(_moved(inside.jaxpr, len(captured)), (*inside.consts, *captured))
-
-
-def _moved(jaxpr: Jaxpr, count: int) -> Jaxpr:
-    """Return a jaxpr whose first inputs are its last constants."""
-    constants = [*jaxpr.constvars, *jaxpr.invars[:count]]
-    return jaxpr.replace(constvars=constants, invars=list(jaxpr.invars[count:]))
+    jaxpr, count = inside.jaxpr, len(captured)  # its first inputs become its last constants
+    constants, inputs = [*jaxpr.constvars, *jaxpr.invars[:count]], list(jaxpr.invars[count:])
+    moved = jaxpr.replace(constvars=constants, invars=inputs)
+    return Program(moved, (*inside.consts, *captured))
 
 
 def kept(lowered: jax.stages.Lowered) -> tuple[int, ...]:

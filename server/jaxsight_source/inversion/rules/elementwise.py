@@ -7,8 +7,9 @@ these ranges). A conversion of dtypes is inverted only if it is lossless.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias, cast
 
 import jax
@@ -16,75 +17,71 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsight_source.compat.jaxpr_types import Aval, DType
-from jaxsight_source.inversion.network import Blocked, Network, Node, Placed, Solution, inverses
+from jaxsight_source.compat import avals, control_flow
+from jaxsight_source.compat.equations import called, function_name
+from jaxsight_source.compat.jaxpr_types import Aval, DType, Params
+from jaxsight_source.compat.staging import evaluate
+from jaxsight_source.inversion.network import (
+    NO_RULE,
+    Blocked,
+    Network,
+    Node,
+    Placed,
+    Solution,
+    inverses,
+)
+from jaxsight_source.jaxprs.same.comparison import same_jaxpr
 
-Unary: TypeAlias = Callable[..., jax.Array]
+Unary: TypeAlias = Callable[[jax.Array, Aval, Params], jax.Array]
 """Computes the operand from the result, the operand's abstract value and the parameters."""
 
 
-def unary(*primitives: str) -> Callable[[Unary], Unary]:
-    """Register the inverse of primitives with one input and one output.
+def unary(rows: Mapping[str, Unary]) -> None:
+    """Register the inverses of primitives with one input and one output."""
+    for name, inverse in rows.items():
+        inverses(name)(functools.partial(_undone, inverse))
 
-    It is called as `inverse(y, aval, **params)`, where `aval` is the input's.
-    """
 
-    def register(inverse: Unary) -> Unary:
-        @inverses(*primitives)
-        def rule(placed: Placed, network: Network) -> Solution | Blocked:
-            (argument,), (output,) = placed.inputs, placed.outputs
-            compute = lambda y: [inverse(y, argument.aval, **placed.params)]
-            return Solution((output,), (argument,), compute)
+def _undone(inverse: Unary, placed: Placed, network: Network) -> Solution:
+    (argument,) = placed.inputs
+    compute = lambda y: [inverse(y, argument.aval, placed.params)]
+    return Solution(placed.outputs, placed.inputs, compute)
 
-        return inverse
 
-    return register
-
+_PAIRS = [
+    ("acos", "cos"), ("acosh", "cosh"), ("asin", "sin"), ("asinh", "sinh"), ("atan", "tan"),
+    ("atanh", "tanh"), ("erf", "erf_inv"), ("exp", "log"), ("expm1", "log1p"), ("sqrt", "square"),
+]  # fmt: skip
+"""Functions of `jax.lax`, each with its inverse."""
 
 _INVERSES: dict[str, Callable[[jax.Array], jax.Array]] = {
-    "acos": lax.cos,
-    "acosh": lax.cosh,
-    "asin": lax.sin,
-    "asinh": lax.sinh,
-    "atan": lax.tan,
-    "atanh": lax.tanh,
+    **{one: getattr(lax, other) for pair in _PAIRS for one, other in (pair, pair[::-1])},
     "cbrt": lambda y: lax.integer_pow(y, 3),
-    "cos": lax.acos,
-    "cosh": lax.acosh,
-    "erf": lax.erf_inv,
-    "erf_inv": lax.erf,
     "erfc": lambda y: lax.erf_inv(1 - y),
-    "exp": lax.log,
     "exp2": jnp.log2,
-    "expm1": lax.log1p,
-    "log": lax.exp,
-    "log1p": lax.expm1,
     "log2": lax.exp2,
     "logistic": lambda y: lax.sub(lax.log(y), lax.log1p(lax.neg(y))),
     "neg": lax.neg,
     "not": lax.bitwise_not,
     "rsqrt": lambda y: lax.integer_pow(y, -2),
-    "sin": lax.asin,
-    "sinh": lax.asinh,
-    "sqrt": lax.square,
-    "square": lax.sqrt,
-    "tan": lax.atan,
-    "tanh": lax.atanh,
 }
 for _name in ("copy", "copy_p", "name", "sharding_constraint", "stop_gradient", "reshard"):
     _INVERSES[_name] = lambda y: y
-for _name, _inverse in _INVERSES.items():
-    unary(_name)(lambda y, aval, inverse=_inverse, **params: inverse(y))
 
 
-@unary("bitcast_convert_type")
-def _bitcast(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
-    return lax.bitcast_convert_type(y, aval.dtype)
+def _of_result(inverse: Callable[[jax.Array], jax.Array]) -> Unary:
+    return lambda y, aval, params: inverse(y)
 
 
-@unary("conj")
-def _conj(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
-    return lax.conj(y) if jnp.issubdtype(aval.dtype, np.complexfloating) else lax.real(y)
+unary({name: _of_result(own) for name, own in _INVERSES.items()})
+unary(
+    {
+        "bitcast_convert_type": lambda y, aval, params: lax.bitcast_convert_type(y, aval.dtype),
+        "conj": lambda y, aval, params: (
+            lax.conj(y) if jnp.issubdtype(aval.dtype, np.complexfloating) else lax.real(y)
+        ),
+    }
+)
 
 
 @inverses("integer_pow")
@@ -212,8 +209,10 @@ def _add(placed: Placed, network: Network) -> Solution | Blocked:
     return two_arguments(placed, network, lax.sub, lax.sub)
 
 
-@inverses("sub")
+@inverses("sub", "xor")
 def _sub(placed: Placed, network: Network) -> Solution | Blocked:
+    if placed.name == "xor":
+        return two_arguments(placed, network, lax.bitwise_xor, lax.bitwise_xor)
     return two_arguments(placed, network, lax.add, lambda y, first: lax.sub(first, y))
 
 
@@ -244,11 +243,6 @@ def _is_sum(node: Node, operand: Node, network: Network) -> bool:
     return maker is not None and maker.name == "reduce_sum" and maker.inputs[0] is operand
 
 
-@inverses("xor")
-def _xor(placed: Placed, network: Network) -> Solution | Blocked:
-    return two_arguments(placed, network, lax.bitwise_xor, lax.bitwise_xor)
-
-
 @inverses("pow")
 def _pow(placed: Placed, network: Network) -> Solution | Blocked:
     base, power = placed.inputs
@@ -275,3 +269,115 @@ def _holds(network: Network, node: Node, number: int) -> bool:
 
 _MOST_CHECKED = 1 << 20
 """Elements of a value that is computed to look for zeros: chosen, 4 MiB of float32."""
+
+
+@inverses("custom_jvp_call")
+def _custom_jvp(placed: Placed, network: Network) -> Solution | Blocked:
+    program = called(placed.equation)
+    match function_name(program) if program is not None else "":
+        case "logaddexp" if _is(placed, jnp.logaddexp):
+            return two_arguments(placed, network, _log_difference, _log_difference)
+        case "logit" if _is(placed, jax.scipy.special.logit):
+            return Solution(placed.outputs, placed.inputs, lambda y: [lax.logistic(y)])
+        case _:
+            return Blocked(NO_RULE)
+
+
+def _log_difference(y: jax.Array, operand: jax.Array) -> jax.Array:
+    """Return `log(exp(y) - exp(operand))`; for softplus `operand` is 0."""
+    return lax.add(y, lax.log(lax.neg(lax.expm1(lax.sub(operand, y)))))
+
+
+def _is(placed: Placed, function: Callable[..., object]) -> bool:
+    program = called(placed.equation)
+    like = [avals.struct(n.aval.shape, n.aval.dtype, avals.weak(n.aval)) for n in placed.inputs]
+    waiting = list(jax.make_jaxpr(function)(*like).eqns)
+    while waiting:
+        equation = waiting.pop()
+        inner = called(equation)
+        if inner is None:
+            continue
+        if equation.primitive.name == placed.name:
+            return program is not None and same_jaxpr(program.jaxpr, inner.jaxpr) is None
+        waiting += inner.jaxpr.eqns
+    return False
+
+
+@inverses("dot_general")
+def _dot_general(placed: Placed, network: Network) -> Solution | Blocked:
+    """Solve `x @ matrix = y` for a known square matrix, one contraction and no batch dimensions."""
+    (left, right), (output,) = placed.inputs, placed.outputs
+    if not (network.knows(left) or network.knows(right)):
+        return Blocked("has two unknown operands")
+    contracted, (batch, _) = placed.params["dimension_numbers"]
+    at = 0 if network.knows(left) else 1
+    matrix, unknown = (left, right) if at == 0 else (right, left)
+    shape, dtypes = matrix.aval.shape, {node.aval.dtype for node in (left, right, output)}
+    if batch or len(contracted[0]) != 1 or len(shape) != 2 or shape[0] != shape[1]:
+        return Blocked("is invertible for a product with one square matrix only")
+    if len(dtypes) > 1 or not jnp.issubdtype(output.aval.dtype, np.inexact):
+        return Blocked("is invertible for operands of one floating-point dtype only")
+    (contracted_axis,), (unknown_axis,) = contracted[at], contracted[1 - at]
+    rank = len(output.aval.shape)
+
+    def compute(y: jax.Array, values: jax.Array) -> list[jax.Array]:
+        # The matrix's free dimension is the result's first when the matrix is on the left, its last
+        # otherwise.
+        free = 0 if at == 0 else rank - 1
+        columns = jnp.moveaxis(y, free, 0).reshape(shape[0], -1)
+        a = values.T if contracted_axis == 0 else values
+        solved = jnp.linalg.solve(a, columns)
+        free_shape = [size for index, size in enumerate(y.shape) if index != free]
+        return [jnp.moveaxis(solved.reshape(shape[0], *free_shape), 0, unknown_axis)]
+
+    return Solution((output, matrix), (unknown,), compute)
+
+
+@inverses("triangular_solve")
+def _triangular_solve(placed: Placed, network: Network) -> Solution | Blocked:
+    (matrix, unknown), (output,) = placed.inputs, placed.outputs
+    params = placed.params
+    if not network.knows(matrix):
+        return Blocked("has an unknown matrix")
+
+    def compute(y: jax.Array, a: jax.Array) -> list[jax.Array]:
+        a = jnp.tril(a) if params["lower"] else jnp.triu(a)
+        if params["unit_diagonal"]:
+            size = a.shape[-1]
+            a = jnp.where(jnp.eye(size, dtype=bool), jnp.ones((), a.dtype), a)
+        if params["conjugate_a"]:
+            a = a.conj()
+        if params["transpose_a"]:
+            a = jnp.swapaxes(a, -1, -2)
+        return [jnp.matmul(a, y) if params["left_side"] else jnp.matmul(y, a)]
+
+    return Solution((output, matrix), (unknown,), compute)
+
+
+@inverses("fft")
+def _fft(placed: Placed, network: Network) -> Solution | Blocked:
+    (argument,), (output,) = placed.inputs, placed.outputs
+    undone = {
+        lax.FftType.FFT: lax.FftType.IFFT,
+        lax.FftType.IFFT: lax.FftType.FFT,
+        lax.FftType.RFFT: lax.FftType.IRFFT,
+    }.get(lax.FftType(placed.params["fft_type"]))
+    lengths = placed.params["fft_lengths"]
+    if undone is None:
+        return Blocked("to real numbers discards part of its operand")
+    return Solution((output,), (argument,), lambda y: [lax.fft(y, undone, lengths)])
+
+
+@inverses("custom_linear_solve")
+def _linear_solve(placed: Placed, network: Network) -> Solution | Blocked:
+    """Multiply the solution of a linear system by the system's known matrix."""
+    captured = control_flow.captures(placed.equation, placed.inputs)
+    assert captured is not None
+    (_, product, matrix), *_ = captured[0]
+    if product is None or not network.knows(*matrix):
+        return Blocked("has an unknown matrix")
+
+    def compute(*values: jax.Array) -> list[jax.Array]:
+        return evaluate(product, *values)
+
+    return Solution((*matrix, *placed.outputs), tuple(captured[1]), compute)

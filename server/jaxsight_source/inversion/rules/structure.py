@@ -8,55 +8,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsight_source.compat.jaxpr_types import Aval
-from jaxsight_source.inversion.network import (
-    Blocked,
-    Compute,
-    Network,
-    Node,
-    Placed,
-    Solution,
-    inverses,
-)
+from jaxsight_source.compat.jaxpr_types import Aval, Params
+from jaxsight_source.inversion.network import Blocked, Network, Node, Placed, Solution, inverses
 from jaxsight_source.inversion.rules.elementwise import unary
 
 
-@unary("transpose")
-def _transpose(
-    y: jax.Array, aval: Aval, *, permutation: Sequence[int], **params: object
-) -> jax.Array:
-    return lax.transpose(y, _inverse_order(permutation))
+def _reshaped(y: jax.Array, aval: Aval, params: Params) -> jax.Array:
+    dimensions = params["dimensions"]
+    if dimensions is None:
+        return lax.reshape(y, aval.shape)
+    moved = lax.reshape(y, [aval.shape[index] for index in dimensions])
+    return lax.transpose(moved, _inverse_order(dimensions))
 
 
 def _inverse_order(order: Sequence[int]) -> list[int]:
     return [int(index) for index in np.argsort(order)]
 
 
-@unary("rev")
-def _rev(y: jax.Array, aval: Aval, *, dimensions: Sequence[int], **params: object) -> jax.Array:
-    return lax.rev(y, dimensions)
-
-
-@unary("squeeze")
-def _squeeze(y: jax.Array, aval: Aval, *, dimensions: Sequence[int], **params: object) -> jax.Array:
-    return lax.expand_dims(y, dimensions)
-
-
-@unary("reshape")
-def _reshape(
-    y: jax.Array, aval: Aval, *, dimensions: Sequence[int] | None, **params: object
-) -> jax.Array:
-    if dimensions is None:
-        return lax.reshape(y, aval.shape)
-    moved = lax.reshape(y, [aval.shape[index] for index in dimensions])
-    return lax.transpose(moved, _inverse_order(dimensions))
+unary(
+    {
+        "cumsum": lambda y, aval, params: lax.sub(y, _before(y, 0, **params)),
+        "reshape": _reshaped,
+        "rev": lambda y, aval, params: lax.rev(y, params["dimensions"]),
+        "squeeze": lambda y, aval, params: lax.expand_dims(y, params["dimensions"]),
+        "transpose": lambda y, aval, params: lax.transpose(
+            y, _inverse_order(params["permutation"])
+        ),
+    }
+)
 
 
 @inverses("broadcast_in_dim")
@@ -105,23 +90,13 @@ def _stack(placed: Placed, network: Network) -> Solution | Blocked:
     ])  # fmt: skip
 
 
-@inverses("split")
+@inverses("split", "unstack")
 def _split(placed: Placed, network: Network) -> Solution | Blocked:
     axis = placed.params["axis"]
-    return _from_parts(placed, network, lambda *parts: [lax.concatenate(parts, axis)])
-
-
-@inverses("unstack")
-def _unstack(placed: Placed, network: Network) -> Solution | Blocked:
-    axis = placed.params["axis"]
-    return _from_parts(placed, network, lambda *parts: [jnp.stack(parts, axis)])
-
-
-def _from_parts(placed: Placed, network: Network, join: Compute) -> Solution | Blocked:
-    """Solve an equation whose results are all parts of its input."""
     if not network.knows(*placed.outputs):
         return Blocked("has unknown results")
-    return Solution(placed.outputs, placed.inputs, join)
+    join = lax.concatenate if placed.name == "split" else jnp.stack
+    return Solution(placed.outputs, placed.inputs, lambda *parts: [join(parts, axis)])
 
 
 @inverses("pad")
@@ -139,11 +114,6 @@ def _pad(placed: Placed, network: Network) -> Solution | Blocked:
     ]
     strides = [interior + 1 for _, _, interior in config]
     return Solution((output,), (argument,), lambda y: [lax.slice(y, starts, limits, strides)])
-
-
-@unary("cumsum")
-def _cumsum(y: jax.Array, aval: Aval, **params: Any) -> jax.Array:
-    return lax.sub(y, _before(y, 0, **params))
 
 
 @inverses("cumprod")

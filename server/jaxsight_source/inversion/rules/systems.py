@@ -29,16 +29,11 @@ _LINEAR = frozenset([
 """Primitives that are linear in all of their operands together, over the real numbers."""
 
 _ONE_UNKNOWN = frozenset(["mul", "dot_general", "conv_general_dilated"])
-_KNOWN: dict[str, Callable[[Sequence[Node]], Sequence[Node]]] = {
-    "div": lambda inputs: inputs[1:],
-    "dynamic_slice": lambda inputs: inputs[1:],
-    "dynamic_update_slice": lambda inputs: inputs[2:],
-    "gather": lambda inputs: inputs[1:],
-    "scatter": lambda inputs: inputs[1:2],
-    "scatter-add": lambda inputs: inputs[1:2],
-    "select_n": lambda inputs: inputs[:1],
-    "triangular_solve": lambda inputs: inputs[:1],
-}
+_KNOWN = {
+    "div": slice(1, None), "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None),
+    "gather": slice(1, None), "scatter": slice(1, 2), "scatter-add": slice(1, 2),
+    "select_n": slice(1), "triangular_solve": slice(1),
+}  # fmt: skip
 """Primitives that are linear if these operands are known."""
 
 
@@ -51,7 +46,7 @@ def _is_linear(placed: Placed, network: Network) -> bool:
         return sum(not network.knows(node) for node in placed.inputs) == 1
     known = _KNOWN.get(placed.name)
     if known is not None:
-        return network.knows(*known(placed.inputs))
+        return network.knows(*placed.inputs[known])
     return placed.name in _LINEAR and all(
         jnp.issubdtype(node.aval.dtype, np.inexact) for node in placed.inputs
     )
@@ -116,32 +111,18 @@ def _solve(system: _System, network: Network) -> bool:
     roots, results = system.roots, system.results
     unknown = sum(math.prod(node.aval.shape) for node in roots)
     equations = sum(math.prod(node.aval.shape) for node in results)
-    if (
-        max(unknown, equations) > _LARGEST
-        or len({node.aval.dtype for node in (*roots, *results)}) > 1
-    ):
+    dtypes = {node.aval.dtype for node in (*roots, *results)}
+    if max(unknown, equations) > _LARGEST or len(dtypes) > 1:
         return False
     if not all(jnp.issubdtype(node.aval.dtype, np.floating) for node in roots):
         return False
     steps = tuple(
-        Step(
-            placed,
-            placed.inputs,
-            placed.outputs,
-            frozenset(node for node in placed.outputs if node not in roots),
-            forwards(placed),
-        )
-        for placed in system.equations
+        Step(own, own.inputs, own.outputs, frozenset(own.outputs).difference(roots), forwards(own))
+        for own in system.equations
     )
-    made = {node for step in steps for node in step.fresh}
-    reads = tuple(
-        dict.fromkeys(
-            node
-            for step in steps
-            for node in step.reads
-            if node not in made and node not in roots and not node.fixed
-        )
-    )
+    made = {*roots, *(node for step in steps for node in step.fresh)}
+    inputs = dict.fromkeys(node for step in steps for node in step.reads)
+    reads = tuple(node for node in inputs if node not in made and not node.fixed)
     plan = Plan(steps, frozenset((*roots, *reads)), tuple(results))
     culprit = system.equations[-1]
 

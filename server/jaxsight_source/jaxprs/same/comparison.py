@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jax.extend.core import primitives
 
 from jaxsight_source.compat import control_flow
 from jaxsight_source.compat.control_flow import Captures
-from jaxsight_source.compat.jaxpr_types import Aval, Equation, Params, Var
+from jaxsight_source.compat.jaxpr_types import Aval, Equation, Var
 from jaxsight_source.compat.staging import Program, opened, variable
-from jaxsight_source.jaxprs.depth import room_for_nesting
-from jaxsight_source.jaxprs.same.derivatives import RuleComparison
-from jaxsight_source.jaxprs.same.difference import Difference, Parted, require, require_same, step
-from jaxsight_source.jaxprs.same.inlining import inlined
+from jaxsight_source.jaxprs.base import room_for_nesting
+from jaxsight_source.jaxprs.same.difference import (
+    Difference,
+    Parted,
+    difference_of,
+    require,
+    require_same,
+    step,
+)
 from jaxsight_source.jaxprs.same.liveness import all_operands, live, used_inside, used_operands
-from jaxsight_source.jaxprs.same.parameters import ParameterComparison
-from jaxsight_source.jaxprs.same.tokens import (
+from jaxsight_source.jaxprs.same.parameters import ParameterComparison, RuleComparison
+from jaxsight_source.jaxprs.same.values import (
     Block,
     Token,
     Tokens,
+    ValueComparison,
     atom_token,
     block_of,
     effect_texts,
     free_constants,
+    inlined,
 )
-from jaxsight_source.jaxprs.same.values import ValueComparison
 
 
 def same_jaxpr(
@@ -54,18 +59,6 @@ def same_jaxpr(
         return Comparison(through_jits, orders, sums).programs(opened(left), opened(right))
 
 
-@dataclass(frozen=True, slots=True)
-class _Application:
-    """An equation with the tokens of its operands."""
-
-    equation: Equation
-    operands: Sequence[Token]
-
-    @property
-    def params(self) -> Params:
-        return self.equation.params
-
-
 class Comparison:
     """Compares programs, and remembers the inner programs that are the same."""
 
@@ -91,26 +84,14 @@ class Comparison:
         """How often a rule captured a value of these programs."""
 
     def programs(self, lhs: Program, rhs: Program) -> Difference | None:
-        try:
-            self._closed(lhs, rhs)
-        except Parted as parted:
-            return parted.difference()
-        return None
+        return difference_of(self._closed, lhs, rhs)
 
     def blocks(self, lhs: Block, rhs: Block) -> Difference | None:
-        try:
-            self._blocks(lhs, rhs)
-        except Parted as parted:
-            return parted.difference()
-        return None
+        return difference_of(self._blocks, lhs, rhs)
 
     def values(self, lhs: object, rhs: object) -> bool:
         """Return whether two parameters are the same."""
-        try:
-            self._values.compare("value", lhs, rhs)
-        except Parted:
-            return False
-        return True
+        return difference_of(self._values.compare, "value", lhs, rhs) is None
 
     def fresh(self) -> Token:
         self._next += 1
@@ -127,8 +108,7 @@ class Comparison:
         ):
             return
         tokens = self._binders(
-            [*free_constants(lhs), *lhs.jaxpr.invars],
-            [*free_constants(rhs), *rhs.jaxpr.invars],
+            [*free_constants(lhs), *lhs.jaxpr.invars], [*free_constants(rhs), *rhs.jaxpr.invars]
         )
         captures = self._captures
         self._blocks(block_of(lhs, tokens), block_of(rhs, tokens))
@@ -171,10 +151,8 @@ class Comparison:
         same = lhs.primitive is rhs.primitive or (self._sums and _are_sums(lhs, rhs))
         require(same, "primitive", name, rhs.primitive.name)
         require_same("number of results", len(lhs.outvars), len(rhs.outvars))
-        self._applications(
-            _Application(lhs, _operand_tokens(lhs, lhs_tokens)),
-            _Application(rhs, _operand_tokens(rhs, rhs_tokens)),
-        )
+        operands = _operand_tokens(lhs, lhs_tokens), _operand_tokens(rhs, rhs_tokens)
+        self._applications(lhs, rhs, *operands)
         for first, second in zip(lhs.outvars, rhs.outvars, strict=True):
             if first.aval is not second.aval:
                 _same_aval(f"result of {name}", first.aval, second.aval)
@@ -185,26 +163,29 @@ class Comparison:
         if lhs.ctx is not rhs.ctx and lhs.ctx != rhs.ctx and str(lhs.ctx) != str(rhs.ctx):
             raise Parted("context", lhs.ctx, rhs.ctx)
 
-    def _applications(self, lhs: _Application, rhs: _Application) -> None:
+    def _applications(
+        self, lhs: Equation, rhs: Equation, lhs_operands: list[Token], rhs_operands: list[Token]
+    ) -> None:
         """Compare the operands and the parameters of two equations of one primitive."""
-        name = lhs.equation.primitive.name
-        first, second = (control_flow.captures(each.equation, each.operands) for each in (lhs, rhs))
+        name = lhs.primitive.name
+        first = control_flow.captures(lhs, lhs_operands)
+        second = control_flow.captures(rhs, rhs_operands)
         if first is None or second is None:
-            _same_operands(lhs, rhs, lhs.operands == rhs.operands)
+            require(lhs_operands == rhs_operands, f"operands of {name}", lhs.invars, rhs.invars)
         else:
-            _same_operands(lhs, rhs, first.others == second.others)
+            require(first[1] == second[1], f"operands of {name}", lhs.invars, rhs.invars)
             if name == "scan":
                 scans = control_flow.scan(lhs.params), control_flow.scan(rhs.params)
                 for field in ("carry", "length", "reverse", "unroll", "split_transpose"):
                     require_same(f"scan's {field}", *(getattr(scan, field) for scan in scans))
             self._functions(name, first, second)
         if name not in ("scan", "while"):
-            self._parameters.compare(lhs.equation.primitive, lhs.params, rhs.params)
+            self._parameters.compare(lhs.primitive, lhs.params, rhs.params)
 
     def _functions(self, name: str, lhs: Captures[Token], rhs: Captures[Token]) -> None:
         """Compare the functions of two equations, which may capture values, in any order."""
         for (part, first, lhs_captured), (_, second, rhs_captured) in zip(
-            lhs.functions, rhs.functions, strict=True
+            lhs[0], rhs[0], strict=True
         ):
             if first is None or second is None:
                 if first is not second:
@@ -296,11 +277,6 @@ def _operand_tokens(equation: Equation, tokens: Tokens) -> list[Token]:
         tokens[id(atom)] if id(atom) in tokens else atom_token(atom, tokens)
         for atom in equation.invars
     ]
-
-
-def _same_operands(lhs: _Application, rhs: _Application, same: bool) -> None:
-    first, second = lhs.equation, rhs.equation
-    require(same, f"operands of {first.primitive.name}", first.invars, second.invars)
 
 
 def _same_aval(part: str, lhs: Aval, rhs: Aval) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -32,9 +33,15 @@ class Parted(Exception):
         self.rhs = rhs
         self.path: list[str] = []
 
-    def difference(self) -> Difference:
-        path = "/".join(reversed(self.path))
-        return Difference(path, self.part, str(self.lhs), str(self.rhs))
+
+def difference_of(compare: Callable[..., None], *sides: object) -> Difference | None:
+    """Return the difference that a comparison raises, or None."""
+    try:
+        compare(*sides)
+    except Parted as parted:
+        path = "/".join(reversed(parted.path))
+        return Difference(path, parted.part, str(parted.lhs), str(parted.rhs))
+    return None
 
 
 class step:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from jaxsight_source.compat import control_flow
+from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import Program, is_literal
 
@@ -19,9 +20,7 @@ def all_operands(equation: Equation) -> Sequence[Atom]:
 
 
 def live(
-    program_outputs: Iterable[Atom],
-    equations: Sequence[Equation],
-    read_by: Readers = all_operands,
+    program_outputs: Iterable[Atom], equations: Sequence[Equation], read_by: Readers = all_operands
 ) -> list[Equation]:
     """Return the equations on which results depend, or that have effects, in order.
 
@@ -75,10 +74,33 @@ def used_operands(equation: Equation) -> Sequence[Atom]:
     if captures is None:
         return all_operands(equation)
     operands: list[Atom] = []
-    for _, program, captured in captures.functions:
+    for _, program, captured in captures[0]:
         if program is not None and captured:
             # Runs once for each inner loop: loops may be nested a hundred deep.
             used = used_inside(program)
             pairs = zip(captured, program.jaxpr.invars, strict=False)
             operands += [atom for atom, var in pairs if id(var) in used]
-    return [*operands, *captures.others]
+    return [*operands, *captures[1]]
+
+
+def pairs(left: Program, right: Program) -> Iterator[tuple[str, Equation, Equation]]:
+    """Yield the pairs of equations of two programs that are the same, with the path in the first.
+
+    Jaxprs that several equations share are visited once.
+    """
+    visited: set[tuple[int, int]] = set()
+    waiting = [("", left.jaxpr, right.jaxpr)]
+    while waiting:
+        prefix, lhs, rhs = waiting.pop()
+        if (id(lhs), id(rhs)) in visited:
+            continue
+        visited.add((id(lhs), id(rhs)))
+        index = {id(equation): number for number, equation in enumerate(lhs.eqns)}
+        equations = (live(jaxpr.outvars, jaxpr.eqns) for jaxpr in (lhs, rhs))
+        for equation, counterpart in zip(*equations, strict=True):
+            path = f"{prefix}{index[id(equation)]}"
+            yield path, equation, counterpart
+            parts = zip(inner_jaxprs(equation), inner_jaxprs(counterpart), strict=False)
+            waiting += [
+                (f"{path}/{ours.name}/", ours.jaxpr, theirs.jaxpr) for ours, theirs in parts
+            ]

@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import itertools
 import re
-from collections.abc import Callable, Hashable
-from typing import Any, cast
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
 
 import jax
 import numpy as np
 
-from jaxsight_source.compat.hi_primitives import params_of_object
-from jaxsight_source.compat.rule_identity import is_wrapped_function, is_wrapper
+from jaxsight_source.compat import avals, staging
+from jaxsight_source.compat.derivative_rules import is_wrapped_function, is_wrapper
+from jaxsight_source.compat.jaxpr_types import Atom, Equation, Literal, Var
+from jaxsight_source.compat.parameters import params_of_object
 from jaxsight_source.compat.staging import Program, is_jaxpr, is_tracer, opened
 from jaxsight_source.jaxprs.contents import Identity, contents
 from jaxsight_source.jaxprs.same.difference import Parted, require, step_to_inner
-from jaxsight_source.jaxprs.same.tokens import value_token
 
 _INFORMATION = frozenset(
     {"debug", "debug_info", "index_map_tree", "origin", "_get_vjp", "mlir_module_serialized"}
@@ -220,3 +223,139 @@ def _plain_equal(lhs: object, rhs: object) -> bool:
         return bool(lhs == rhs)
     except (TypeError, ValueError, RuntimeError):
         return False
+
+
+Token: TypeAlias = Hashable
+
+Tokens: TypeAlias = dict[int, Token]
+"""The tokens of variables, by the ids of the variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Equations with their inputs and outputs; `inputs` pairs variables with their tokens."""
+
+    inputs: Sequence[tuple[Var, Token]]
+    equations: Sequence[Equation]
+    outputs: Sequence[Atom]
+
+
+def block_of(program: staging.Program, tokens: Sequence[Token]) -> Block:
+    """Return a program as a block: `tokens` are those of its free constants, then its inputs."""
+    jaxpr = program.jaxpr
+    consts = [
+        (var, value_token(value))
+        for var, value in zip(jaxpr.constvars, program.consts, strict=False)
+        if not staging.is_tracer(value)
+    ]
+    inputs = list(zip([*free_constants(program), *jaxpr.invars], tokens, strict=True))
+    return Block([*consts, *inputs], jaxpr.eqns, jaxpr.outvars)
+
+
+def free_constants(program: staging.Program) -> list[Var]:
+    """Return the constants of a jaxpr that came without values.
+
+    Primitives of other packages keep such constants and pass the values as operands. From JAX 0.12
+    on, the tracers that stood for them in a finished trace are still there.
+    """
+    flags = itertools.chain(map(staging.is_tracer, program.consts), itertools.repeat(True))
+    return [var for var, free in zip(program.jaxpr.constvars, flags, strict=False) if free]
+
+
+def value_token(value: object) -> Token:
+    """Return a key that is equal for values of equal bits, shape and dtype.
+
+    A scalar has the same key as a literal, a NumPy and a JAX array; weak types do not count.
+    """
+    if isinstance(value, np.ndarray):
+        return _array_token(np.asarray(value))
+    dtype = getattr(value, "dtype", None)
+    if avals.is_subtype(dtype, jax.dtypes.prng_key):
+        return (str(dtype), value_token(jax.random.key_data(cast(jax.Array, value))))
+    if staging.is_ref(value):
+        return ("ref", id(value))
+    if not hasattr(value, "dtype"):
+        try:
+            value = np.asarray(value, jax.dtypes.result_type(value))
+        except TypeError:
+            return ("object", id(value))
+    return _array_token(np.asarray(value))
+
+
+def _array_token(array: np.ndarray) -> Token:
+    return (_dtype_name(array.dtype), array.shape, array.tobytes())
+
+
+_dtype_name = functools.lru_cache(str)
+"""Returns the name of a dtype, which NumPy composes each time."""
+
+
+@functools.lru_cache
+def _is_extended(dtype: object) -> bool:
+    return avals.is_subtype(dtype, jax.dtypes.extended)
+
+
+def literal_token(literal: Literal) -> Token:
+    dtype = getattr(literal.aval, "dtype", None)
+    if dtype is None or _is_extended(dtype):
+        return value_token(literal.val)
+    array = np.asarray(literal.val)
+    return _array_token(array if array.dtype == dtype else array.astype(dtype))
+
+
+def atom_token(atom: Atom, tokens: Tokens) -> Token:
+    """Return the token of an atom.
+
+    A value that is no equation's result, because it is unused, is equal to no other.
+    """
+    if staging.is_literal(atom):
+        return literal_token(atom)
+    return tokens.get(id(atom), ("unused", id(atom)))
+
+
+def effect_texts(equation: Equation, tokens: Tokens) -> list[str]:
+    """Return the texts of an equation's effects, sorted."""
+    return sorted(_effect_text(effect, equation, tokens) for effect in equation.effects)
+
+
+def _effect_text(effect: object, equation: Equation, tokens: Tokens) -> str:
+    """Return the text of an effect, with the token of the operand that it concerns, if any."""
+    operand = getattr(effect, "input", getattr(effect, "input_index", None))
+    if operand is None:
+        return str(effect)
+    var = equation.invars[operand] if isinstance(operand, int) else operand
+    return f"{type(effect).__name__} on {tokens.get(id(var))}"
+
+
+def inlined(block: Block) -> Block:
+    """Return the equations with the calls of jitted functions inlined."""
+    inputs: list[tuple[Var, Token]] = list(block.inputs)
+    equations: list[Equation] = []
+
+    def walk(inner_equations: Sequence[Equation], atoms: dict[int, Atom]) -> None:
+        for equation in inner_equations:
+            invars = staging.substituted(equation.invars, atoms)
+            if equation.primitive.name not in ("jit", "pjit"):
+                if atoms and (number := staging.folded(equation, invars)) is not None:
+                    atoms[id(equation.outvars[0])] = number
+                    continue
+                if atoms:
+                    atoms |= {id(var): staging.new_variable(var.aval) for var in equation.outvars}
+                    outvars = [atoms[id(var)] for var in equation.outvars]
+                    equation = equation.replace(invars=invars, outvars=outvars)
+                equations.append(equation)
+                continue
+            program = staging.opened(equation.params["jaxpr"])
+            consts = [staging.new_variable(var.aval) for var in program.jaxpr.constvars]
+            inputs.extend(zip(consts, map(value_token, program.consts), strict=True))
+            binders = [*program.jaxpr.constvars, *program.jaxpr.invars]
+            inner_atoms = {
+                id(var): atom for var, atom in zip(binders, [*consts, *invars], strict=True)
+            }
+            walk(program.jaxpr.eqns, inner_atoms)
+            results = staging.substituted(program.jaxpr.outvars, inner_atoms)
+            atoms |= {id(var): atom for var, atom in zip(equation.outvars, results, strict=True)}
+
+    outer_atoms: dict[int, Atom] = {}
+    walk(block.equations, outer_atoms)
+    return Block(inputs, equations, staging.substituted(block.outputs, outer_atoms))

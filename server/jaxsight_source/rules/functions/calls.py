@@ -31,13 +31,12 @@ from jaxsight_source.text.statements import assign, define
 from jaxsight_source.values import public_names
 from jaxsight_source.values.spelling import layout as spelled_layout
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import nested_results, passed_as, sequence, with_parts
 from jaxsight_source.writing.scope import Scope
+from jaxsight_source.writing.variables import nested_results, passed_as, sequence, with_parts
 
 
 def function_name(program: Program, fallback: str) -> str:
-    info = getattr(program.jaxpr, "debug_info", None)
-    name = str(getattr(info, "func_name", "") or "")
+    name = equations.function_name(program)
     return identifier(name.rpartition(".")[2] or fallback, fallback) if name else fallback
 
 

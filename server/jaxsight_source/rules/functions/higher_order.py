@@ -1,24 +1,38 @@
-"""Primitives that take functions: reductions by any function, linear solves."""
+"""Equations with functions: reductions by any function, linear solves, derivative rules."""
 
 from __future__ import annotations
 
 import ast
-import functools
+import contextlib
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
-from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
+from jaxsight_source.compat import control_flow, derivative_rules
+from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Params, Var
 from jaxsight_source.compat.staging import Program, evaluate, is_literal, opened, stage
-from jaxsight_source.equations.fallback import flags, given
-from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
+from jaxsight_source.equations.registry import (
+    ABSORBS,
+    STRUCTURES,
+    equation_key,
+    flags,
+    given,
+    stepping,
+)
+from jaxsight_source.errors import Unsourceable
 from jaxsight_source.jaxprs.same.comparison import Comparison
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import NONE, TRUE, call, subscript, tuple_
+from jaxsight_source.rules.functions.calls import function_name
+from jaxsight_source.rules.lax.external import call_exported
+from jaxsight_source.text.exprs import NONE, TRUE, call, public, subscript, tuple_
+from jaxsight_source.text.layout import flat
+from jaxsight_source.text.statements import assign, define, effect, return_
+from jaxsight_source.values import spelling
 from jaxsight_source.values.spelling import struct, value
-from jaxsight_source.writing.results import nested_results, sequence
 from jaxsight_source.writing.scope import Scope
+from jaxsight_source.writing.variables import argument_bases, nested_results, passed_as, sequence
 
 
 def _reducer(scope: Scope, program: Program, count: int) -> ast.expr:
@@ -42,9 +56,7 @@ def reduce(scope: Scope, equation: Equation) -> Proved:
         arguments.append(value(tuple(params["dimensions"])))
         return Proved(call("lax.reduce", *arguments), nested_results(count))
     named = given(params, "window_dimensions", "window_strides", "padding")
-    for dilation in ("base_dilation", "window_dilation"):
-        if any(step != 1 for step in params[dilation]):
-            named |= given(params, dilation)
+    named |= stepping(params, "base_dilation", "window_dilation")
     return Proved(call("lax.reduce_window", *arguments, **named), nested_results(count))
 
 
@@ -95,9 +107,6 @@ def scatter_apply(scope: Scope, group: object) -> Proved | None:
     return Proved(expr, 0)
 
 
-_PARTS = ("matvec", "vecmat", "solve", "transpose_solve")
-
-
 @STRUCTURES("custom_linear_solve")
 def custom_linear_solve(scope: Scope, equation: Equation) -> Proved:
     """Write a linear solve.
@@ -106,27 +115,21 @@ def custom_linear_solve(scope: Scope, equation: Equation) -> Proved:
     equation's (under vmap), the solve is written with `bind`.
     """
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
-    captured: dict[str, Sequence[Atom]] = {}
-    start = 0
-    for name in _PARTS:
-        captured[name] = equation.invars[start : start + getattr(lengths, name)]
-        start += getattr(lengths, name)
-    b = equation.invars[start:]
+    functions, b = control_flow.captures(equation, equation.invars) or ((), ())
     count = len(b)
     aux = len(equation.outvars) != count
     symmetric = programs.vecmat is programs.matvec
     if programs.vecmat is not None and not symmetric and not _derived(programs, lengths):
         return _bound_solve(scope, equation)
+    left_out = ("vecmat", "transpose_solve") if symmetric else ("vecmat",)
     parts = {
-        name: _of_vector(scope, name, opened(getattr(programs, name)), captured[name])
-        for name in ("matvec", "solve", "transpose_solve")
-        if getattr(programs, name) is not None and not (symmetric and name == "transpose_solve")
+        name: _of_vector(scope, name, program, captured)
+        for name, program, captured in functions
+        if program is not None and name not in left_out
     }
-    options: dict[str, ast.expr] = {}
+    options = {name: part for name, part in parts.items() if name == "transpose_solve"}
     if symmetric:
         options["symmetric"] = TRUE
-    elif "transpose_solve" in parts:
-        options["transpose_solve"] = parts["transpose_solve"]
     if aux:
         options["has_aux"] = TRUE
     operands = [scope.operand(atom) for atom in b]
@@ -163,38 +166,29 @@ def _bound_solve(scope: Scope, equation: Equation) -> Proved:
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
     jaxprs: dict[str, ast.expr] = {}
     counts: dict[str, ast.expr] = {}
-    for name in _PARTS:
+    for name in control_flow.SOLVES:
         program = getattr(programs, name)
         counts[name] = value(getattr(lengths, name))
         if program is None:
             jaxprs[name] = NONE
             continue
         part = opened(program)
-        function = scope.writer.functions.shared(
-            ("linear_solve", id(program)),
-            program,
-            name,
-            functools.partial(_alone, scope, part),
-        )
+
+        def alone(name: str, part: Program = part) -> list[ast.stmt]:
+            return [Scope.top(scope.writer).as_function(name, part)]
+
+        key = "linear_solve", id(program)
+        function = scope.writer.functions.shared(key, program, name, alone)
         structs = [struct(var.aval) for var in part.jaxpr.invars]
         jaxprs[name] = call(call("jax.make_jaxpr", function), *structs)
     scope.writer.constants.helper("_SOLVE", _EXAMPLE)
     example = scope.writer.constants.helper("_LINEAR_SOLVE", "_SOLVE.eqns[0].params")
     operands = [scope.operand(atom) for atom in equation.invars]
-    return scope.bound(
-        equation,
-        *operands,
-        const_lengths=call(
-            ast.Attribute(subscript(example, ast.Constant("const_lengths")), "_replace"), **counts
-        ),
-        jaxprs=call(
-            ast.Attribute(subscript(example, ast.Constant("jaxprs")), "_replace"), **jaxprs
-        ),
-    )
-
-
-def _alone(scope: Scope, program: Program, name: str) -> list[ast.stmt]:
-    return [Scope.top(scope.writer).as_function(name, program)]
+    params = {
+        name: call(ast.Attribute(subscript(example, ast.Constant(name)), "_replace"), **parts)
+        for name, parts in (("const_lengths", counts), ("jaxprs", jaxprs))
+    }
+    return scope.bound(equation, *operands, **params)
 
 
 def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Atom]) -> ast.expr:
@@ -210,3 +204,226 @@ def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Ato
         return tuple_([sequence(values[:outputs]), tuple_(values[outputs:])])
 
     return scope.function(name, program, captured, parameters, results)
+
+
+@STRUCTURES("custom_jvp_call")
+def custom_jvp(scope: Scope, equation: Equation) -> Proved:
+    params = equation.params
+    program = opened(params["call_jaxpr"])
+    captured = params["num_consts"]
+    base = function_name(program, "function")
+    if params["symbolic_zeros"] and sum(derivative_rules.differentiable(params)) > 1:
+        why = "its rule asks for symbolic zeros of several tangents"
+        return _with_rules_passed_in(scope, equation, why)
+
+    def build(home: Scope, name: str) -> list[ast.stmt]:
+        function = home.inner().as_function(name, program, equation.invars[:captured])
+        function.decorator_list.append(public("jax.custom_jvp"))
+        (derivative,) = _rules(
+            scope,
+            home,
+            base,
+            lambda: [_jvp_function(home, name, program, params)],
+            (f"{name}_jvp", ("primals", "tangents")),
+        )
+        if params["symbolic_zeros"]:
+            registered = call(f"{name}.defjvp", ast.Name(derivative.name), symbolic_zeros=TRUE)
+            return [function, derivative, effect(registered)]
+        derivative.decorator_list.append(public(f"{name}.defjvp"))
+        return [function, derivative]
+
+    return _custom(scope, equation, program, captured, base, build)
+
+
+def _jvp_function(home: Scope, name: str, program: Program, params: Params) -> ast.FunctionDef:
+    """Write the rule of a `custom_jvp` function `name`, for its only pattern of symbolic zeros."""
+    symbolic_zeros = bool(params["symbolic_zeros"])
+    absent = [symbolic_zeros and not may for may in derivative_rules.differentiable(params)]
+    rule, zeros = derivative_rules.jvp_rule(params, absent)
+    jvp = home.inner()
+    primals = [jvp.names.fresh(base) for base in argument_bases(program)[params["num_consts"] :]]
+    tangents = [
+        "_" if is_absent else jvp.names.fresh(f"{primal}_dot")
+        for primal, is_absent in zip(primals, absent, strict=True)
+    ]
+    jvp.names.keep("primals")
+    jvp.names.keep("tangents")
+    inputs = [*primals, *(tangent for tangent in tangents if tangent != "_")]
+    for var, parameter in zip(rule.jaxpr.invars, inputs, strict=True):
+        jvp.write(var, ast.Name(parameter))
+    jvp.body.append(assign(tuple_(map(ast.Name, primals)), ast.Name("primals")))
+    jvp.body.append(assign(tuple_(map(ast.Name, tangents)), ast.Name("tangents")))
+    results = iter(jvp.program(rule))
+    outputs = [next(results) for _ in zeros]
+    symbolic = "jax.custom_derivatives.SymbolicZero.from_primal_value"
+    dots = [
+        next(results)
+        if not is_zero
+        else call(symbolic, output)
+        if symbolic_zeros
+        else _zero_tangent(var.aval)
+        for var, output, is_zero in zip(program.jaxpr.outvars, outputs, zeros, strict=True)
+    ]
+    jvp.body.append(return_(tuple_([sequence(outputs), sequence(dots)])))
+    return define(f"{name}_jvp", ("primals", "tangents"), jvp.body)
+
+
+def _with_rules_passed_in(scope: Scope, equation: Equation, why: str) -> Proved:
+    """Return a call of a function that is written, with rules that the caller passes."""
+    params = equation.params
+    program = opened(params["call_jaxpr"])
+    base = function_name(program, "function")
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+
+    def build(name: str) -> list[ast.stmt]:
+        function = Scope.top(scope.writer).as_function(name, program, (), passed_as(operands))
+        function.decorator_list.append(scope.writer.passed.rules_of(equation, base, why))
+        return [function]
+
+    key = ("ruled", equation_key(equation))
+    function = scope.writer.functions.shared(key, equation, base, build)
+    return Proved(call(function, *operands), nested_results(len(equation.outvars)))
+
+
+def _rules(
+    scope: Scope,
+    home: Scope,
+    name: str,
+    write: Callable[[], list[ast.FunctionDef]],
+    refused: tuple[str, Sequence[str]],
+) -> list[ast.FunctionDef]:
+    """Return rules as functions; one that raises, with this name and parameters, if JAX refuses."""
+    try:
+        with scope.writer.functions.rule():
+            return write()
+    except derivative_rules.Refused as error:
+        if isinstance(error, derivative_rules.Outlived) and home is not scope:
+            raise
+        text = textwrap.shorten(f"no derivative of {name}: {error}", 80, placeholder="…")
+        raising = ast.Raise(call("NotImplementedError", ast.Constant(text)))
+        return [define(*refused, [raising])]
+
+
+def _zero_tangent(aval: Aval) -> ast.expr:
+    tangent = aval.to_tangent_aval()
+    if str(tangent.dtype) == "float0" or tangent.dtype.kind == "V":  # the kind of structures too
+        return call("np.zeros", value(tangent.shape), public("jax.dtypes.float0"))
+    return call("jnp.zeros", value(tangent.shape), spelling.dtype(tangent.dtype))
+
+
+def _custom(
+    scope: Scope,
+    equation: Equation,
+    program: Program,
+    captured: int,
+    base: str,
+    build: Callable[[Scope, str], list[ast.stmt]],
+) -> Proved:
+    """Return a call of a function with custom rules; it is shared if it captures nothing."""
+    count = len(equation.outvars)
+    operands = scope.operands(equation.invars[captured:], program.jaxpr.invars[captured:])
+
+    def shared(name: str) -> list[ast.stmt]:
+        return build(Scope.top(scope.writer), name)
+
+    if not captured or all(map(is_literal, equation.invars[:captured])):
+        identity = derivative_rules.rule_identity(equation.params)
+        with contextlib.suppress(derivative_rules.Outlived):  # it captures values: it stays here
+            name = scope.writer.functions.custom(identity, program, base, shared)
+            return Proved(call(name, *operands), nested_results(count))
+    captures = [_known(scope, atom) for atom in equation.invars[:captured]]
+    types = [var.aval for var in program.jaxpr.invars]
+    key = (derivative_rules.rule_identity(equation.params), captures, types)
+    for own_key, around in scope.writer.functions.inside:
+        if own_key == key:  # its own rule calls it
+            return Proved(call(around, *operands), nested_results(count))
+    own = scope.names.fresh(base)
+    scope.writer.functions.inside.append((key, own))
+    try:
+        scope.body.extend(build(scope, own))
+    finally:
+        scope.writer.functions.inside.pop()
+    return Proved(call(own, *operands), nested_results(count))
+
+
+@STRUCTURES("custom_vjp_call")
+def custom_vjp(scope: Scope, equation: Equation) -> Proved | None:
+    params = equation.params
+    program = opened(params["call_jaxpr"])
+    match program.jaxpr.eqns:
+        # `Exported.call` adds the derivative (`call_exported`, jax/_src/export/_export.py).
+        case [inner] if inner.primitive.name == "call_exported":
+            if [*inner.invars] == [*program.jaxpr.invars]:
+                return call_exported(scope, equation.replace(params=inner.params))
+    captured = params["num_consts"]
+    if params["symbolic_zeros"]:
+        why = "its rules ask for symbolic zeros, which are supported for custom_jvp only"
+        return _with_rules_passed_in(scope, equation, why)
+    base = function_name(program, "function")
+
+    def build(home: Scope, name: str) -> list[ast.stmt]:
+        function = home.inner().as_function(name, program, equation.invars[:captured])
+        function.decorator_list.append(public("jax.custom_vjp"))
+        pair, refused = (f"{name}_fwd", f"{name}_bwd"), (f"{name}_refused", ("*_",))
+        write = lambda: _vjp_functions(home, pair, program, params)
+        try:
+            rules = _rules(scope, home, base, write, refused)
+        except derivative_rules.Unreadable as error:
+            raise Unsourceable("custom_vjp_call", str(error)) from error
+        names = (ast.Name(rule.name) for rule in (rules[0], rules[-1]))
+        return [function, *rules, effect(call(f"{name}.defvjp", *names))]
+
+    return _custom(scope, equation, program, captured, base, build)
+
+
+def _vjp_functions(
+    home: Scope, names: tuple[str, str], program: Program, params: Params
+) -> list[ast.FunctionDef]:
+    """Write the forward and the backward rule of a `custom_vjp` function, under these names."""
+    rules = derivative_rules.vjp_rules(params)
+    bases = argument_bases(program)[params["num_consts"] :]
+    forward = home.inner()
+    parameters = forward.parameters(rules.forward.jaxpr.invars, bases)
+    results = iter(forward.program(rules.forward))
+    residuals = [
+        next(results) if source is None else ast.Name(parameters[source])
+        for source in rules.forwarded
+    ]
+    forward.body.append(return_(tuple_([sequence(list(results)), tuple_(residuals)])))
+    backward = home.inner()
+    parameter = _backward_parameter(backward, rules, parameters, len(program.jaxpr.outvars))
+    cotangents = iter(backward.program(rules.backward))
+    answers = [NONE if zero else next(cotangents) for zero in rules.zeros]
+    backward.body.append(return_(tuple_(answers)))
+    return [
+        define(names[0], tuple(parameters), forward.body),
+        define(names[1], ("residuals", parameter), backward.body),
+    ]
+
+
+def _backward_parameter(
+    backward: Scope, rules: derivative_rules.VjpRules, named: Sequence[str], count: int
+) -> str:
+    """Unpack the parameters of a backward rule; return the name of the second one.
+
+    `named` are the parameters of the forward rule, and `count` is the number of results.
+    """
+    backward.names.keep("residuals")
+    inputs = rules.backward.jaxpr.invars
+    bases = ["residual" if source is None else named[source] for source in rules.forwarded]
+    residuals = backward.parameters(inputs[: len(rules.forwarded)], bases)
+    cotangents = backward.parameters(inputs[len(rules.forwarded) :], ["ct"] * len(inputs))
+    parameter = cotangents[0] if count == 1 else backward.names.fresh("cts")
+    if residuals:
+        backward.take_apart(residuals, "residuals")
+    if count > 1:
+        backward.take_apart(cotangents, parameter)
+    return parameter
+
+
+def _known(scope: Scope, atom: Atom) -> str:
+    """Return the expression of a captured value; empty if only dead code reads it."""
+    try:
+        return flat(scope.operand(atom))
+    except KeyError:
+        return ""

@@ -6,12 +6,10 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from jaxsight_source.compat import pallas
+from jaxsight_source.compat import pallas, parameters
 from jaxsight_source.compat.jaxpr_types import Equation
-from jaxsight_source.compat.parameters import refs
 from jaxsight_source.compat.staging import is_dropped, opened
-from jaxsight_source.equations.fallback import flags, given
-from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.equations.registry import STRUCTURES, flags, given
 from jaxsight_source.errors import Unsourceable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.kernels.pallas_call import PALLAS, TPU, TRITON, scratch
@@ -19,8 +17,8 @@ from jaxsight_source.rules.lax.refs import known, spelled, view
 from jaxsight_source.text.exprs import TRUE, call, dict_, tuple_
 from jaxsight_source.values.public_names import at_hand
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import argument_bases, nested_results, sequence
 from jaxsight_source.writing.scope import Scope
+from jaxsight_source.writing.variables import argument_bases, nested_results, sequence
 
 
 @STRUCTURES("program_id", "num_programs")
@@ -41,15 +39,11 @@ def multiple_of(scope: Scope, equation: Equation) -> Proved:
 def masked_load(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     ref, views, mask, other = _unflattened(scope, equation)
-    options = given(params, "cache_modifier", "eviction_policy")
+    options = present(other=other) | given(params, "cache_modifier", "eviction_policy")
     if params.get("is_volatile"):
         options["volatile"] = TRUE
-    if other is not None:
-        options = {"other": other} | options
-    module = TRITON if options else _module_of(equation)
-    if mask is not None:
-        options = {"mask": mask} | options
-    return Proved(call(at_hand(module, "load"), view(ref, views), **options), 0)
+    path = at_hand(TRITON if options else _module_of(equation), "load")
+    return Proved(call(path, view(ref, views), **present(mask=mask), **options), 0)
 
 
 @STRUCTURES("masked_swap")
@@ -58,22 +52,22 @@ def masked_swap(scope: Scope, equation: Equation) -> Proved:
         raise Unsourceable("masked_swap", "the old value is used")
     ref, views, stored, mask = _unflattened(scope, equation)
     options = given(equation.params, "eviction_policy")
-    module = TRITON if options else _module_of(equation)
-    if mask is not None:
-        options = {"mask": mask} | options
-    return Proved(call(at_hand(module, "store"), view(ref, views), stored, **options), ())
+    path = at_hand(TRITON if options else _module_of(equation), "store")
+    return Proved(call(path, view(ref, views), stored, **present(mask=mask), **options), ())
 
 
-def _unflattened(scope: Scope, equation: Equation) -> tuple[ast.expr, list[refs.RefView], Any, Any]:
-    ref, transforms, first, second = refs.unflattened(
-        equation.params["args_tree"], _operands(scope, equation)
-    )
-    return ref, known(equation, refs.views(transforms)), first, second
+def _unflattened(
+    scope: Scope, equation: Equation
+) -> tuple[ast.expr, list[parameters.RefView], Any, Any]:
+    leaves = spelled(scope, equation.invars)
+    tree = equation.params["args_tree"]
+    ref, transforms, first, second = parameters.unflattened(tree, leaves)
+    return ref, known(equation, parameters.views(transforms)), first, second
 
 
-def _operands(scope: Scope, equation: Equation) -> list[ast.expr]:
-    """Return the operands: Python's integers for indices, numbers with a dtype for values."""
-    return spelled(scope, equation.invars)
+def present(**options: Any) -> dict[str, ast.expr]:
+    """Return the options that are given."""
+    return {name: option for name, option in options.items() if option is not None}
 
 
 def _module_of(equation: Equation) -> str:
@@ -89,9 +83,9 @@ def _module_of(equation: Equation) -> str:
 def atomic(scope: Scope, equation: Equation) -> Proved:
     ref, views, changed, mask = _unflattened(scope, equation)
     name = f"atomic_{equation.params['atomic_type'].value}"
-    options = {} if mask is None else {"mask": mask}
     # `atomic_add(ref, indices, value)`: the view has the indices.
-    return Proved(call(at_hand(TRITON, name), view(ref, views), tuple_(()), changed, **options), 0)
+    arguments = (view(ref, views), tuple_(()), changed)
+    return Proved(call(at_hand(TRITON, name), *arguments, **present(mask=mask)), 0)
 
 
 @STRUCTURES("run_scoped")
@@ -119,7 +113,7 @@ def run_scoped(scope: Scope, equation: Equation) -> Proved:
 def copy(scope: Scope, equation: Equation) -> Proved:
     """Write a copy between memories, or the wait for one."""
     params = equation.params
-    parts = refs.unflattened(params["tree"], spelled(scope, equation.invars))
+    parts = parameters.unflattened(params["tree"], spelled(scope, equation.invars))
     source, target, semaphore, sent, device = _copied(equation, parts)
     method, options = "start", dict[str, ast.expr]()
     if equation.primitive.name == "dma_wait":
@@ -144,11 +138,11 @@ def copy(scope: Scope, equation: Equation) -> Proved:
 def _copied(equation: Equation, parts: Sequence[Any]) -> list[Any]:
     """Return source, target, their semaphores and the device, as expressions or None."""
     if len(parts) == 5:  # references with their transformations
-        pairs, device = [refs.parted(part) for part in parts[:4]], parts[4]
+        pairs, device = [parameters.parted(part) for part in parts[:4]], parts[4]
     else:  # before JAX 0.10, each followed by its transformations
         pairs, device = [(parts[i], parts[i + 1] or ()) for i in range(0, 8, 2)], parts[8]
     viewed: list[Any] = [
-        None if ref is None else view(ref, known(equation, refs.views(transforms or ())))
+        None if ref is None else view(ref, known(equation, parameters.views(transforms or ())))
         for ref, transforms in pairs
     ]
     return [*viewed, _device(device)]
@@ -169,21 +163,16 @@ def _device(device: Any) -> ast.expr | None:
 @STRUCTURES("semaphore_signal", "semaphore_wait", "semaphore_read")
 def semaphore(scope: Scope, equation: Equation) -> Proved:
     name = equation.primitive.name
-    parts = refs.unflattened(equation.params["args_tree"], spelled(scope, equation.invars))
-    ref = view(parts[0], known(equation, refs.views(parts[1] or ())))
+    parts = parameters.unflattened(equation.params["args_tree"], spelled(scope, equation.invars))
+    ref = view(parts[0], known(equation, parameters.views(parts[1] or ())))
     arguments: list[ast.expr] = [ref]
     options: dict[str, ast.expr] = {}
+    if name != "semaphore_read":
+        arguments.append(parts[2])
     if name == "semaphore_signal":
-        arguments.append(parts[2])
-        if (device := _device(parts[3])) is not None:
-            options["device_id"] = device
-        if parts[4] is not None:
-            options["core_index"] = parts[4]
-    elif name == "semaphore_wait":
-        arguments.append(parts[2])
-    return Proved(
-        call(at_hand(PALLAS, name), *arguments, **options), 0 if name == "semaphore_read" else ()
-    )
+        options = present(device_id=_device(parts[3]), core_index=parts[4])
+    made = call(at_hand(PALLAS, name), *arguments, **options)
+    return Proved(made, 0 if name == "semaphore_read" else ())
 
 
 _PLAIN = {"delay": PALLAS, "get_barrier_semaphore": TPU, "prng_seed": TPU}

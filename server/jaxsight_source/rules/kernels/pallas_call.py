@@ -12,19 +12,18 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxsight_source.compat import pallas
-from jaxsight_source.compat.jaxpr_types import Aval, Equation
+from jaxsight_source.compat.jaxpr_types import Aval, Equation, Params
 from jaxsight_source.compat.staging import Program
-from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.equations.registry import STRUCTURES, given
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import ELLIPSIS, NONE, call, dict_, lambda_, list_, tuple_
 from jaxsight_source.text.names import identifier
 from jaxsight_source.text.statements import define, effect, return_
 from jaxsight_source.values.public_names import at_hand, path_of, public_path
-from jaxsight_source.values.scalars import dtype
-from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import argument_bases, nested_results, sequence, with_parts
+from jaxsight_source.values.spelling import dtype, value
 from jaxsight_source.writing.scope import Scope
+from jaxsight_source.writing.variables import argument_bases, nested_results, sequence, with_parts
 
 PALLAS = "jax.experimental.pallas"
 TPU = "jax.experimental.pallas.tpu"
@@ -186,38 +185,34 @@ def _out_shape(aval: Aval, mapped: int) -> ast.expr:
     return call("jax.ShapeDtypeStruct", shape, dtype(aval.dtype))
 
 
-def _options(params: Mapping[str, Any], copies: int) -> dict[str, ast.expr]:
+def _options(params: Params, copies: int) -> dict[str, ast.expr]:
     """Return the other options; the costs are those of one of `copies` that `vmap` made."""
     options: dict[str, ast.expr] = {}
     if params["input_output_aliases"]:
         pairs = params["input_output_aliases"]
         options["input_output_aliases"] = dict_((value(i), value(o)) for i, o in pairs)
     compiler = params.get("compiler_params")
-    if dataclasses.is_dataclass(compiler):
+    # Before JAX 0.9, by the compiler's name.
+    if compiler and not dataclasses.is_dataclass(compiler):
+        (compiler,) = compiler.values()
+    if compiler:
         options["compiler_params"] = _changed(compiler)
-    elif compiler:  # before JAX 0.9, by the compiler's name
-        (only,) = compiler.values()
-        options["compiler_params"] = _changed(only)
     if params.get("cost_estimate") is not None:
         costs = params["cost_estimate"]
         if copies > 1:
             names = ("flops", "bytes_accessed", "transcendentals")
-            costs = dataclasses.replace(
-                costs, **{each: getattr(costs, each) // copies for each in names}
-            )
+            own = {each: getattr(costs, each) // copies for each in names}
+            costs = dataclasses.replace(costs, **own)
         options["cost_estimate"] = _changed(costs)
     interpret = params.get("interpret")
     if interpret:
         is_switch = isinstance(interpret, bool)
         options["interpret"] = value(interpret) if is_switch else _changed(interpret)
-    if params.get("name") is not None:
-        options["name"] = value(params["name"])
+    options |= given(params, "name")
     if params.get("metadata"):
         pairs = params["metadata"].items()
         options["metadata"] = dict_((value(key), value(part)) for key, part in pairs)
-    if params.get("backend") is not None:
-        options["backend"] = value(params["backend"])
-    return options
+    return options | given(params, "backend")
 
 
 def _changed(subject: Any, keep: int = 0) -> ast.expr:

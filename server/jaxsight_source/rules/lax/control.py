@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jaxsight_source.choices import is_plain_choice
 from jaxsight_source.compat import control_flow
 from jaxsight_source.compat.jaxpr_types import Equation, Var
 from jaxsight_source.compat.pallas import references
@@ -19,12 +18,13 @@ from jaxsight_source.compat.staging import Program, is_literal, opened
 from jaxsight_source.equations.registry import ABSORBS, STRUCTURES
 from jaxsight_source.jaxprs.same.liveness import live
 from jaxsight_source.proof.prover import Proved
-from jaxsight_source.text.exprs import ELLIPSIS, NONE, TRUE, call, list_, tuple_
+from jaxsight_source.readable import is_plain_choice
+from jaxsight_source.text.exprs import ELLIPSIS, NONE, call, list_, tuple_
 from jaxsight_source.text.statements import Raw, define, effect, return_
 from jaxsight_source.values.public_names import at_hand
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import nested_results, sequence, slices_of
 from jaxsight_source.writing.scope import WRITTEN, Scope
+from jaxsight_source.writing.variables import nested_results, sequence, slices_of
 
 _SCAN = "scan_as_is"
 
@@ -70,14 +70,12 @@ def branches_hand_on(branches: Sequence[Program]) -> bool:
 
 def scan_options(loop: control_flow.Scan) -> dict[str, ast.expr]:
     """Return the options of `lax.scan`, except its length."""
-    options: dict[str, ast.expr] = {}
-    if loop.reverse:
-        options["reverse"] = TRUE
-    if loop.unroll != 1:
-        options["unroll"] = value(loop.unroll)
-    if loop.split_transpose:
-        options["_split_transpose"] = TRUE
-    return options
+    rows = (
+        ("reverse", loop.reverse, False),
+        ("unroll", loop.unroll, 1),
+        ("_split_transpose", loop.split_transpose, False),
+    )
+    return {name: value(chosen) for name, chosen, default in rows if chosen != default}
 
 
 def bound_scan(scope: Scope, equation: Equation, loop: control_flow.Scan) -> Proved:
@@ -94,31 +92,26 @@ def bound_scan(scope: Scope, equation: Equation, loop: control_flow.Scan) -> Pro
     return Proved(expr, tuple(range(len(equation.outvars))))
 
 
-def bound_while(scope: Scope, equation: Equation, cond: Program, body: Program) -> Proved:
-    params = equation.params
-    conds = params["cond_nconsts"]
-    consts = conds + params["body_nconsts"]
-    state = scope.operands(equation.invars[consts:], body.jaxpr.invars[params["body_nconsts"] :])
-    for_cond = scope.operands(equation.invars[:conds], cond.jaxpr.invars[:conds])
-    for_body = scope.operands(equation.invars[conds:consts], body.jaxpr.invars[: consts - conds])
-    written = [
-        scope.function(name, program, results=list_)
-        for name, program in (("cond", cond), ("body", body))
-    ]
+def bound_while(scope: Scope, equation: Equation) -> Proved:
+    cond, cond_captured, body, body_captured, init = control_flow.while_loop(
+        equation, equation.invars
+    )
+    conds, consts = len(cond_captured), len(body_captured)
+    state = scope.operands(init, body.jaxpr.invars[consts:])
+    for_cond = scope.operands(cond_captured, cond.jaxpr.invars[:conds])
+    for_body = scope.operands(body_captured, body.jaxpr.invars[:consts])
+    test = scope.function("cond", cond, results=list_)
+    step = scope.function("body", body, results=list_)
     carried = scope.several(state, "state")
-    jaxprs = [
-        call(call("jax.make_jaxpr", function), *captured, *carried)
-        for function, captured in zip(written, (for_cond, for_body), strict=True)
-    ]
     return scope.bound(
         equation,
         *for_cond,
         *for_body,
         *carried,
-        cond_jaxpr=jaxprs[0],
-        body_jaxpr=jaxprs[1],
+        cond_jaxpr=call(call("jax.make_jaxpr", test), *for_cond, *carried),
+        body_jaxpr=call(call("jax.make_jaxpr", step), *for_body, *carried),
         cond_nconsts=value(conds),
-        body_nconsts=value(consts - conds),
+        body_nconsts=value(consts),
     )
 
 
@@ -188,22 +181,20 @@ def scan(scope: Scope, equation: Equation) -> Proved:
 
 @STRUCTURES("while")
 def while_(scope: Scope, equation: Equation) -> Proved:
-    params = equation.params
-    conds = params["cond_nconsts"]
-    consts = conds + params["body_nconsts"]
-    cond_program, body_program = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
+    cond_program, for_cond, body_program, for_body, state = control_flow.while_loop(
+        equation, equation.invars
+    )
+    consts = len(for_body)
     batched = bool(cond_program.jaxpr.outvars[0].aval.shape)  # it runs while any condition is true
-    if batched or while_hands_on(cond_program, conds, body_program, consts - conds):
-        return bound_while(scope, equation, cond_program, body_program)
+    if batched or while_hands_on(cond_program, len(for_cond), body_program, consts):
+        return bound_while(scope, equation)
 
     def carried(inner: Scope, inputs: Sequence[Var], bases: list[str]) -> tuple[str, ...]:
         return (inner.grouped(inputs, bases, "carry"),)
 
-    condition = equation.invars[:conds]
-    cond = scope.function("cond", cond_program, condition, carried, lambda results: results[0])
-    body = scope.function("body", body_program, equation.invars[conds:consts], carried)
-    binders = body_program.jaxpr.invars[params["body_nconsts"] :]
-    init = scope.operands(equation.invars[consts:], binders)
+    cond = scope.function("cond", cond_program, for_cond, carried, lambda results: results[0])
+    body = scope.function("body", body_program, for_body, carried)
+    init = scope.operands(state, body_program.jaxpr.invars[consts:])
     count = len(equation.outvars)
     return Proved(call("lax.while_loop", cond, body, sequence(init)), nested_results(count))
 
@@ -236,71 +227,53 @@ def choice(equations: Sequence[Equation], position: int, uses: Callable[[object]
 
 @STRUCTURES("cond")
 def cond(scope: Scope, group: Equation | list[Equation]) -> Proved | None:
+    """Write a choice; functions capture the references that branches read and write.
+
+    JAX passes captured values before the operands, in the order in which branches use them. In
+    another order, references are operands, too.
+    """
     if not isinstance(group, list):
         return _known(scope, group) or bound(scope, group)
     chooser, equation = group
     if chooser.primitive.name == "platform_index":
         return _platforms(scope, equation)
     programs = [opened(branch) for branch in equation.params["branches"]]
+    if not is_plain_choice(equation) or branches_hand_on(programs):
+        return None
     switched = chooser.primitive.name == "clamp"
-    if any(
-        key != "branches" and parameter is not None for key, parameter in equation.params.items()
-    ):
-        return None
-    if branches_hand_on(programs):
-        return None
-    if references([atom.aval for atom in equation.invars[1:]]):
-        return _with_references(scope, chooser, equation, programs)
-    names = (
-        [f"branch_{index}" for index in range(len(programs))]
-        if switched
-        else ["if_false", "if_true"]
-    )
-    branches = list(map(scope.function, names, programs))
-    operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
-    results = nested_results(len(equation.outvars))
-    chosen = chooser.invars[1 if switched else 0]
-    index = scope.operand(chosen)
-    if switched:
-        return Proved(call("lax.switch", index, list_(branches), *operands), results)
-    return Proved(call("lax.cond", index, branches[1], branches[0], *operands), results)
-
-
-def _with_references(
-    scope: Scope, chooser: Equation, equation: Equation, programs: Sequence[Program]
-) -> Proved:
-    """Write branches that read and write the references around them.
-
-    Functions capture references; JAX passes captured values before the operands, in the order in
-    which branches use them. In another order, references are operands, too.
-    """
-    operands = equation.invars[1:]
+    index, operands = chooser.invars[1 if switched else 0], equation.invars[1:]
     captured = references([atom.aval for atom in operands])
     if _used(programs)[:captured] != list(range(captured)):
         captured = 0
-    results = nested_results(len(equation.outvars))
-    switched = chooser.primitive.name == "clamp"
-    index = scope.operand(chooser.invars[1 if switched else 0])
     if captured and not (switched or equation.outvars or programs[0].jaxpr.eqns):
         inner = scope.inner()
         inner.capture(programs[1], operands)
         inner.program(programs[1])
-        when = call(at_hand("jax.experimental.pallas", "when"), index)
-        body = inner.body or [effect(ELLIPSIS)]
-        scope.body.append(define("_", (), body, [when], runs=True))
+        when = call(at_hand("jax.experimental.pallas", "when"), scope.operand(index))
+        scope.body.append(define("_", (), inner.body or [effect(ELLIPSIS)], [when], runs=True))
         return WRITTEN
-
-    def branch(name: str, program: Program) -> ast.expr:
-        return scope.function(name, program, operands[:captured])
-
-    given = scope.operands(operands[captured:], programs[0].jaxpr.invars[captured:])
+    names = ["if_false", "if_true"]
     if switched:
-        branches = [branch(f"branch_{number}", each) for number, each in enumerate(programs)]
-        return Proved(call("lax.switch", index, list_(branches), *given), results)
-    on_false = branch("if_false", programs[0])
-    return Proved(
-        call("lax.cond", index, branch("if_true", programs[1]), on_false, *given), results
-    )
+        names = [f"branch_{number}" for number in range(len(programs))]
+    branches = [
+        scope.function(*each, operands[:captured]) for each in zip(names, programs, strict=True)
+    ]
+    passed = scope.operands(operands[captured:], programs[0].jaxpr.invars[captured:])
+    return _chosen(equation, scope.operand(index), branches, passed, switched=switched)
+
+
+def _chosen(
+    equation: Equation,
+    index: ast.expr,
+    branches: list[ast.expr],
+    operands: Sequence[ast.expr],
+    *,
+    switched: bool = False,
+) -> Proved:
+    results = nested_results(len(equation.outvars))
+    if switched:
+        return Proved(call("lax.switch", index, list_(branches), *operands), results)
+    return Proved(call("lax.cond", index, branches[1], branches[0], *operands), results)
 
 
 def _used(programs: Sequence[Program]) -> list[int]:
@@ -328,8 +301,7 @@ def _known(scope: Scope, equation: Equation) -> Proved | None:
         return None
     branches = list(map(scope.function, ["if_false", "if_true"], programs))
     arguments = scope.operands(operands, programs[0].jaxpr.invars)
-    expr = call("lax.cond", value(bool(index.val)), branches[1], branches[0], *arguments)
-    return Proved(expr, nested_results(len(equation.outvars)))
+    return _chosen(equation, value(bool(index.val)), branches, arguments)
 
 
 def _platforms(scope: Scope, equation: Equation) -> Proved:

@@ -13,22 +13,21 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
+from jaxsight_source.compat import parameters
 from jaxsight_source.compat.jaxpr_types import Equation, Var
-from jaxsight_source.compat.parameters import callbacks
 from jaxsight_source.compat.staging import opened
-from jaxsight_source.equations.fallback import flags, given
-from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.equations.registry import STRUCTURES, flags, given
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.options import DEEPEST_RULES
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import TRUE, call, dict_, parsed, tuple_
 from jaxsight_source.text.names import identifier
 from jaxsight_source.text.statements import effect
-from jaxsight_source.values import public_names, scalars
+from jaxsight_source.values import public_names, spelling
 from jaxsight_source.values.pytrees import Leaf, built, pytree
 from jaxsight_source.values.spelling import struct, value
-from jaxsight_source.writing.results import nested_results, sequence
 from jaxsight_source.writing.scope import Scope
+from jaxsight_source.writing.variables import nested_results, sequence
 
 
 @STRUCTURES("ffi_call")
@@ -56,7 +55,7 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
     )
     foreign = scope.assigned("foreign", maker)
     attributes = {  # whose types matter
-        name: scalars.typed(attribute) if isinstance(attribute, np.generic) else value(attribute)
+        name: spelling.typed(attribute) if isinstance(attribute, np.generic) else value(attribute)
         for name, attribute in params["attributes"]
     }
     operands = [scope.operand(atom) for atom in equation.invars]
@@ -150,25 +149,22 @@ def _spelled(scope: Scope, argument: object) -> ast.expr:
 
 
 def _given(
-    scope: Scope, args: tuple[object, ...], kwargs: dict[str, object]
+    scope: Scope, equation: Equation, called: parameters.HostCall
 ) -> tuple[list[ast.expr], dict[str, ast.expr]]:
     def tree(part: object) -> ast.expr:
         leaves, structure = jax.tree.flatten(part)
         spelled = [_spelled(scope, leaf) for leaf in leaves]
         return pytree(structure, spelled, [], scope.writer.passed.structure)
 
+    args, kwargs = called.arguments([scope.operand(atom) for atom in equation.invars])
     return [tree(part) for part in args], {name: tree(part) for name, part in kwargs.items()}
-
-
-def _leaves(scope: Scope, equation: Equation) -> list[ast.expr]:
-    return [scope.operand(atom) for atom in equation.invars]
 
 
 @STRUCTURES("pure_callback", "io_callback")
 def callback(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
-    called = callbacks.flat_callback(params["callback"])
-    args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))
+    called = parameters.flat_callback(params["callback"])
+    args, kwargs = _given(scope, equation, called)
     shapes = [struct(aval) for aval in params["result_avals"]]
     options = given(params, "sharding")
     if equation.primitive.name == "pure_callback":
@@ -181,29 +177,20 @@ def callback(scope: Scope, equation: Equation) -> Proved:
     if clash:
         names = ", ".join(sorted(clash))
         raise Unsourceable(equation.primitive.name, f"its callback has an argument named {names}")
-    single = len(shapes) == 1
-    expr = call(
-        path,
-        _function(scope, called.function),
-        shapes[0] if single else tuple_(shapes),
-        *args,
-        **options,
-        **kwargs,
-    )
-    return Proved(expr, 0 if single else tuple(range(len(shapes))))
+    function = _function(scope, called.function)
+    expr = call(path, function, sequence(shapes), *args, **options, **kwargs)
+    return Proved(expr, nested_results(len(shapes)))
 
 
 @STRUCTURES("debug_callback")
 def debug_callback(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
-    called = callbacks.debug_callback(params["callback"])
+    called = parameters.debug_callback(params["callback"])
     if called is None:
         raise Unsourceable("debug_callback", "it was not created by jax.debug.callback")
-    args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))
-    options: dict[str, ast.expr] = {}
-    if callbacks.is_ordered(params["effect"]):
-        options["ordered"] = TRUE
-    options |= flags(params, "partitioned")
+    args, kwargs = _given(scope, equation, called)
+    ordered = {"ordered": TRUE} if parameters.is_ordered(params["effect"]) else {}
+    options = ordered | flags(params, "partitioned")
     function = _function(scope, called.function)
     return Proved(call("jax.debug.callback", function, *args, **options, **kwargs), ())
 
@@ -213,10 +200,9 @@ def debug_print(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     if params.get("logging_record") is not None:
         raise Unsourceable("debug_print", "it logs, for which there is no public option")
-    args, kwargs = _given(scope, *callbacks.print_arguments(params, _leaves(scope, equation)))
+    args, kwargs = _given(scope, equation, parameters.print_call(params))
     options = flags(params, "ordered", "partitioned")
     if not params.get("has_placeholders", True) and (args or kwargs):
         options["skip_format_check"] = TRUE
-    return Proved(
-        call("jax.debug.print", ast.Constant(params["fmt"]), *args, **options, **kwargs), ()
-    )
+    text = ast.Constant(params["fmt"])
+    return Proved(call("jax.debug.print", text, *args, **options, **kwargs), ())

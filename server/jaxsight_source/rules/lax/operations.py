@@ -6,70 +6,68 @@ The last ones are of programs over meshes: shard_map, collectives, shardings.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxsight_source.compat import dtypes
-from jaxsight_source.compat.jaxpr_types import Equation
-from jaxsight_source.compat.parameters import shard_maps
+from jaxsight_source.compat import avals, parameters
+from jaxsight_source.compat.jaxpr_types import Equation, Params
 from jaxsight_source.compat.staging import opened
-from jaxsight_source.equations.fallback import by_name, given
+from jaxsight_source.equations import registry
 from jaxsight_source.equations.idioms import Window
-from jaxsight_source.equations.registry import IDIOMS, LAX, STRUCTURES, View
 from jaxsight_source.errors import Unwritable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text import exprs
-from jaxsight_source.text.exprs import FALSE, TRUE, call, list_, public, tuple_
-from jaxsight_source.values import public_names, scalars
+from jaxsight_source.text.exprs import FALSE, TRUE, call, lambda_, list_, public, tuple_
+from jaxsight_source.values import public_names, spelling
 from jaxsight_source.values.spelling import of_first_devices, placements, value
-from jaxsight_source.writing.contexts import metadata
-from jaxsight_source.writing.results import nested_results, sequence
-from jaxsight_source.writing.scope import Scope
+from jaxsight_source.writing.scope import Scope, metadata
+from jaxsight_source.writing.variables import nested_results, sequence
 
 
-@LAX("broadcast_in_dim")
-def broadcast_in_dim(view: View) -> Iterator[ast.expr]:
+@registry.LAX("broadcast_in_dim")
+def broadcast_in_dim(view: registry.View) -> Iterator[ast.expr]:
     x, *dynamic_sizes = view.operands
     shape, dimensions = view.params["shape"], view.params["broadcast_dimensions"]
     if dynamic_sizes:
         return
     (output,) = view.outputs
     if view.literals[0] is not None and not dimensions:
-        yield call("lax.full", value(shape), x, scalars.dtype(output.dtype))
+        yield call("lax.full", value(shape), x, spelling.dtype(output.dtype))
     yield call("lax.broadcast_in_dim", x, value(shape), value(dimensions))
     if not dimensions:
         yield call("jnp.full", value(shape), x)
-        yield call("jnp.full", value(shape), x, scalars.dtype(output.dtype))
+        yield call("jnp.full", value(shape), x, spelling.dtype(output.dtype))
     for placed in placements(view.params.get("sharding")):
         if not dimensions:
-            dtype = scalars.dtype(output.dtype)
+            dtype = spelling.dtype(output.dtype)
             yield call("lax.full", value(shape), x, dtype, sharding=placed)
         yield call("lax.broadcast_in_dim", x, value(shape), value(dimensions), out_sharding=placed)
 
 
-@LAX("reshape")
-def reshape(view: View) -> Iterator[ast.expr]:
+@registry.LAX("reshape")
+def reshape(view: registry.View) -> Iterator[ast.expr]:
     if len(view.operands) == 1:
         sizes = value(view.params["new_sizes"])
         yield call("lax.reshape", *view.operands, sizes)
-        yield call("lax.reshape", *view.operands, sizes, **given(view.params, "dimensions"))
+        yield call(
+            "lax.reshape", *view.operands, sizes, **registry.given(view.params, "dimensions")
+        )
         for placed in placements(view.params.get("sharding")):
-            options = given(view.params, "dimensions") | {"out_sharding": placed}
+            options = registry.given(view.params, "dimensions") | {"out_sharding": placed}
             yield call("lax.reshape", *view.operands, sizes, **options)
 
 
-@LAX("device_put")
-def device_put(view: View) -> Iterator[ast.expr]:
+@registry.LAX("device_put")
+def device_put(view: registry.View) -> Iterator[ast.expr]:
     operands = view.operands[0] if len(view.operands) == 1 else list_(view.operands)
     devices = view.params.get("devices", ())
     if all(device is None for device in devices):
-        yield call("jax.device_put", operands)
-        yield call("jax.device_put", operands, may_alias=FALSE)
-        yield call("jax.device_put", operands, may_alias=TRUE)
+        for options in ({}, {"may_alias": FALSE}, {"may_alias": TRUE}):
+            yield call("jax.device_put", operands, **options)
     elif len(set(devices)) == 1:
         yield call("jax.device_put", operands, value(devices[0]))
     else:
@@ -79,21 +77,21 @@ def device_put(view: View) -> Iterator[ast.expr]:
 _PYTHON_TYPES = {"f": "float", "i": "int", "c": "complex", "b": "bool"}
 
 
-@LAX("convert_element_type")
-def convert(view: View) -> Iterator[ast.expr]:
+@registry.LAX("convert_element_type")
+def convert(view: registry.View) -> Iterator[ast.expr]:
     (x,) = view.operands
     new = view.params["new_dtype"]
-    if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(scalars.kind(new))):
+    if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(spelling.kind(new))):
         yield call("lax.convert_element_type", x, ast.Name(python))
-    yield call("lax.convert_element_type", x, scalars.dtype(new))
+    yield call("lax.convert_element_type", x, spelling.dtype(new))
     if view.params.get("sharding") is not None:  # left by transposition
         sharding = ast.Attribute(call("jax.typeof", x), "sharding")
-        yield call(ast.Attribute(x, "astype"), scalars.dtype(new), device=sharding)
-        yield call("jnp.asarray", x, scalars.dtype(new), device=sharding)
+        yield call(ast.Attribute(x, "astype"), spelling.dtype(new), device=sharding)
+        yield call("jnp.asarray", x, spelling.dtype(new), device=sharding)
 
 
-@LAX("xla_metadata_value")
-def metadata_of_a_value(view: View) -> Iterator[ast.expr]:
+@registry.LAX("xla_metadata_value")
+def metadata_of_a_value(view: registry.View) -> Iterator[ast.expr]:
     yield metadata([*view.operands], dict(view.params["xla_metadata_kvs"]))
 
 
@@ -104,28 +102,23 @@ _MONOIDS = {
 }
 
 
-def _identity(view: View) -> Iterator[ast.expr]:
+def _identity(view: registry.View) -> Iterator[ast.expr]:
+    """Yield the number that a window starts from, untyped and typed."""
     dtype = view.inputs[0].dtype
-    sum_ = view.name == "reduce_window_sum"
-    low = view.name == "reduce_window_max"
+    start = spelling.identity(view.name.rpartition("_")[2], dtype)
     if dtype == np.bool_:
-        yield FALSE if sum_ or low else TRUE
-    elif dtypes.is_subtype(dtype, np.integer):
-        info: Any = getattr(jax.numpy, "iinfo")(dtype)  # noqa: B009 - it has no types
-        yield scalars.typed(np.asarray(0 if sum_ else info.min if low else info.max, dtype))
-    else:
-        bound = 0.0 if sum_ else -np.inf if low else np.inf
-        yield scalars.number(bound)
-        yield scalars.typed(np.asarray(bound).astype(dtype))
+        yield value(bool(start))
+        return
+    if avals.is_subtype(dtype, np.inexact):
+        yield spelling.number(start)
+    yield spelling.typed(np.asarray(start).astype(dtype))
 
 
-@LAX(*_MONOIDS)
-def reduce_window(view: View) -> Iterator[ast.expr]:
+@registry.LAX(*_MONOIDS)
+def reduce_window(view: registry.View) -> Iterator[ast.expr]:
     (x,) = view.operands
-    named = given(view.params, "window_dimensions", "window_strides", "padding")
-    for name in ("base_dilation", "window_dilation"):
-        if any(step != 1 for step in view.params.get(name) or ()):
-            named |= given(view.params, name)
+    named = registry.given(view.params, "window_dimensions", "window_strides", "padding")
+    named |= registry.stepping(view.params, "base_dilation", "window_dilation")
     for identity in _identity(view):
         yield call("lax.reduce_window", x, identity, public(_MONOIDS[view.name]), **named)
 
@@ -137,7 +130,7 @@ _TRIANGLE = "iota add? iota ge broadcast_in_dim select_n"
 """The equations that extract the lower triangle, which public functions add to the primitive."""
 
 
-@IDIOMS(
+@registry.IDIOMS(
     f"cholesky {_TRIANGLE}",
     f"transpose add div cholesky {_TRIANGLE}",
     f"real? transpose imag? neg? complex? add div cholesky {_TRIANGLE}",
@@ -150,8 +143,8 @@ def lower_cholesky(window: Window) -> Iterator[ast.expr]:
     yield call("lax.linalg.cholesky", operand, **options)
 
 
-@LAX("jit", "pjit")
-def jitted_by_jax(view: View) -> Iterator[ast.expr]:
+@registry.LAX("jit", "pjit")
+def jitted_by_jax(view: registry.View) -> Iterator[ast.expr]:
     """Yield the call of a public function that is jitted itself.
 
     A function of `lax` holds the one equation of its name, after conversions. `geqrf` has no public
@@ -164,7 +157,7 @@ def jitted_by_jax(view: View) -> Iterator[ast.expr]:
         return
     *before, inside = equations
     if all(equation.primitive.name == "convert_element_type" for equation in before):
-        yield from by_name(replace(view, primitive=inside.primitive, params=inside.params))
+        yield from registry.by_name(replace(view, primitive=inside.primitive, params=inside.params))
 
 
 _COUNTED = "iota_2x32_shape threefry2x32"
@@ -172,7 +165,7 @@ _JOINED = ("xor convert_element_type?", "convert_element_type* shift_left or")
 _BITS_OF_A_BYTE = 8
 
 
-@IDIOMS(
+@registry.IDIOMS(
     *(f"unstack {_COUNTED} {joined}" for joined in _JOINED),  # from JAX 0.12 on
     *(f"slice squeeze slice squeeze {_COUNTED} {joined}" for joined in _JOINED),
     plain=True,
@@ -187,8 +180,8 @@ def threefry_bits(window: Window) -> Iterator[ast.expr]:
     yield call(drawn, key, value(width), shape)
 
 
-@LAX("random_bits", "random_fold_in", "random_split")
-def random_of_keys(view: View) -> Iterator[ast.expr]:
+@registry.LAX("random_bits", "random_fold_in", "random_split")
+def random_of_keys(view: registry.View) -> Iterator[ast.expr]:
     """Yield a function of one key, mapped over the axes of an array of keys."""
     path = f"jax.{view.name.replace('_', '.', 1)}"
     shape = view.params.get("shape", ())
@@ -208,7 +201,7 @@ def random_of_keys(view: View) -> Iterator[ast.expr]:
     yield call(function, *view.operands)
 
 
-@STRUCTURES("xla_metadata_call")
+@registry.STRUCTURES("xla_metadata_call")
 def metadata_of_a_call(scope: Scope, equation: Equation) -> Proved | None:
     params = equation.params
     metadata = dict(params["xla_metadata"])
@@ -224,7 +217,7 @@ def metadata_of_a_call(scope: Scope, equation: Equation) -> Proved | None:
     )
 
 
-@STRUCTURES("inspect_sharding")
+@registry.STRUCTURES("inspect_sharding")
 def inspect_sharding(scope: Scope, equation: Equation) -> Proved:
     callback = scope.writer.passed.placeholder(
         equation.params["callback"], "told", "runs on the host"
@@ -233,11 +226,11 @@ def inspect_sharding(scope: Scope, equation: Equation) -> Proved:
     return Proved(call("jax.debug.inspect_array_sharding", *operands, callback=callback), ())
 
 
-@STRUCTURES("shard_map")
+@registry.STRUCTURES("shard_map")
 def shard_map(scope: Scope, equation: Equation) -> Proved:
-    mapped_program = shard_maps.shard_map(equation.params)
+    mapped_program = parameters.shard_map(equation.params)
     program = opened(mapped_program.body)
-    with shard_maps.inside(mapped_program):
+    with parameters.inside(mapped_program):
         body = scope.function("shard", program)
     options: dict[str, ast.expr] = {}
     if isinstance(mapped_program.mesh, jax.sharding.Mesh):
@@ -253,7 +246,7 @@ def shard_map(scope: Scope, equation: Equation) -> Proved:
     return Proved(call(mapped, *operands), nested_results(len(equation.outvars)))
 
 
-@IDIOMS("broadcast_in_dim|reshape pvary? all_to_all squeeze", plain=True)
+@registry.IDIOMS("broadcast_in_dim|reshape pvary? all_to_all squeeze", plain=True)
 def all_to_all_of_whole_axis(window: Window) -> Iterator[ast.expr]:
     """Yield an exchange that removes the axis which it divides and adds another."""
     params = window.find("all_to_all").params
@@ -269,8 +262,8 @@ def all_to_all_of_whole_axis(window: Window) -> Iterator[ast.expr]:
         yield call("lax.all_to_all", x, value(axis), *positions, **options)
 
 
-@LAX("sharding_constraint")
-def sharding_constraint(view: View) -> Iterator[ast.expr]:
+@registry.LAX("sharding_constraint")
+def sharding_constraint(view: registry.View) -> Iterator[ast.expr]:
     sharding = view.params["sharding"]
     free = view.params.get("unconstrained_dims") or ()
     if isinstance(sharding, jax.sharding.NamedSharding):
@@ -287,8 +280,8 @@ def sharding_constraint(view: View) -> Iterator[ast.expr]:
         yield call("lax.with_sharding_constraint", *view.operands, value(sharding))
 
 
-@LAX("reshard")
-def reshard(view: View) -> Iterator[ast.expr]:
+@registry.LAX("reshard")
+def reshard(view: registry.View) -> Iterator[ast.expr]:
     sharding = view.params["dst_sharding"]
     if isinstance(sharding.mesh, jax.sharding.AbstractMesh):
         yield call("jax.sharding.reshard", *view.operands, value(sharding.spec))
@@ -313,3 +306,69 @@ def _over(sharding: Any, spec: object, mesh: object = None, abstract: bool = Fal
     mesh_expr = value(concrete)
     over = ast.Attribute(mesh_expr, "abstract_mesh") if abstract else mesh_expr
     return call("jax.sharding.NamedSharding", over, value(spec))
+
+
+@registry.LAX("call_hi_primitive")
+def high(view: registry.View) -> Iterator[ast.expr]:
+    """Yield the public function that creates the primitive, under `vmap` if it was."""
+    name, fields = parameters.class_and_params(view.params)
+    match name:
+        case "Nonzero":
+            yield from _nonzero(view, fields)
+        case "SearchSorted" if fields["dimension"] == fields["batch_dims"]:
+            # Under `vmap` for the axes that both arrays share.
+            named = {"side": "left", "method": "scan"}
+            options: dict[str, ast.expr] = {
+                option: value(fields[option]) for option in named if fields[option] != named[option]
+            }
+            function = "jnp.searchsorted.__wrapped__"
+            yield _mapped(
+                fields["batch_dims"],
+                view.operands,
+                lambda rows: call(function, *rows, **options),
+                bare=None if options else public(function),
+            )
+        case "Ldexp" | "Frexp":
+            yield call(f"jnp.{name.lower()}.__wrapped__", *view.operands)
+        case "Einsum":
+            yield call("jnp.einsum", ast.Constant(str(fields["subscripts"])), *view.operands)
+        case _:
+            return
+
+
+def _nonzero(view: registry.View, fields: Params) -> Iterator[ast.expr]:
+    """Yield `jnp.nonzero` over the last axes of an array, under `vmap` for the others."""
+    array, *filled = view.operands
+    rank, axes = view.inputs[0].ndim, tuple(fields["axes"])
+    options: dict[str, ast.expr] = {"size": value(fields["size"])}
+    if axes != tuple(range(rank - len(axes), rank)):
+        return
+    if filled and rank == len(axes):
+        fills = (
+            [filled[0], tuple_(filled)]
+            if len({str(literal) for literal in view.literals[1:]}) == 1
+            else [tuple_(filled)]
+        )
+        for fill in fills:
+            yield call("jnp.nonzero", array, **options, fill_value=fill)
+    elif not filled:
+        yield _mapped(rank - len(axes), [array], lambda rows: call("jnp.nonzero", *rows, **options))
+
+
+def _mapped(
+    times: int,
+    operands: Sequence[ast.expr],
+    apply: Callable[[Sequence[ast.expr]], ast.expr],
+    bare: ast.expr | None = None,
+) -> ast.expr:
+    """Return a call under nested `vmap`s over first axes.
+
+    `bare` is the function itself, if it is called without options.
+    """
+    if not times:
+        return apply(operands)
+    rows = ("row",) if len(operands) == 1 else tuple(f"row{i + 1}" for i in range(len(operands)))
+    function = bare if bare is not None else lambda_(rows, apply([ast.Name(row) for row in rows]))
+    for _ in range(times):
+        function = call("jax.vmap", function)
+    return call(function, *operands)

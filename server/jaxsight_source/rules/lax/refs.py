@@ -5,19 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from jaxsight_source.compat import parameters
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
-from jaxsight_source.compat.parameters import refs
 from jaxsight_source.compat.staging import is_dropped, is_literal, opened
-from jaxsight_source.equations.fallback import given
-from jaxsight_source.equations.registry import STRUCTURES
+from jaxsight_source.equations.registry import STRUCTURES, given
 from jaxsight_source.errors import Unsourceable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import COLON, ELLIPSIS, NONE, call, span, subscript, tuple_
 from jaxsight_source.text.statements import assign, define
 from jaxsight_source.values.public_names import at_hand
 from jaxsight_source.values.spelling import value
-from jaxsight_source.writing.results import argument_bases
 from jaxsight_source.writing.scope import WRITTEN, Scope
+from jaxsight_source.writing.variables import argument_bases
 
 
 @STRUCTURES("new_ref", "ref")
@@ -83,61 +82,57 @@ def spelled(scope: Scope, atoms: Sequence[Atom]) -> list[ast.expr]:
     """Return expressions for a reference and what selects a part of it; numbers are Python's."""
     return [
         ast.Constant(int(atom.val))
-        if is_literal(atom) and not atom.aval.shape and _is_integer(atom)
+        if is_literal(atom) and not atom.aval.shape and atom.aval.dtype.kind in "iu"
         else scope.operand(atom)
         for atom in atoms
     ]
 
 
-def _is_integer(atom: Atom) -> bool:
-    return getattr(getattr(atom.aval, "dtype", None), "kind", "") in "iu"
+def _views(equation: Equation, leaves: Sequence[ast.expr]) -> list[parameters.RefView]:
+    transforms = parameters.unflattened(equation.params["tree"], leaves)
+    return known(equation, parameters.views(transforms))
 
 
-def _views(equation: Equation, leaves: Sequence[ast.expr]) -> list[refs.RefView]:
-    transforms = refs.unflattened(equation.params["tree"], leaves)
-    return known(equation, refs.views(transforms))
-
-
-def known(equation: Equation, views: list[refs.RefView] | None) -> list[refs.RefView]:
+def known(equation: Equation, views: list[parameters.RefView] | None) -> list[parameters.RefView]:
     if views is None:
         raise Unsourceable(equation.primitive.name, "a reference has an unknown transformation")
     return views
 
 
-def view(ref: ast.expr, views: Sequence[refs.RefView]) -> ast.expr:
+def view(ref: ast.expr, views: Sequence[parameters.RefView]) -> ast.expr:
     """Return a view of a reference: `ref.at[0].reshape((8, 128))`."""
     for each in views:
-        if isinstance(each, refs.Indexed):
+        if isinstance(each, parameters.Indexed):
             ref = subscript(ast.Attribute(ref, "at"), *_items(each))
         else:
             ref = call(ast.Attribute(ref, each.method), value(each.argument))
     return ref
 
 
-def element(ref: ast.expr, views: Sequence[refs.RefView]) -> ast.expr:
+def element(ref: ast.expr, views: Sequence[parameters.RefView]) -> ast.expr:
     """Return the elements of a view: `ref[0, :]`."""
-    if views and isinstance(views[-1], refs.Indexed):
+    if views and isinstance(views[-1], parameters.Indexed):
         return subscript(view(ref, views[:-1]), *_items(views[-1]))
     return subscript(view(ref, views), ELLIPSIS)
 
 
-def _place(ref: ast.expr, views: Sequence[refs.RefView]) -> tuple[ast.expr, ast.expr]:
+def _place(ref: ast.expr, views: Sequence[parameters.RefView]) -> tuple[ast.expr, ast.expr]:
     """Return a reference and the indices, as the functions of `jax.ref` take them."""
     last = views[-1] if views else None
-    if not isinstance(last, refs.Indexed):
+    if not isinstance(last, parameters.Indexed):
         return view(ref, views), ELLIPSIS
     parts = [_item(part, in_call=True) for part in last.indices]
     return view(ref, views[:-1]), parts[0] if len(parts) == 1 else tuple_(parts)
 
 
-def _items(indexed: refs.Indexed) -> tuple[ast.expr, ...]:
+def _items(indexed: parameters.Indexed) -> tuple[ast.expr, ...]:
     """Return the items in the brackets."""
     return tuple(map(_item, indexed.indices)) or (ELLIPSIS,)
 
 
 def _item(part: object, *, in_call: bool = False) -> ast.expr:
     """Return an index; a slice is `0:4` in brackets, and `slice(0, 4)` as an argument."""
-    if not isinstance(part, refs.Range):
+    if not isinstance(part, parameters.Range):
         return part if isinstance(part, ast.expr) else value(part)
     if part.is_whole:
         return call("slice", NONE) if in_call else COLON

@@ -9,11 +9,10 @@ from typing import TypeAlias
 import jax
 
 from jaxsight_source.compat.jaxpr_types import Equation, Params
-from jaxsight_source.equations.fallback import given
 from jaxsight_source.equations.idioms import Window
-from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, View, given, stepping
 from jaxsight_source.text.exprs import FALSE, TRUE, binary, call
-from jaxsight_source.values import scalars
+from jaxsight_source.values import spelling
 from jaxsight_source.values.spelling import value
 
 OPERATORS = {
@@ -202,7 +201,7 @@ def _options(params: Params) -> Iterator[dict[str, ast.expr]]:
         named["precision"] = precision(params["precision"])
     yield named
     if params.get("preferred_element_type") is not None:
-        yield named | {"preferred_element_type": scalars.dtype(params["preferred_element_type"])}
+        yield named | {"preferred_element_type": spelling.dtype(params["preferred_element_type"])}
 
 
 def precision(parameter: object) -> ast.expr:
@@ -259,10 +258,7 @@ def convolution(view: View) -> Iterator[ast.expr]:
     numbers = params["dimension_numbers"]
     usual = all(spec == tuple(range(len(spec))) for spec in numbers)
     rank = len(numbers.lhs_spec) - 2
-    named: dict[str, ast.expr] = {}
-    for key in ("lhs_dilation", "rhs_dilation"):
-        if any(step != 1 for step in params[key]):
-            named[key] = value(params[key])
+    named = stepping(params, "lhs_dilation", "rhs_dilation")
     if not usual:
         letters = "DHW"[-rank:] if rank <= 3 else ""
         named["dimension_numbers"] = value(

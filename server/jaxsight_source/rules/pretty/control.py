@@ -13,19 +13,13 @@ import numpy as np
 
 from jaxsight_source.compat import control_flow
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
-from jaxsight_source.compat.staging import Program, is_literal, opened
+from jaxsight_source.compat.staging import Program, is_literal
 from jaxsight_source.equations.registry import PRETTY_STRUCTURES
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.lax.control import scan_hands_on, while_hands_on
 from jaxsight_source.text.exprs import call
-from jaxsight_source.values.scalars import scalar
-from jaxsight_source.writing.results import (
-    argument_bases,
-    nested_results,
-    sequence,
-    slices_of,
-    with_parts,
-)
+from jaxsight_source.values.spelling import scalar
+from jaxsight_source.writing import variables
 from jaxsight_source.writing.scope import Scope
 
 
@@ -57,7 +51,7 @@ def _map(scope: Scope, equation: Equation, loop: control_flow.Scan) -> Proved | 
         return None
     binders = loop.body.jaxpr.invars[loop.consts :]
     operands = scope.operands(xs, binders)
-    unnamed = ["x"] * loop.consts + slices_of(operands)
+    unnamed = ["x"] * loop.consts + variables.slices_of(operands)
     body = scope.function(
         "body",
         loop.body,
@@ -65,18 +59,18 @@ def _map(scope: Scope, equation: Equation, loop: control_flow.Scan) -> Proved | 
         lambda inner, inputs, bases: (inner.grouped(inputs, bases, "xs"),),
         unnamed=unnamed,
     )
-    return Proved(call("lax.map", body, sequence(operands)), nested_results(count))
+    return Proved(
+        call("lax.map", body, variables.sequence(operands)), variables.nested_results(count)
+    )
 
 
 @PRETTY_STRUCTURES("while")
 def while_(scope: Scope, equation: Equation) -> Proved | None:
-    params = equation.params
-    consts = params["body_nconsts"]
-    cond = opened(params["cond_jaxpr"]).jaxpr
-    body = opened(params["body_jaxpr"])
-    if while_hands_on(opened(params["cond_jaxpr"]), params["cond_nconsts"], body, consts):
+    condition, conds, body, captured, carry = control_flow.while_loop(equation, equation.invars)
+    cond, consts = condition.jaxpr, len(captured)
+    if conds or len(cond.eqns) != 1 or len(cond.invars) < 3:
         return None
-    if params["cond_nconsts"] or len(cond.eqns) != 1 or len(cond.invars) < 3:
+    if while_hands_on(condition, 0, body, consts):
         return None
     (test,) = cond.eqns
     if test.primitive.name != "lt" or not all(
@@ -87,28 +81,21 @@ def while_(scope: Scope, equation: Equation) -> Proved | None:
     counted = _without_counter(body, consts)
     if counted is None or body.jaxpr.outvars[1] is not upper or _reads(counted, upper):
         return None
-    first, last, *_ = equation.invars[consts:]
+    first, last, *_ = carry
     if not all(_unused(scope, var) for var in equation.outvars[:2]):
         return None
     bounds = [
         _bound(atom, atom.val) if is_literal(atom) else scope.read(atom) for atom in (first, last)
     ]
-    bases = argument_bases(body)
-    body_program = with_parts(
+    bases = variables.argument_bases(body)
+    body_program = variables.with_parts(
         counted,
         invars=[var for var in counted.jaxpr.invars if var is not upper],
         outvars=counted.jaxpr.outvars[1:],
         debug_info=None,
     )
-    return _fori(
-        scope,
-        equation,
-        body_program,
-        consts,
-        bounds,
-        consts + 2,
-        [*bases[: consts + 1], *bases[consts + 2 :]],
-    )
+    own_bases = [*bases[: consts + 1], *bases[consts + 2 :]]
+    return _fori(scope, equation, body_program, consts, bounds, consts + 2, own_bases)
 
 
 def _fori(
@@ -133,7 +120,7 @@ def _fori(
     skipped = start - consts
     count = len(equation.outvars)
     results: object = skipped if count - skipped == 1 else tuple(range(skipped, count))
-    return Proved(call("lax.fori_loop", *bounds, written, sequence(init)), results)
+    return Proved(call("lax.fori_loop", *bounds, written, variables.sequence(init)), results)
 
 
 def _bound(atom: Atom, value: object) -> ast.expr:
@@ -159,7 +146,7 @@ def _without_counter(body: Program, consts: int) -> Program | None:
         or first.outvars[0] is not jaxpr.outvars[0]
     ):
         return None
-    counted = with_parts(body, eqns=jaxpr.eqns[1:], outvars=jaxpr.outvars[1:])
+    counted = variables.with_parts(body, eqns=jaxpr.eqns[1:], outvars=jaxpr.outvars[1:])
     return None if _reads(counted, first.outvars[0]) else counted
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import is_literal
-from jaxsight_source.equations.fallback import flags, given
 from jaxsight_source.equations.idioms import Window
-from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, View, flags, given
 from jaxsight_source.rules.pretty.shapes import bounds, whole
 from jaxsight_source.text.exprs import COLON, ELLIPSIS, FALSE, call, once, subscript, tuple_
 from jaxsight_source.text.layout import flat
@@ -81,8 +80,7 @@ def gathered(window: Window) -> Iterator[ast.expr]:
                 yield call("jnp.take", x, position, axis=value(axes[0]))
         if mode is not None:
             yield call(
-                ast.Attribute(subscript(ast.Attribute(x, "at"), *index), "get"),
-                mode=value(mode),
+                ast.Attribute(subscript(ast.Attribute(x, "at"), *index), "get"), mode=value(mode)
             )
 
 
@@ -151,11 +149,7 @@ def updated_alone(view: View) -> Iterator[ast.expr]:
     if mode is not None:
         path = f"lax.{view.name.replace('-', '_')}"
         yield call(
-            path,
-            *view.operands,
-            _numbers(view),
-            **flags(view.params, *_PROMISES),
-            mode=value(mode),
+            path, *view.operands, _numbers(view), **flags(view.params, *_PROMISES), mode=value(mode)
         )
 
 

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jaxsight_source.compat.equations import argument_names, function_name
 from jaxsight_source.compat.inner import inner_jaxprs
-from jaxsight_source.compat.jaxpr_types import Aval, Equation
+from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.staging import is_literal, opened
 from jaxsight_source.equations.idioms import Window
-from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, View, signatures
 from jaxsight_source.text.exprs import FALSE, TRUE, Item, binary, call, public
-from jaxsight_source.values import scalars
+from jaxsight_source.values import spelling
 from jaxsight_source.values.spelling import value
 
 _HOMES = {
@@ -51,12 +52,9 @@ class LibraryCall:
     """A call in a program."""
 
     name: str
-    operands: Sequence[ast.expr]
+    view: View
     names: Sequence[str | None]
     """The function's names for its arguments, where known."""
-    inputs: Sequence[Aval]
-    literals: Sequence[object]
-    outputs: Sequence[Aval]
     equations: Sequence[Equation]
     """The inner equations, including nested ones."""
 
@@ -64,16 +62,8 @@ class LibraryCall:
 @functools.cache
 def _signatures(name: str) -> tuple[tuple[str, inspect.Signature], ...]:
     """Return the paths and signatures of the public functions of that name."""
-    signatures = []
-    bare = _OTHER_NAMES.get(name, name.strip("_"))
-    for path, module in _HOMES.items():
-        function = getattr(importlib.import_module(module), bare, None)
-        if callable(function) and not isinstance(function, type):
-            try:
-                signatures.append((f"{path}.{bare}", inspect.signature(function)))
-            except (TypeError, ValueError):
-                continue
-    return tuple(signatures)
+    homes = {path: importlib.import_module(module) for path, module in _HOMES.items()}
+    return tuple(signatures(name, homes))
 
 
 def _all_equations(program: object, depth: int = 3) -> Iterator[Equation]:
@@ -85,9 +75,11 @@ def _all_equations(program: object, depth: int = 3) -> Iterator[Equation]:
                 yield from _all_equations(part.value, depth - 1)
 
 
-def candidates(called: LibraryCall) -> Iterator[ast.expr]:
-    """Yield public calls that may be this one, the shortest first."""
-    for path, signature in _signatures(called.name):
+def candidates(name: str, view: View, program: object) -> Iterator[ast.expr]:
+    """Yield public calls that may be a call of this program, the shortest first."""
+    called = LibraryCall(name, view, argument_names(opened(program)), list(_all_equations(program)))
+    bare = _OTHER_NAMES.get(name, name.strip("_"))
+    for path, signature in _signatures(bare):
         yield from itertools.islice(_calls(path, signature, called), MOST)
 
 
@@ -119,10 +111,12 @@ def _arguments(
     called: LibraryCall, parameters: Mapping[str, inspect.Parameter]
 ) -> Iterator[dict[str, ast.expr]]:
     """Yield operands by parameter: by their names if the function has these, and in order."""
-    named = dict(zip(called.names, called.operands, strict=False))
-    if len(called.names) == len(called.operands) == len(named) and set(named) <= set(parameters):
+    named = dict(zip(called.names, called.view.operands, strict=False))
+    if len(called.names) == len(called.view.operands) == len(named) and set(named) <= set(
+        parameters
+    ):
         by_name = {str(name): expr for name, expr in named.items()}
-        literals = dict(zip(called.names, called.literals, strict=True))
+        literals = dict(zip(called.names, called.view.literals, strict=True))
         shown = {
             name: expr
             for name, expr in by_name.items()
@@ -137,8 +131,8 @@ def _arguments(
         for name, parameter in parameters.items()
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
-    if len(positional) >= len(called.operands):
-        yield dict(zip(positional, called.operands, strict=False))
+    if len(positional) >= len(called.view.operands):
+        yield dict(zip(positional, called.view.operands, strict=False))
 
 
 def _is_default(literal: object, default: object, name: str) -> bool:
@@ -181,16 +175,16 @@ def _guesses(
     required = parameter.default is inspect.Parameter.empty
     if not required:
         yield None
-    shape = tuple(getattr(called.outputs[0], "shape", ()))
+    shape = tuple(getattr(called.view.outputs[0], "shape", ()))
     match name:
         case "shape" | "sample_shape" if required or shape:
             yield value(shape)
         case "dtype" if required or called.name in _TYPED:
-            yield scalars.dtype(called.outputs[0].dtype)
+            yield spelling.dtype(called.view.outputs[0].dtype)
         case "axis" | "dimension" | "axes":
             yield from _axes(called)
-        case "keepdims" if called.inputs:
-            rank = getattr(called.inputs[0], "ndim", -1)
+        case "keepdims" if called.view.inputs:
+            rank = getattr(called.view.inputs[0], "ndim", -1)
             if parameter.default is True and len(shape) < rank:
                 yield FALSE
             if len(shape) == rank:
@@ -213,25 +207,16 @@ def _strings(*texts: str) -> tuple[ast.expr, ...]:
     return tuple(ast.Constant(text) for text in texts)
 
 
-_MODES = {
-    "convolve": _strings("same", "valid"),
-    "correlate": _strings("same", "valid"),
-    "qr": _strings("raw", "r", "complete"),
-}
+_MODES = dict.fromkeys(("convolve", "correlate"), _strings("same", "valid"))
+_MODES["qr"] = _strings("raw", "r", "complete")
 _OTHER_MODES = _strings("clip", "fill", "wrap")
 
 _USUAL: dict[str, tuple[ast.expr, ...]] = {
-    "ord": (ast.Constant(1), public("jnp.inf")),
-    "k": (ast.Constant(1), ast.Constant(-1)),
-    "lower": (TRUE,),
-    "descending": (TRUE,),
-    "unit_diagonal": (TRUE,),
-    "trans": (ast.Constant(1), ast.Constant(2)),
-    "approximate": (FALSE,),
-    "side": _strings("right"),
-    "ddof": (ast.Constant(1),),
-    "correction": (ast.Constant(1),),
-}
+    "ord": (ast.Constant(1), public("jnp.inf")), "k": (ast.Constant(1), ast.Constant(-1)),
+    "lower": (TRUE,), "descending": (TRUE,), "unit_diagonal": (TRUE,), "approximate": (FALSE,),
+    "trans": (ast.Constant(1), ast.Constant(2)), "side": _strings("right"),
+    "ddof": (ast.Constant(1),), "correction": (ast.Constant(1),),
+}  # fmt: skip
 """Values of other parameters that are not their defaults."""
 
 _TYPED = frozenset({
@@ -243,7 +228,7 @@ _TYPED = frozenset({
 
 def _axes(called: LibraryCall) -> Iterator[ast.expr]:
     candidates_seen: dict[object, None] = {}
-    rank = getattr(called.inputs[0], "ndim", 0) if called.inputs else 0
+    rank = getattr(called.view.inputs[0], "ndim", 0) if called.view.inputs else 0
     for equation in called.equations:
         for key in ("axes", "axis", "dimension", "dimensions"):
             axes = equation.params.get(key)
@@ -273,11 +258,6 @@ def _shifts(called: LibraryCall) -> Iterator[ast.expr]:
                     yield value(-start)
                 elif stop != shape[axis]:
                     yield value(-stop)
-
-
-def _names(program: object) -> tuple[str | None, ...]:
-    info = getattr(opened(program).jaxpr, "debug_info", None)
-    return tuple(getattr(info, "arg_names", None) or ())
 
 
 _AS_OPERATORS = {"remainder": "%", "floor_divide": "//", "true_divide": "/", "matmul": "@"}
@@ -322,12 +302,6 @@ def _sides(sides: list[tuple[int, int]]) -> Iterator[ast.expr]:
     yield value(tuple(sides))
 
 
-def _library_call(view: View, name: str, program: object) -> LibraryCall:
-    inside = list(_all_equations(program))
-    names = _names(program)
-    return LibraryCall(name, view.operands, names, view.inputs, view.literals, view.outputs, inside)
-
-
 @PRETTY("jit", "pjit")
 def jitted(view: View) -> Iterator[ast.expr]:
     program = view.params["jaxpr"]
@@ -336,16 +310,14 @@ def jitted(view: View) -> Iterator[ast.expr]:
         yield binary(_AS_OPERATORS[name], *view.operands)
     if name == "_pad" and len(view.inputs[0].shape) == len(view.outputs[0].shape):
         yield from _padded(view)
-    yield from candidates(_library_call(view, name, program))
+    yield from candidates(name, view, program)
 
 
 @PRETTY("custom_jvp_call", "custom_vjp_call")
 def with_rules(view: View) -> Iterator[ast.expr]:
     program = view.params.get("call_jaxpr", view.params.get("fun_jaxpr"))
-    info = getattr(opened(program).jaxpr, "debug_info", None)
-    name = str(view.params.get("name") or getattr(info, "func_name", "") or "")
-    bare = name.rpartition(".")[2].partition(" ")[0]
-    yield from candidates(_library_call(view, bare, program))
+    name = str(view.params.get("name") or function_name(opened(program)))
+    yield from candidates(name.rpartition(".")[2].partition(" ")[0], view, program)
 
 
 @IDIOMS(
@@ -361,22 +333,19 @@ def prepared(window: Window) -> Iterator[ast.expr]:
     It may convert raw PRNG keys to typed ones.
     """
     equation = window.find("jit", "pjit")
-    program = equation.params["jaxpr"]
     origins = [
         window.origin(atom, "random_wrap", "convert_element_type", "broadcast_in_dim")
         for atom in equation.invars
     ]
-    yield from candidates(
-        LibraryCall(
-            str(equation.params["name"]),
-            [window.expr(atom) for atom in origins],
-            _names(program),
-            [atom.aval for atom in origins],
-            [atom.val if is_literal(atom) else None for atom in origins],
-            [window.output.aval],
-            list(_all_equations(program)),
-        )
+    view = View(
+        equation.primitive,
+        equation.params,
+        tuple(map(window.expr, origins)),
+        tuple(atom.aval for atom in origins),
+        (window.output.aval,),
+        tuple(atom.val if is_literal(atom) else None for atom in origins),
     )
+    yield from candidates(str(equation.params["name"]), view, equation.params["jaxpr"])
 
 
 @IDIOMS("random_wrap convert_element_type? random_split|random_fold_in|random_clone random_unwrap")

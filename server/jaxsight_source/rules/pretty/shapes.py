@@ -12,7 +12,7 @@ from jaxsight_source.equations.idioms import Window
 from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
 from jaxsight_source.text.exprs import COLON, ELLIPSIS, NONE, call, list_, span, subscript
 from jaxsight_source.text.layout import flat
-from jaxsight_source.values import scalars
+from jaxsight_source.values import spelling
 from jaxsight_source.values.spelling import value
 
 
@@ -71,7 +71,7 @@ _ZEROS, _ONES = ("0", "0.0", "False"), ("1", "1.0", "True")
 def filled(x: ast.expr, shape: Sequence[int], dtype: object) -> Iterator[ast.expr]:
     """Yield an array of one number."""
     sizes = value(shape[0] if len(shape) == 1 else tuple(shape))
-    kind = scalars.dtype(dtype)
+    kind = spelling.dtype(dtype)
     default = dtype == np.float32
     for numbers, function in ((_ZEROS, "jnp.zeros"), (_ONES, "jnp.ones")):
         if flat(x) in numbers:
@@ -213,7 +213,7 @@ def triangular(window: Window) -> Iterator[ast.expr]:
     offset = window.expr(window.find("add").invars[1])
     function = "jnp.eye" if any(e.primitive.name == "eq" for e in window.equations) else "jnp.tri"
     shift = {} if flat(offset) == "0" else {"k": offset}
-    kind = scalars.dtype(aval.dtype)
+    kind = spelling.dtype(aval.dtype)
     if flat(kind) == "jnp.float32":
         yield call(function, *sides, **shift)
     yield call(function, *sides, **shift, dtype=kind)
@@ -225,6 +225,6 @@ def iota(view: View) -> Iterator[ast.expr]:
     if len(shape) == 1:
         if jnp.arange(0).dtype == dtype:
             yield call("jnp.arange", value(shape[0]))
-        yield call("jnp.arange", value(shape[0]), dtype=scalars.dtype(dtype))
+        yield call("jnp.arange", value(shape[0]), dtype=spelling.dtype(dtype))
         if dtype == jnp.arange(0.0).dtype:
             yield call("jnp.arange", ast.Constant(float(shape[0])))

@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 import jax
 
 from jaxsight_source.compat.equations import called
-from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.lowered import mlir
 from jaxsight_source.compat.lowered.mlir import ir
-from jaxsight_source.compat.staging import Program, evaluate, opened, trace_settings
-from jaxsight_source.primal import inlined
+from jaxsight_source.compat.staging import evaluate, opened, trace_settings
+from jaxsight_source.readable import inlined
 from jaxsight_source.stablehlo.attributes import constant_text
 from jaxsight_source.stablehlo.canonical import PrintedFunctions, captured, order_of_loop, permuted
 from jaxsight_source.stablehlo.operations.regions import is_constant, owner_of
@@ -112,7 +111,9 @@ def _pattern(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as about 64-bit types
             jaxpr: object = jax.make_jaxpr(function)(*inputs)
-            program = opened(jaxpr if calls else inlined(jaxpr, _called))
+            if not calls:
+                jaxpr = inlined(jaxpr, lambda e: called(e) if e.primitive.name in _CALLS else None)
+            program = opened(jaxpr)
 
             def evaluated(*arguments: jax.Array) -> Sequence[jax.Array]:
                 return evaluate(program, *arguments)
@@ -124,10 +125,6 @@ def _pattern(
     functions = mlir.functions(module)
     main = functions["main"].regions[0].blocks[0]
     return _Pattern(evaluated, PrintedFunctions(functions), main, module)
-
-
-def _called(equation: Equation) -> Program | None:
-    return called(equation) if equation.primitive.name in _CALLS else None
 
 
 @dataclass(slots=True)

@@ -14,17 +14,11 @@ from jax import lax
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxsight_source.stablehlo.evaluation import READERS, Array, Mesh, OperationStep, Results, reads
-from jaxsight_source.stablehlo.operations import elementwise
-from jaxsight_source.stablehlo.operations.regions import constant_of, single_operation
+from jaxsight_source.stablehlo.operations import elementwise  # noqa: F401 - it has readers that are wrapped below
+from jaxsight_source.stablehlo.operations.regions import MONOIDS, constant_of, single_operation
 from jaxsight_source.stablehlo.program import UnreadableProgram
 
 _SHARDING = re.compile(r"<@(?P<mesh>[\w.]+), \[(?P<dimensions>[^\]]*)\]")
-
-_REDUCTIONS: dict[str, Callable[..., Array]] = {
-    "stablehlo.add": lax.psum,
-    "stablehlo.maximum": lax.pmax,
-    "stablehlo.minimum": lax.pmin,
-}
 
 
 def _mesh(step: OperationStep, name: str) -> Mesh:
@@ -129,11 +123,11 @@ def _axis(step: OperationStep) -> str | tuple[str, ...]:
 
 @reads("stablehlo.all_reduce")
 def all_reduce(step: OperationStep) -> Results:
-    name = single_operation(step.block(0))
-    if name not in _REDUCTIONS:
+    name = MONOIDS.get(single_operation(step.block(0)))
+    if name not in ("sum", "max", "min"):
         raise UnreadableProgram("expected a sum, a maximum or a minimum over devices")
     axis = _axis(step)
-    return [_REDUCTIONS[name](operand, axis) for operand in step.operands]
+    return [getattr(lax, f"p{name}")(operand, axis) for operand in step.operands]
 
 
 @reads("stablehlo.all_gather")
@@ -216,6 +210,5 @@ def _axis_index(step: OperationStep, number: DeviceNumber) -> Results:
     return [DeviceNumber(number.divisor, int(by))]
 
 
-READERS["stablehlo.convert"] = _of_device(elementwise.convert)
-READERS["stablehlo.divide"] = _of_device(READERS["stablehlo.divide"])
-READERS["stablehlo.remainder"] = _of_device(READERS["stablehlo.remainder"])
+for _name in ("stablehlo.convert", "stablehlo.divide", "stablehlo.remainder"):
+    READERS[_name] = _of_device(READERS[_name])

@@ -26,11 +26,6 @@ def call(step: OperationStep) -> Results:
         raise UnreadableProgram(f"@{name} calls itself") from None
 
 
-@reads("stablehlo.if")
-def if_(step: OperationStep) -> Results:
-    return lax.cond(step.operand, step.region(0), step.region(1))
-
-
 def _index(operation: ir.Operation, branches: int) -> str:
     """Return how JAX computes the index of a `case`: `switch` clamps it, `cond` converts it."""
     if operation.name == "stablehlo.clamp":

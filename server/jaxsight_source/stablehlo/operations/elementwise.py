@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import jax
+import numpy as np
 from jax import lax
 
 from jaxsight_source.compat.lowered.mlir import dialect as stablehlo
 from jaxsight_source.stablehlo import attributes
-from jaxsight_source.stablehlo.evaluation import Array, OperationStep, Results, reads
+from jaxsight_source.stablehlo.evaluation import READERS, Array, OperationStep, reads
+from jaxsight_source.stablehlo.operations.regions import constant_of
 from jaxsight_source.stablehlo.program import UnreadableProgram
 
 _RENAMED = {
-    "and": "bitwise_and",
-    "cosine": "cos",
-    "count_leading_zeros": "clz",
-    "divide": "div",
-    "exponential": "exp",
-    "exponential_minus_one": "expm1",
-    "log_plus_one": "log1p",
-    "maximum": "max",
-    "minimum": "min",
-    "multiply": "mul",
-    "negate": "neg",
-    "next_after": "nextafter",
-    "not": "bitwise_not",
-    "or": "bitwise_or",
-    "popcnt": "population_count",
-    "power": "pow",
-    "remainder": "rem",
-    "sine": "sin",
-    "subtract": "sub",
-    "xor": "bitwise_xor",
-}
+    "and": "bitwise_and", "cosine": "cos", "count_leading_zeros": "clz", "divide": "div",
+    "exponential": "exp", "exponential_minus_one": "expm1", "log_plus_one": "log1p",
+    "maximum": "max", "minimum": "min", "multiply": "mul", "negate": "neg",
+    "next_after": "nextafter", "not": "bitwise_not", "or": "bitwise_or",
+    "popcnt": "population_count", "power": "pow", "remainder": "rem", "sine": "sin",
+    "subtract": "sub", "xor": "bitwise_xor",
+}  # fmt: skip
 """Operations, without their dialect, that have other names in `jax.lax`."""
 
 _SAME_NAMES = [
@@ -54,7 +43,47 @@ _PLAIN: dict[str, Callable[..., jax.Array]] = {
 _OF_PREDICATES = {"stablehlo.add": lax.bitwise_or, "stablehlo.multiply": lax.bitwise_and}
 """What arithmetic does to predicates (https://openxla.org/stablehlo/spec#add)."""
 
+_PADS = "edge_padding_low", "edge_padding_high", "interior_padding"
 _TOTAL = {"EQ": lax.eq_to_p, "LT": lax.lt_to_p, "LE": lax.le_to_p}
+
+
+READERS |= {
+    "chlo.top_k": lambda step: lax.top_k(step.operand, step.integer("k")),
+    "stablehlo.bitcast_convert": lambda step: lax.bitcast_convert_type(step.operand, step.dtype),
+    "stablehlo.broadcast_in_dim": lambda step: lax.broadcast_in_dim(
+        step.operand, step.shape, step.integers("broadcast_dimensions")
+    ),
+    "stablehlo.concatenate": lambda step: lax.concatenate(step.operands, step.integer("dimension")),
+    "stablehlo.constant": lambda step: attributes.constant(step.operation)[()],
+    "stablehlo.convert": lambda step: lax.convert_element_type(step.operand, step.dtype),
+    "stablehlo.dynamic_slice": lambda step: lax.dynamic_slice_p.bind(
+        *step.operands, slice_sizes=step.integers("slice_sizes")
+    ),
+    "stablehlo.dynamic_update_slice": lambda step: lax.dynamic_update_slice_p.bind(*step.operands),
+    "stablehlo.get_dimension_size": lambda step: np.int32(
+        step.operand.shape[step.integer("dimension")]
+    ),
+    "stablehlo.if": lambda step: lax.cond(step.operand, step.region(0), step.region(1)),
+    "stablehlo.iota": lambda step: lax.broadcasted_iota(
+        step.dtype, step.shape, step.integer("iota_dimension")
+    ),
+    "stablehlo.optimization_barrier": lambda step: lax.optimization_barrier(step.operands),
+    "stablehlo.pad": lambda step: lax.pad(
+        step.operand, step.operands[1], [*zip(*map(step.integers, _PADS), strict=True)]
+    ),
+    "stablehlo.reduce_precision": lambda step: lax.reduce_precision(
+        step.operand, step.integer("exponent_bits"), step.integer("mantissa_bits")
+    ),
+    "stablehlo.reverse": lambda step: lax.rev(step.operand, step.integers("dimensions")),
+    "stablehlo.round_nearest_afz": lambda step: lax.round(
+        step.operand, lax.RoundingMethod.AWAY_FROM_ZERO
+    ),
+    "stablehlo.round_nearest_even": lambda step: lax.round(
+        step.operand, lax.RoundingMethod.TO_NEAREST_EVEN
+    ),
+    "stablehlo.select": lambda step: lax.select_n(step.operand, *step.operands[:0:-1]),
+    "stablehlo.transpose": lambda step: lax.transpose(step.operand, step.integers("permutation")),
+}
 
 
 def elementwise(name: str) -> Callable[..., jax.Array] | None:
@@ -98,45 +127,31 @@ def compare(step: OperationStep) -> Array:
     return _TOTAL[direction].bind(left, right)
 
 
-@reads("stablehlo.constant")
-def constant(step: OperationStep) -> Array:
-    found = attributes.constant(step.operation)
-    return found if found.shape else found[()]
+@reads("stablehlo.reshape")
+def reshape(step: OperationStep) -> Array:
+    shape = step.shape
+    unknown = [axis for axis, size in enumerate(shape) if size < 0]
+    if len(unknown) == 1:  # the size that is left
+        known = math.prod(size for size in shape if size >= 0)
+        shape = tuple(step.operand.size // known if size < 0 else size for size in shape)
+    return lax.reshape(step.operand, shape)
 
 
-@reads("stablehlo.convert")
-def convert(step: OperationStep) -> Array:
-    return lax.convert_element_type(step.operand, step.dtype)
+@reads("stablehlo.set_dimension_size")
+def set_dimension_size(step: OperationStep) -> Array:
+    """Return the part that is left of an array whose size changes up to a bound."""
+    size = constant_of(step.operation.operands[1])
+    if size is None:
+        raise UnreadableProgram("JAX has no sizes that are computed; expected a constant one")
+    return lax.slice_in_dim(step.operand, 0, int(size), axis=step.integer("dimension"))
 
 
-@reads("stablehlo.bitcast_convert")
-def bitcast_convert(step: OperationStep) -> Array:
-    return lax.bitcast_convert_type(step.operand, step.dtype)
-
-
-@reads("stablehlo.reduce_precision")
-def reduce_precision(step: OperationStep) -> Array:
-    return lax.reduce_precision(
-        step.operand, step.integer("exponent_bits"), step.integer("mantissa_bits")
+@reads("stablehlo.slice")
+def slice_(step: OperationStep) -> Array:
+    strides = step.integers("strides")
+    return lax.slice(
+        step.operand,
+        step.integers("start_indices"),
+        step.integers("limit_indices"),
+        None if set(strides) <= {1} else strides,
     )
-
-
-@reads("stablehlo.round_nearest_afz")
-def round_away(step: OperationStep) -> Array:
-    return lax.round(step.operand, lax.RoundingMethod.AWAY_FROM_ZERO)
-
-
-@reads("stablehlo.round_nearest_even")
-def round_even(step: OperationStep) -> Array:
-    return lax.round(step.operand, lax.RoundingMethod.TO_NEAREST_EVEN)
-
-
-@reads("stablehlo.select")
-def select(step: OperationStep) -> Array:
-    predicate, on_true, on_false = step.operands
-    return lax.select_n(predicate, on_false, on_true)
-
-
-@reads("stablehlo.optimization_barrier")
-def optimization_barrier(step: OperationStep) -> Results:
-    return lax.optimization_barrier(step.operands)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax import lax
 
@@ -23,20 +25,20 @@ def _precision(step: OperationStep) -> tuple[lax.Precision, lax.Precision] | Non
     return found[0], found[1]
 
 
-@reads("stablehlo.dot_general")
+@reads("stablehlo.dot", "stablehlo.dot_general")
 def dot_general(step: OperationStep) -> Array:
-    numbers = dialect.DotDimensionNumbers(step.attribute("dot_dimension_numbers"))
     lhs, rhs = step.operands
+    dimensions: Any = ((lhs.ndim - 1,), (0,)), ((), ())
+    if step.operation.name == "stablehlo.dot_general":
+        numbers = dialect.DotDimensionNumbers(step.attribute("dot_dimension_numbers"))
+        dimensions = tuple(
+            tuple(tuple(getattr(numbers, f"{side}_{role}_dimensions")) for side in ("lhs", "rhs"))
+            for role in ("contracting", "batching")
+        )
     return lax.dot_general(
         lhs,
         rhs,
-        (
-            (
-                tuple(numbers.lhs_contracting_dimensions),
-                tuple(numbers.rhs_contracting_dimensions),
-            ),
-            (tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)),
-        ),
+        dimensions,
         precision=_algorithm(step) if step.has("algorithm") else _precision(step),
         preferred_element_type=step.dtype,
     )
@@ -55,17 +57,11 @@ def _algorithm(step: OperationStep) -> lax.DotAlgorithm:
     )
 
 
-@reads("stablehlo.dot")
-def dot(step: OperationStep) -> Array:
-    lhs, rhs = step.operands
-    contracting = ((lhs.ndim - 1,), (0,))
-    return lax.dot_general(
-        lhs,
-        rhs,
-        (contracting, ((), ())),
-        precision=_algorithm(step) if step.has("algorithm") else _precision(step),
-        preferred_element_type=step.dtype,
-    )
+_SIDES = (
+    ("input", "batch", "feature"),
+    ("kernel", "output_feature", "input_feature"),
+    ("output", "batch", "feature"),
+)
 
 
 @reads("stablehlo.convolution")
@@ -91,21 +87,14 @@ def convolution(step: OperationStep) -> Array:
         lhs_dilation=step.integers("lhs_dilation") or ones,
         rhs_dilation=step.integers("rhs_dilation") or ones,
         dimension_numbers=lax.ConvDimensionNumbers(
-            (
-                numbers.input_batch_dimension,
-                numbers.input_feature_dimension,
-                *numbers.input_spatial_dimensions,
-            ),
-            (
-                numbers.kernel_output_feature_dimension,
-                numbers.kernel_input_feature_dimension,
-                *numbers.kernel_spatial_dimensions,
-            ),
-            (
-                numbers.output_batch_dimension,
-                numbers.output_feature_dimension,
-                *numbers.output_spatial_dimensions,
-            ),
+            *(
+                (
+                    getattr(numbers, f"{side}_{first}_dimension"),
+                    getattr(numbers, f"{side}_{second}_dimension"),
+                    *getattr(numbers, f"{side}_spatial_dimensions"),
+                )
+                for side, first, second in _SIDES
+            )
         ),
         feature_group_count=step.integer("feature_group_count"),
         batch_group_count=step.integer("batch_group_count"),
@@ -159,8 +148,3 @@ def rng(step: OperationStep) -> Array:
     if step.word("rng_distribution") != "UNIFORM":
         raise UnreadableProgram("expected a uniform distribution, the only one that JAX has")
     return lax.rng_uniform(step.operands[0], step.operands[1], step.shape)
-
-
-@reads("chlo.top_k")
-def top_k(step: OperationStep) -> Results:
-    return lax.top_k(step.operand, step.integer("k"))

@@ -192,7 +192,7 @@ def write(name: str, file: Path, check: str) -> Any:
     """Write a function as a repro with the demonstration of a check; return its jaxpr."""
     import jax
 
-    from jaxsight_repro.checks.parsing import parse
+    from jaxsight_repro.checks.base import parse
     from jaxsight_repro.emit.repro_file import About, write
     from jaxsight_repro.environment import current
     from jaxsight_repro.failures import RunFailure
@@ -220,7 +220,7 @@ def case(number: int, folder: Path, python: str) -> tuple[Case, Path]:
     Raises:
         LookupError: no place in the function shows the fault.
     """
-    from jaxsight_repro.checks.parsing import parse
+    from jaxsight_repro.checks.base import parse
     from jaxsight_repro.failures import FINISHED
     from jaxsight_repro.running import run_file
 

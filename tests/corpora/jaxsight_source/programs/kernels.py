@@ -12,7 +12,7 @@ from jax.experimental import sparse
 from jax.experimental.pallas import tpu as pltpu
 from jax.experimental.pallas import triton as plgpu
 
-from jaxsight_source.jaxprs.same.derivatives import DEEPEST_RULES
+from jaxsight_source.jaxprs.same.parameters import DEEPEST_RULES
 from tests.corpora.jaxsight_source.programs.registry import Call, called, floats, program
 
 

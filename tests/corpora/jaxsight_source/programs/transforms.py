@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsight_source.jaxprs.same.derivatives import DEEPEST_RULES
+from jaxsight_source.jaxprs.same.parameters import DEEPEST_RULES
 from tests.corpora.jaxsight_source.programs.registry import Call, called, floats, integers, program
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -10,12 +11,7 @@ import jax
 from jax import lax
 
 from jaxsight_source.compat import control_flow
-from jaxsight_source.inversion.inner_programs import (
-    Values,
-    culprit,
-    index_values,
-    known_positions,
-)
+from jaxsight_source.compat.staging import opened
 from jaxsight_source.inversion.network import (
     Blocked,
     Network,
@@ -25,6 +21,8 @@ from jaxsight_source.inversion.network import (
     Solution,
     inverses,
 )
+
+Values: TypeAlias = Sequence[jax.Array]
 
 _Step: TypeAlias = Callable[[Values, Values], tuple[Values, Values]]
 """Computes the next carries, and other values, from carries and slices of arrays."""
@@ -227,3 +225,74 @@ def _undo(loop: _Loop, followed: list[int]) -> tuple[Network, Network, list[int]
         if staying == undone:
             return hopeful, body, undone
         undone = staying
+
+
+@inverses("cond")
+def _cond(placed: Placed, network: Network) -> Solution | Blocked:
+    choice, *operands = placed.inputs
+    if not network.knows(choice):
+        return Blocked("selects its branch by an unknown value")
+    inputs = known_positions(network, operands)
+    outputs = known_positions(network, placed.outputs)
+    solved = [
+        network.solver.solved(opened(branch), inputs, outputs, index_values(network, operands))
+        for branch in placed.params["branches"]
+    ]
+    determined = [
+        index
+        for index in range(len(operands))
+        if index not in inputs and all(body.knows(body.inputs[index]) for body in solved)
+    ]
+    if not determined:
+        return culprit(solved, "has branches that do not determine its unknown operands")
+    plans = [body.plan(body.inputs[index] for index in determined) for body in solved]
+
+    def branch(body: Network, plan: Plan) -> Callable[[Values, Values], list[jax.Array]]:
+        def run(arguments: Values, results: Values) -> list[jax.Array]:
+            return plan(
+                by_node(body.inputs, inputs, arguments) | by_node(body.outputs, outputs, results)
+            )
+
+        return run
+
+    branches = [branch(body, plan) for body, plan in zip(solved, plans, strict=True)]
+
+    def compute(index: jax.Array, *values: jax.Array) -> list[jax.Array]:
+        arguments, results = values[: len(inputs)], values[len(inputs) :]
+        return list(lax.switch(index, branches, arguments, results))
+
+    reads = (choice, *(operands[i] for i in inputs), *(placed.outputs[i] for i in outputs))
+    return Solution(reads, tuple(operands[index] for index in determined), compute)
+
+
+def known_positions(network: Network, nodes: Sequence[Node]) -> list[int]:
+    return [index for index, node in enumerate(nodes) if network.knows(node)]
+
+
+def index_values(network: Network, nodes: Sequence[Node]) -> dict[int, jax.Array]:
+    """Return the known values, by position, of the nodes that may be indices."""
+    values = {
+        index: network.constant(node)
+        for index, node in enumerate(nodes)
+        if node.aval.dtype in _INDICES and math.prod(node.aval.shape) <= _MOST_INDICES
+    }
+    return {index: value for index, value in values.items() if value is not None}
+
+
+_INDICES = ("bool", "int32", "int64", "uint32", "uint64")
+_MOST_INDICES = 1 << 20
+"""Elements of an array whose values are computed, as they may be indices: chosen, 4 MiB."""
+
+
+def by_node(
+    nodes: Sequence[Node], positions: Sequence[int], values: Values
+) -> dict[Node, jax.Array]:
+    return {nodes[index]: value for index, value in zip(positions, values, strict=True)}
+
+
+def culprit(networks: Sequence[Network], otherwise: str) -> Blocked:
+    """Return the reason of the innermost equation to blame, or `otherwise` if there is none."""
+    for network in networks:
+        for placed, why in network.blocked():
+            return Blocked(why.reason, why.culprit or placed)
+    return Blocked(otherwise)

@@ -1,1 +1,0 @@
-"""What parameters of equations hold, read from private JAX API."""

@@ -1,1 +1,0 @@
-"""Rules for the steps that `folding` makes of equal runs of equations."""
