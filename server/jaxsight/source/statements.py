@@ -21,7 +21,6 @@ from jaxsight.source.analysis.side_effects import SideEffects, effects_of_call
 from jaxsight.source.analysis.syntax_digest import digest
 from jaxsight.source.definitions import functions_in
 from jaxsight.source.functions import Function
-from jaxsight.source.slicing.loop_calls import Code, code_of
 from jaxsight.source.text import Position, Range
 from jaxsight.text.parsing import parse
 
@@ -96,11 +95,6 @@ class TopLevelStatement:
             case [ast.Assign(value=value)]:
                 return all(isinstance(node, _CONSTANTS) for node in ast.walk(value))
         return False
-
-    @functools.cached_property
-    def code(self) -> Code:
-        """What the statement calls, and what it binds; empty if broken."""
-        return code_of(tree_of(self.text).body) if self.broken is None else Code()
 
     @functools.cached_property
     def line_count(self) -> int:

@@ -143,7 +143,7 @@ class _Facts:
             if said.scalar and not said.has_rank and self._declared.get(name) is None:
                 self.evidence[name].shape.set_rank(0)
         for _ in range(_PASSES):
-            interpreter.run(node, self._values)
+            interpreter.interpret(node, self._values)
             for name, said in words.items():
                 if name in self.evidence and not isinstance(self._declared.get(name), Array):
                     self._say(self.evidence[name].shape, said)

@@ -1,30 +1,31 @@
 """Follow the values of variables through a scope, in the order in which Python evaluates.
 
-A variable has the values that it may be bound to, and those that it may hold, as a list does. What
-happens in one branch alone is not certain afterwards, so it is forgotten. Loops run twice.
+A variable has the values that it may be bound to; containers hold values. What happens in one
+branch alone is not certain afterwards, so it is forgotten.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import takewhile
 
 from jaxsight.rules.jx421_read_after_donation.variables import (
     ON_HOST,
     Dead,
     Donor,
-    ScopeState,
     Token,
+    Tokens,
+    Variables,
+    at_first,
     is_on_host,
-    joined_state,
     leaves,
     path_of,
     unwrapped,
 )
 from jaxsight.rules.text.expressions import dotted
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Comprehension
 
 _HARMLESS = frozenset(
     {
@@ -46,8 +47,6 @@ _GROWS = frozenset({"append", "add", "insert"})
 _CATCHES = frozenset(
     {"RuntimeError", "ValueError", "Exception", "BaseException", "JaxRuntimeError"}
 )
-_DEEPEST = 5
-"""Loops in one another that run twice each, so that a body runs 2**5 times at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,181 +62,131 @@ class DeadRead:
     """What it holds twice, of itself."""
 
 
-class ScopeFlow:
+class ScopeFlow(AbstractInterpreter[Variables, Tokens]):
     """One scope. `reads` has the first read of a dead variable after each donation."""
+
+    # A loop that never runs is not meant.
+    SKIPS_LOOPS = False
 
     def __init__(self, donor_of: Callable[[ast.Call], Donor | None]) -> None:
         """Follow a scope; `donor_of` returns what a call of it donates to."""
+        super().__init__(Variables())
         self._donor_of = donor_of
-        self._state = ScopeState()
+        self._elements: dict[Token, tuple[Tokens, ...]] = {}
+        """The values of the elements of tuples and lists."""
         self._contents: dict[Token, tuple[tuple[Token, str], ...]] = {}
         """What displays and objects hold that have not been changed since they were made: each
         value as often as it is in there, with its variable."""
         self._arrays: set[Token] = set()
         """What functions of JAX returned."""
         self._silent = 0
-        self._breaks: list[list[ScopeState]] = []
-        self._continues: list[list[ScopeState]] = []
         self.reads: list[DeadRead] = []
 
-    def run(self, body: Sequence[ast.stmt]) -> None:
-        """Run statements in order."""
-        for statement in body:
-            if self._state.ended:
-                return
-            self._statement(statement)
-
-    def _statement(self, node: ast.stmt) -> None:
+    def statement(self, node: ast.stmt) -> None:
+        """Run a statement; nothing is reported where an error is expected."""
+        silent = False
         match node:
-            case ast.AugAssign():
-                self._read(node.target)
-                self._evaluate(node.value)
-                self._bind(node.target, None)
-            case ast.AnnAssign(value=ast.expr() as value):
-                self._evaluate(value)
-                self._bind(node.target, value)
-            case ast.Assign(targets=targets, value=value):
-                self._evaluate(value)
-                for assigned in targets:
-                    self._bind(assigned, value)
-            case ast.For() | ast.AsyncFor() | ast.While():
-                self._repeat(node)
-            case ast.If(test=test, body=body, orelse=orelse):
-                self._evaluate(test)
-                self._either(partial(self.run, branch) for branch in (body, orelse))
-            case ast.Match(subject=subject, cases=cases):
-                self._evaluate(subject)
-                bodies = [*(case.body for case in cases), []]
-                self._either(partial(self.run, branch) for branch in bodies)
-            case ast.With() | ast.AsyncWith():
-                for manager in node.items:
-                    self._evaluate(manager.context_expr)
-                    if manager.optional_vars is not None:
-                        self._bind(manager.optional_vars, None)
-                raises = any("raises" in ast.unparse(each.context_expr) for each in node.items)
-                self._silently(node.body, silent=raises)
-            case ast.Try() | ast.TryStar():
-                self._try(node)
-            case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
-                if isinstance(node, ast.Return):
-                    self._evaluate(node.value)
-                elif isinstance(node, ast.Break | ast.Continue):
-                    states = self._breaks if isinstance(node, ast.Break) else self._continues
-                    if states:
-                        states[-1].append(self._state.copy())
-                self._state.ended = True
-            case ast.Delete(targets=targets):
-                for target in targets:
-                    self._forget(target)
-            case (
-                ast.FunctionDef(name=name)
-                | ast.AsyncFunctionDef(name=name)
-                | ast.ClassDef(name=name)
-            ):
-                self._state.values[name] = frozenset({object()})
-            case ast.Expr(value=expression) | ast.Assert(test=expression):
-                self._evaluate(expression)
-
-    def _repeat(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
-        test = node.test if isinstance(node, ast.While) else None
-        is_endless = isinstance(test, ast.Constant) and bool(test.value)
-        self._evaluate(node.test if isinstance(node, ast.While) else node.iter)
-        self._breaks.append([])
-        for _ in range(2 if len(self._breaks) <= _DEEPEST else 1):
-            self._continues.append([])
-            if not isinstance(node, ast.While):
-                self._bind(node.target, None)
-            self.run(node.body)
-            self._state = joined_state([self._state, *self._continues.pop()])
-            if self._state.ended:
-                break
-            self._evaluate(test)
-        breaks = self._breaks.pop()
-        self._state = joined_state(breaks if is_endless else [self._state, *breaks])
-        if not breaks and not is_endless:
-            self._state.ended = False  # the loop may not have run
-        self.run(node.orelse)
-
-    def _try(self, node: ast.Try | ast.TryStar) -> None:
-        before = self._state.copy()
-        types = [handler.type for handler in node.handlers]
-        parts = (part for type_ in types if type_ is not None for part in ast.walk(type_))
-        caught = {dotted(part).rpartition(".")[2] for part in parts}
-        self._silently(node.body, silent=None in types or bool(caught & _CATCHES))
-        self.run(node.orelse)
-        after = self._state
-        for handler in node.handlers:
-            self._state = before.copy()
-            self._silently(handler.body, silent=True)
-        self._state = after
-        self.run(node.finalbody)
-
-    def _silently(self, body: Sequence[ast.stmt], *, silent: bool) -> None:
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                silent = any("raises" in ast.unparse(each.context_expr) for each in items)
+            case ast.Try(handlers=handlers) | ast.TryStar(handlers=handlers):
+                types = [handler.type for handler in handlers]
+                parts = (part for type_ in types if type_ is not None for part in ast.walk(type_))
+                caught = {dotted(part).rpartition(".")[2] for part in parts}
+                silent = None in types or bool(caught & _CATCHES)
         self._silent += silent
-        self.run(body)
+        super().statement(node)
         self._silent -= silent
 
-    def _either(self, branches: Iterable[Callable[[], None]]) -> None:
-        """Run branches from the same state, and keep what is certain after any of them."""
-        before = self._state
-        ends = []
-        for run in branches:
-            self._state = before.copy()
-            run()
-            ends.append(self._state)
-        self._state = joined_state(ends)
+    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self.state.names[node.name] = frozenset({node})
 
-    def _evaluate(self, node: ast.expr | None) -> None:
+    def delete(self, target: ast.expr) -> None:
+        self._change(target)
+        self.assign(target, frozenset({target}), None)
+
+    def either(self, values: Sequence[Tokens]) -> Tokens:
+        return frozenset().union(*values)
+
+    def augmented(self, node: ast.AugAssign, _old: Tokens, _new: Tokens) -> Tokens:
+        return self._made(node.target)
+
+    def iterate(self, target: ast.expr, _value: Tokens, _iterable: ast.expr) -> None:
+        self.bind(target, self._made(target), None)
+
+    def unpacked(
+        self, value: Tokens, targets: Sequence[ast.expr], _source: ast.expr | None
+    ) -> Sequence[Tokens]:
+        elements = self._elements.get(next(iter(value)), ()) if len(value) == 1 else ()
+        if len(elements) == len(targets):
+            return elements
+        return [self._made(target) for target in targets]
+
+    def assign(self, target: ast.expr, value: Tokens, _source: ast.expr | None) -> None:
+        if path := path_of(target):
+            if isinstance(target, ast.Subscript | ast.Attribute):
+                self._change(target.value)
+            self.state.forget(path)
+            self.state.names[path] = value
+
+    def expression(self, node: ast.expr) -> Tokens:
         """Evaluate an expression: report what it reads, and remember what it donates."""
         match node:
-            case None | ast.Lambda() | ast.Constant():
-                return
+            case ast.Lambda():
+                pass
             case ast.Name() | ast.Attribute() | ast.Subscript():
                 self._read(node)
+                if path := path_of(node):
+                    return self._tokens(path)
             case ast.Call():
                 self._call(node)
+                if (inner := unwrapped(node)) is not node:
+                    return self._tokens(path) if (path := path_of(inner)) else self._made(node)
             case ast.BinOp(left=left, right=right):
                 self._joined_after([left, right])
             case ast.Compare(left=left, comparators=comparators, ops=ops):
                 if not any(isinstance(op, ast.Is | ast.IsNot) for op in ops):
                     self._joined_after([left, *comparators])
-            case ast.IfExp(test=test, body=yes, orelse=no):
-                self._evaluate(test)
-                self._either(partial(self._evaluate, case) for case in (yes, no))
-            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
-                self._comprehension(node)
-            case ast.NamedExpr(target=target, value=value):
-                self._evaluate(value)
-                self._bind(target, value)
+            case ast.Tuple() | ast.List():
+                self._elements[node] = tuple(map(self.evaluate, node.elts))
             case _:
-                for child in ast.iter_child_nodes(node):
-                    if isinstance(child, ast.expr):
-                        self._evaluate(child)
+                self.parts(node)
+        return frozenset({ON_HOST}) if is_on_host(node) else self._made(node)
+
+    def _made(self, node: ast.expr) -> Tokens:
+        """Return the value that an expression makes, and note what it holds."""
+        state, inside = self.state, list[tuple[Tokens, str]]()
+        state.dead.pop(node, None)
+        state.holds.pop(node, None)
+        self._contents.pop(node, None)
+        is_display = not isinstance(node, ast.Call)
+        for part in _parts(node):
+            if held := path_of(unwrapped(part)):
+                inside.append((self._tokens(held), held))
+        if is_display and inside:
+            state.holds[node] = frozenset().union(*(tokens for tokens, _ in inside))
+        self._contents[node] = tuple(
+            (token, held)
+            for within, held in inside
+            if len(within) == 1
+            for token in within - {ON_HOST}
+            if is_display or token in self._arrays
+        )
+        if isinstance(node, ast.Call) and dotted(node.func).startswith(("jnp.", "jax.")):
+            self._arrays.add(node)
+        return frozenset({node})
 
     def _joined_after(self, operands: Sequence[ast.expr]) -> None:
         """Evaluate operands that are read together once all of them are there."""
         for operand in operands:
-            self._evaluate(operand)
+            self.evaluate(operand)
         for operand in operands:
             if path_of(operand):
                 self._read(operand)
 
-    def _comprehension(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-    ) -> None:
-        before = dict(self._state.values)
-        for _ in range(2):
-            for generator in node.generators:
-                self._evaluate(generator.iter)
-                self._bind(generator.target, None)
-                for condition in generator.ifs:
-                    self._evaluate(condition)
-            if isinstance(node, ast.DictComp):
-                self._evaluate(node.key)
-                self._evaluate(node.value)
-            else:
-                self._evaluate(node.elt)
-        self._state.values = before
+    def comprehension(self, node: Comprehension) -> Tokens:
+        """Evaluate the element twice: the second one reads what the first one donated."""
+        super().comprehension(node)
+        return super().comprehension(node)
 
     def _call(self, node: ast.Call) -> None:
         last = dotted(node.func).rpartition(".")[2]
@@ -246,18 +195,19 @@ class ScopeFlow:
         if isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS:
             holder = path_of(node.func.value)
         if donor is None and not holder:  # a list that grows is not read
-            self._evaluate(node.func)
+            self.evaluate(node.func)
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             value = argument.value if isinstance(argument, ast.Starred) else argument
             if last not in _ASKS or not path_of(value):
-                self._evaluate(value)
+                self.evaluate(value)
         if isinstance(node.func, ast.Attribute):
             self._change(node.func.value)
         if donor is not None:
             self._donate(node, donor)
         elif holder and node.args and (added := path_of(node.args[-1])):
-            tokens = self._state.holds.get(holder, frozenset())
-            self._state.holds[holder] = tokens | self._tokens(added)
+            for token in self._tokens(holder):
+                held = self.state.holds.get(token, frozenset())
+                self.state.holds[token] = held | self._tokens(added)
 
     def _donate(self, call: ast.Call, donor: Donor) -> None:
         certain = list(takewhile(lambda node: not isinstance(node, ast.Starred), call.args))
@@ -269,7 +219,7 @@ class ScopeFlow:
                 path = path_of(node)
                 tokens = self._tokens(path) if path else frozenset()
                 if len(tokens) > 1:  # one of them: no other variable is certain to be it
-                    tokens = self._state.values[path] = frozenset({object()})
+                    tokens = self.state.names[path] = frozenset({node})
                 for token in tokens - {ON_HOST}:
                     for each, name in ((token, ""), *self._contents.get(token, ())):
                         if each in given:
@@ -278,26 +228,23 @@ class ScopeFlow:
                             read = DeadRead(node, dead, is_holder=False, is_twice=True, held=held)
                             self._report(read)
                         given.setdefault(each, node)
-                        self._state.dead.setdefault(each, Dead(path, call, donor))
+                        self.state.dead.setdefault(each, Dead(path, call, donor))
         others = [argument for argument in call.args if argument not in donated]
         others += [keyword.value for keyword in call.keywords if keyword.value not in donated]
         for node in (leaf for argument in others for leaf in leaves(argument)):
             tokens = self._tokens(path) if (path := path_of(node)) else frozenset()
             if len(tokens) == 1 and (token := next(iter(tokens))) in given:
-                dead = self._state.dead[token]
+                dead = self.state.dead[token]
                 self._report(DeadRead(node, dead, is_holder=False, is_twice=True))
 
     def _change(self, holder: ast.expr) -> None:
         """Forget what a container held when it was made: `state["w"] = …`, `state.pop("w")`."""
         if path := path_of(holder):
-            for token in self._state.values.get(path, ()):
+            for token in self.state.names.get(path, ()):
                 self._contents.pop(token, None)
 
-    def _tokens(self, path: str) -> frozenset[Token]:
-        tokens = self._state.values.get(path)
-        if tokens is None:
-            tokens = self._state.values[path] = frozenset({("at first", path)})
-        return tokens
+    def _tokens(self, path: str) -> Tokens:
+        return self.state.names.setdefault(path, at_first(path))
 
     def _read(self, node: ast.expr) -> None:
         """Report a variable whose value is dead, and what is looked up in such a variable."""
@@ -313,24 +260,24 @@ class ScopeFlow:
                         return
                     part = value
                 case ast.Subscript(value=value, slice=index):
-                    self._evaluate(index)
+                    self.evaluate(index)
                     part = value
                 case ast.Name():
                     return
                 case _:
-                    self._evaluate(part)
+                    self.evaluate(part)
                     return
             is_whole = False
 
     def _is_reported(self, node: ast.expr, path: str, *, is_whole: bool) -> bool:
         """Report a variable if all that it may be is dead, or something that it holds is."""
-        state = self._state
-        tokens = state.values.get(path, frozenset())
+        state = self.state
+        tokens = state.names.get(path, frozenset())
         if tokens and all(token in state.dead for token in tokens):
             self._report(DeadRead(node, state.dead[next(iter(tokens))], is_holder=False))
             return True
-        held_tokens = state.holds.get(path, frozenset()) if is_whole else frozenset()
-        dead = next((state.dead[token] for token in held_tokens if token in state.dead), None)
+        held = {each for token in tokens for each in state.holds.get(token, ())} if is_whole else ()
+        dead = next((state.dead[token] for token in held if token in state.dead), None)
         if dead is not None:
             self._report(DeadRead(node, dead, is_holder=True))
         return dead is not None
@@ -340,62 +287,6 @@ class ScopeFlow:
             reported.dead.call is not read.dead.call for reported in self.reads
         ):
             self.reads.append(read)
-
-    def _bind(self, target: ast.expr, value: ast.expr | None) -> None:
-        match target:
-            case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-                for index, element in enumerate(targets):
-                    paired = values[index] if len(values) == len(targets) else None
-                    self._bind(element, paired)
-                return
-            case ast.Starred(value=inner):
-                self._bind(inner, None)
-                return
-        path = path_of(target)
-        if not path:
-            return
-        if isinstance(target, ast.Subscript | ast.Attribute):
-            self._change(target.value)
-        source = path_of(unwrapped(value)) if value is not None else ""
-        tokens = frozenset({object()})
-        if source:
-            tokens = self._tokens(source)
-        elif is_on_host(value):
-            tokens = frozenset({ON_HOST})
-        held_tokens: frozenset[Token] = frozenset()
-        parts = list(_parts(value)) if value is not None else []
-        if parts:
-            is_display = not isinstance(value, ast.Call)
-            inside = [
-                (self._tokens(held), held) for part in parts if (held := path_of(unwrapped(part)))
-            ]
-            if is_display:
-                held_tokens = frozenset().union(*(tokens for tokens, _ in inside))
-            self._contents[next(iter(tokens))] = tuple(
-                (token, held)
-                for within, held in inside
-                if len(within) == 1
-                for token in within - {ON_HOST}
-                if is_display or token in self._arrays
-            )
-        elif source:
-            held_tokens = self._state.holds.get(source, frozenset())
-        if isinstance(value, ast.Call) and dotted(value.func).startswith(("jnp.", "jax.")):
-            self._arrays |= tokens
-        self._forget(target)
-        self._state.values[path] = tokens
-        if held_tokens:
-            self._state.holds[path] = held_tokens
-
-    def _forget(self, target: ast.expr) -> None:
-        path = path_of(target)
-        if not path:
-            return
-        for names in (self._state.values, self._state.holds):
-            for key in [k for k in names if k == path or k.startswith((f"{path}.", f"{path}["))]:
-                del names[key]
-        self._state.values[path] = frozenset({object()})
 
 
 def _parts(value: ast.expr) -> Iterator[ast.expr]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxsight.rules.text.expressions import dotted
+from jaxsight.source.abstract_interpretation.environment import Environment
 
 _NUMPY = ("np.", "numpy.", "onp.")
 
@@ -23,7 +24,7 @@ class Donor:
     """Their names, where these are known."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, slots=True)
 class Dead:
     """A donated value: reading it raises an error."""
 
@@ -34,43 +35,39 @@ class Dead:
 
 
 Token = object
-ON_HOST = object()
+"""A value, by the expression that makes it; in a loop, that of the iteration before is another one,
+which no variable is certain to be."""
+ON_HOST: Token = object()
 """The value of what is no JAX array, which cannot be donated."""
+Tokens = frozenset[Token]
 
 
 @dataclass(slots=True)
-class ScopeState:
-    """What is known of the variables of a scope at one point."""
+class Variables(Environment[Tokens]):
+    """What the variables of a scope may be bound to at one point, and which values are dead."""
 
-    values: dict[str, frozenset[Token]] = field(default_factory=dict)
-    """By path (`state`, `state.params`, `buffers[0]`): what it may be bound to."""
-    holds: dict[str, frozenset[Token]] = field(default_factory=dict)
-    """By path: what a container holds."""
+    holds: dict[Token, Tokens] = field(default_factory=dict)
+    """What containers may hold."""
     dead: dict[Token, Dead] = field(default_factory=dict)
-    ended: bool = False
-    """The statements that follow are not reached."""
 
-    def copy(self) -> ScopeState:
-        return ScopeState(dict(self.values), dict(self.holds), dict(self.dead), self.ended)
+    def copy(self) -> Variables:
+        return Variables(dict(self.names), dict(self.holds), dict(self.dead))
+
+    def join(self, other: Variables) -> Variables:
+        """Return what is known whichever way was gone: a value is dead if it is after both."""
+        joined = Environment.join(self, other)
+        joined.dead = {token: dead for token, dead in self.dead.items() if token in other.dead}
+        for token, held in other.holds.items():
+            joined.holds[token] = joined.holds.get(token, frozenset()) | held
+        return joined
+
+    def either(self, path: str, one: Tokens | None, other: Tokens | None) -> Tokens:
+        return (one or at_first(path)) | (other or at_first(path))
 
 
-def joined_state(states: Iterable[ScopeState]) -> ScopeState:
-    """Return what is certain after branches: those that end are not followed."""
-    reached = [state for state in states if not state.ended]
-    if not reached:
-        return ScopeState(ended=True)
-    first, *further = reached
-    joined = first.copy()
-    for state in further:
-        joined.dead = {token: dead for token, dead in joined.dead.items() if token in state.dead}
-        for path in {*joined.values, *state.values}:
-            at_first = frozenset({("at first", path)})
-            joined.values[path] = joined.values.get(path, at_first) | state.values.get(
-                path, at_first
-            )
-        for path, tokens in state.holds.items():
-            joined.holds[path] = joined.holds.get(path, frozenset()) | tokens
-    return joined
+def at_first(path: str) -> Tokens:
+    """Return what a variable is that nothing has bound yet."""
+    return frozenset({("at first", path)})
 
 
 def leaves(node: ast.expr) -> Iterator[ast.expr]:

@@ -7,12 +7,16 @@ the order of the text or in different iterations of a loop around both.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
-from jaxsight.rules.text.expressions import FunctionNode, Place, dotted, place_of
-from jaxsight.rules.text.python_loops import evaluated
-from jaxsight.rules.text.statements import blocks_of
+from jaxsight.rules.text.expressions import Place, dotted, place_of
+from jaxsight.source.abstract_interpretation.environment import Environment
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Loop
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,84 +138,69 @@ def _later(moment: Instant, first: int) -> Instant:
 
 def frame_of(body: Sequence[ast.stmt]) -> ScopeFrame:
     """Return what the statements of a scope do."""
-    reader = _Reader()
-    reader.block(body, (), ())
-    return ScopeFrame(tuple(reader.calls), tuple(reader.changes), tuple(reader.made.items()))
+    order = _Order(Environment())
+    order.run(body)
+    return ScopeFrame(tuple(order.calls), tuple(order.changes), tuple(order.made.items()))
 
 
-class _Reader:
-    def __init__(self) -> None:
-        self.calls: list[FrameCall] = []
-        self.changes: list[StateChange] = []
-        self.made: dict[str, Instant] = {}
+class _Order(AbstractInterpreter[Environment[None], None]):
+    """Notes when things happen; their values do not matter."""
+
+    ITERATIONS = 1  # `Instant` knows of the others
+
+    calls: list[FrameCall]
+    changes: list[StateChange]
+    made: dict[str, Instant]
+
+    def __init__(self, state: Environment[None]) -> None:
+        super().__init__(state)
+        self.calls, self.changes, self.made = [], [], {}
         self._number = 0
+        self._loops: tuple[int, ...] = ()
+        self._branches: tuple[tuple[int, int], ...] = ()
 
-    def block(self, body: Sequence[ast.stmt], loops: _Loops, branches: _Branches) -> None:
-        """Read statements in order."""
-        for statement in body:
-            self._statement(statement, loops, branches)
-
-    def _moment(self, loops: _Loops, branches: _Branches) -> Instant:
+    def _now(self) -> Instant:
         self._number += 1
-        return Instant(self._number, loops, branches)
+        return Instant(self._number, self._loops, self._branches)
 
-    def _statement(self, node: ast.stmt, loops: _Loops, branches: _Branches) -> None:
-        if isinstance(node, FunctionNode | ast.ClassDef):
-            self.made.setdefault(node.name, self._moment(loops, branches))
+    def repeat(self, node: Loop) -> None:
+        before, self._loops = self._loops, (*self._loops, self._now().number)
+        super().repeat(node)
+        self._loops = before
+
+    def branch(self, *ways: Callable[[], T]) -> list[T]:
+        before, at = self._branches, self._now().number
+
+        def inside(number: int, way: Callable[[], T]) -> T:
+            self._branches = (*before, (at, number))
+            return way()
+
+        found = super().branch(*(partial(inside, *each) for each in enumerate(ways)))
+        self._branches = before
+        return found
+
+    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self.made.setdefault(node.name, self._now())
+
+    def either(self, _values: Sequence[None]) -> None:
+        pass
+
+    def assign(self, target: ast.expr, _value: None, source: ast.expr | None) -> None:
+        name = dotted(target.value if isinstance(target, ast.Subscript) else target)
+        if name:
+            now = self._now()
+            self.made.setdefault(name, now)
+            self.changes.append(StateChange(name, place_of(target), now, constant_of(source)))
+
+    def expression(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Lambda):
             return
-        if isinstance(node, ast.For | ast.AsyncFor | ast.While):
-            self._number += 1
-            loops = (*loops, self._number)
-        for child in ast.iter_child_nodes(node):
-            expression = child.context_expr if isinstance(child, ast.withitem) else child
-            if isinstance(expression, ast.expr):
-                self._evaluate(expression, loops, branches)
-        targets: list[ast.expr] = []
-        value: ast.expr | None = None
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                pass
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                targets = [target]
-            case (
-                ast.AugAssign(target=target) | ast.For(target=target) | ast.AsyncFor(target=target)
-            ):
-                targets = [target]
-        constant = constant_of(value)
-        for name, part in _assigned(targets):
-            moment = self._moment(loops, branches)
-            self.made.setdefault(name, moment)
-            self.changes.append(StateChange(name, place_of(part), moment, constant))
-        at = self._number
-        for number, body in enumerate(blocks_of(node)):
-            is_branch = isinstance(node, ast.If | ast.Match)
-            self.block(body, loops, (*branches, (at, number)) if is_branch else branches)
-
-    def _evaluate(self, node: ast.expr, loops: _Loops, branches: _Branches) -> None:
-        for inner in reversed(list(evaluated(node))):
-            if isinstance(inner, ast.Call):
-                arguments: list[tuple[int | str, ast.expr]] = [*enumerate(inner.args)]
-                arguments += [(word.arg, word.value) for word in inner.keywords if word.arg]
-                names = tuple((at, dotted(value)) for at, value in arguments if dotted(value))
-                moment = self._moment(loops, branches)
-                fixed = arguments and all(isinstance(v, ast.Constant) for _, v in arguments)
-                constants = ast.unparse(inner) if fixed else ""
-                call = FrameCall(dotted(inner.func), names, constants, place_of(inner), moment)
-                self.calls.append(call)
-
-
-_Loops = tuple[int, ...]
-_Branches = tuple[tuple[int, int], ...]
-
-
-def _assigned(targets: Sequence[ast.expr]) -> Iterator[tuple[str, ast.expr]]:
-    for target in targets:
-        match target:
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                yield from _assigned(parts)
-            case ast.Starred(value=inner):
-                yield from _assigned([inner])
-            case ast.Subscript(value=value) if dotted(value):
-                yield dotted(value), target
-            case ast.Name() | ast.Attribute() if dotted(target):
-                yield dotted(target), target
+        self.parts(node)
+        if isinstance(node, ast.Call):
+            arguments: list[tuple[int | str, ast.expr]] = [*enumerate(node.args)]
+            arguments += [(word.arg, word.value) for word in node.keywords if word.arg]
+            names = tuple((at, dotted(value)) for at, value in arguments if dotted(value))
+            fixed = arguments and all(isinstance(v, ast.Constant) for _, v in arguments)
+            constants = ast.unparse(node) if fixed else ""
+            call = FrameCall(dotted(node.func), names, constants, place_of(node), self._now())
+            self.calls.append(call)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, TypeVar
 
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import dotted
@@ -22,6 +21,8 @@ from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import written
 from jaxsight.rules.violation import NodeViolation
 from jaxsight.rules.wording import quoted
+from jaxsight.source.abstract_interpretation.environment import Environment
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Loop
 from jaxsight.text.names import bound_in, read_in
 
 RULE = Rule(
@@ -31,6 +32,7 @@ RULE = Rule(
     severity="warning",
 )
 
+T = TypeVar("T")
 Sync = Literal["number", "array", "print", "test"]
 _NUMBERS = frozenset({"float", "int", "bool", "complex"})
 _METHODS = frozenset({"item", "tolist"})
@@ -63,165 +65,169 @@ def find(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[Nod
     }
     if loop.is_short or not names.isdisjoint(_TIMES):
         return
-    results = _Results(scope, calls)
-    found: list[tuple[ast.expr, Sync, ast.stmt]] = []
-    for statement, always in loop.statements:
-        found += [(*sync, statement) for sync in results.syncs_of(statement)] if always else []
-        results.bind(statement)
-    if isinstance(loop.node, ast.While):
-        found += [(node, kind, loop.node) for node, kind in results.syncs_in_test(loop.node.test)]
-    if not results.is_carried:
-        return
-    for node, kind, statement in found:
+    waits = _Waits(scope, calls, loop)
+    for node, kind, statement in waits.found if waits.is_carried else ():
         if _is_for_the_host_alone(statement, loop):
             yield NodeViolation(
                 ast.copy_location(ast.Constant(None), node),
                 f"{quoted(written(node))} waits for the device in every iteration",
                 help=_HELP[kind],
                 notes=(
-                    f"calls of `{results.step}` run ahead of the device until a value is needed",
+                    f"calls of `{waits.step}` run ahead of the device until a value is needed",
                     "then the device is idle until the host has made the next call",
                 ),
             )
             return
 
 
-@dataclass(slots=True)
-class _Results:
-    """The names of a loop that are bound to what its jitted functions return."""
+_HOST, _COMPUTED, _RESULT = 0, 1, 2
+"""A value that the host has, one that is computed of a result, and a result of the step."""
 
-    scope: NameScope
-    calls: JittedCalls
-    step: str = ""
-    """The jitted function that is called first."""
-    names: set[str] = field(default_factory=set)
-    arguments: set[str] = field(default_factory=set)
-    made: set[str] = field(default_factory=set)
-    """What the loop computes of results, which the host does not wait for."""
+
+class _Waits(AbstractInterpreter[Environment[int], int]):
+    """Runs an iteration on which of its variables are results of its jitted functions."""
+
+    ITERATIONS = 1
+
+    def __init__(self, scope: NameScope, calls: JittedCalls, loop: PythonLoop) -> None:
+        super().__init__(Environment())
+        self._scope, self._calls = scope, calls
+        self.step = ""
+        """The jitted function that is called first."""
+        self.found: list[tuple[ast.expr, Sync, ast.stmt]] = []
+        """What waits in every iteration."""
+        self._arguments: set[str] = set()
+        self._made: set[str] = set()
+        """What the loop makes of results, which the host does not wait for."""
+        self._rarely = 0
+        """Whether what runs now is not reached in every iteration."""
+        self._now: ast.stmt = ast.Pass()
+        node = loop.node
+        self.run(getattr(node, "body", [each for each, _ in loop.statements]))
+        if isinstance(node, ast.While):
+            self._rarely, self._now = 0, node
+            self.test(node.test)
 
     @property
     def is_carried(self) -> bool:
         """Whether a call depends on the results of the one before."""
-        return not self.arguments.isdisjoint(self.names | self.made)
+        return not self._arguments.isdisjoint(self._made)
 
-    def bind(self, statement: ast.stmt) -> None:
-        """Follow what a statement assigns."""
-        match statement:
-            case ast.Assign(targets=targets, value=value):
-                names = set(bound_in(*targets))
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                names = set(bound_in(target))
-            case ast.Expr(
-                value=ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]
-                )
-            ) if self._depends(value) and not any(self._syncs(value, self.names)):
-                self.names.add(name)  # a list of results
-                return
-            case _:
-                return
-        called = self.calls.called(self.scope, value) if isinstance(value, ast.Call) else None
-        if called is not None and isinstance(value, ast.Call):
-            name, jitted = called
-            self.step = self.step or name
-            self.names |= names
-            self.arguments.update(read_in(*jitted.traced_arguments(value)))
-        elif self._depends(value) and not any(self._syncs(value, self.names)):
-            self.made |= names
-            if isinstance(value, ast.Subscript | ast.Attribute | ast.Name):
-                self.names |= names
-        else:
-            self.names -= names
-
-    def syncs_of(self, statement: ast.stmt) -> Iterator[tuple[ast.expr, Sync]]:
-        """Yield the expressions of a statement that wait for a result."""
-        match statement:
-            case ast.If(test=test):
-                yield from self.syncs_in_test(test)
-            case ast.Expr(value=ast.Call(func=function) as call):
-                inner = list(self._syncs(call, self.names))
-                yield from inner
+    def statement(self, node: ast.stmt) -> None:
+        outer, self._now = self._now, node
+        before = len(self.found)
+        super().statement(node)
+        self._now = node
+        match node:
+            case ast.Expr(value=ast.Call(func=function) as call) if len(self.found) == before:
                 method = function.attr if isinstance(function, ast.Attribute) else ""
-                prints = self.scope.full(function) in _PRINTS or method in _PRINTING
+                prints = self._scope.full(function) in _PRINTS or method in _PRINTING
                 prints = prints or _LOGS.fullmatch(dotted(function)) is not None
                 arguments = (*call.args, *(word.value for word in call.keywords))
                 shown = (each for each in arguments if prints or isinstance(each, ast.JoinedStr))
-                if not inner and any(map(self._depends, shown)):
-                    yield call, "print"
-            case ast.Expr() | ast.Assign() | ast.AugAssign() | ast.AnnAssign():
-                if statement.value is not None:
-                    yield from self._syncs(statement.value, self.names)
+                if any(map(self.evaluate, shown)):
+                    self._wait(call, "print")
+            case ast.If() if any(isinstance(inner, ast.Continue) for inner in ast.walk(node)):
+                self._rarely += 1  # until the end
+        self._now = outer
 
-    def syncs_in_test(self, test: ast.expr) -> Iterator[tuple[ast.expr, Sync]]:
-        """Yield a test that needs the value of a result."""
-        if any(self._syncs(test, self.names)) or self._compares(test):
-            yield test, "test"
+    def repeat(self, _node: Loop) -> None:
+        """Skip a loop inside, which is looked at by itself."""
+
+    def iterate(self, target: ast.expr, value: int, _iterable: ast.expr) -> None:
+        self.bind(target, _RESULT if value else _HOST, None)
+
+    def branch(self, *ways: Callable[[], T]) -> list[T]:
+        self._rarely += 1
+        values = super().branch(*ways)
+        self._rarely -= 1
+        return values
+
+    def handle(self, handler: ast.ExceptHandler) -> None:
+        self._rarely += 1
+        super().handle(handler)
+        self._rarely -= 1
+
+    def _wait(self, node: ast.expr, kind: Sync) -> None:
+        if not self._rarely:
+            self.found.append((node, kind, self._now))
+
+    def either(self, values: Sequence[int]) -> int:
+        return max(values, default=_HOST)
+
+    def assign(self, target: ast.expr, value: int, _source: ast.expr | None) -> None:
+        for name in bound_in(target):
+            if value == _HOST:
+                self.state.names.pop(name, None)
+            else:
+                self._made.add(name)
+                self.state.names[name] = max(value, self.state.names.get(name, _HOST))
+
+    def expression(self, node: ast.expr) -> int:
+        match node:
+            case ast.Name(id=name):
+                return _RESULT if self.state.names.get(name) == _RESULT else _HOST
+            case ast.Attribute(value=inner, attr=attr):
+                return _HOST if attr in _KNOWN else self.evaluate(inner)
+            case ast.Lambda():
+                return _HOST
+            case ast.Call():
+                return self._call(node)
+            case ast.Subscript():
+                return self.either(self.parts(node))
+            case _:
+                return min(_COMPUTED, self.either(self.parts(node)))
+
+    def _call(self, call: ast.Call) -> int:
+        function, full = call.func, self._scope.full(call.func)
+        if full in ("len", "isinstance", "type", "id", "hasattr"):
+            return _HOST
+        of_function = self.evaluate(function)
+        given = self.either([self.evaluate(argument) for argument in call.args])
+        every = max(of_function, given, *(self.evaluate(word.value) for word in call.keywords))
+        called = self._calls.called(self._scope, call)
+        if called is not None:
+            self.step = self.step or called[0]
+            self._arguments.update(read_in(*called[1].traced_arguments(call)))
+            return _RESULT
+        method = function.attr if isinstance(function, ast.Attribute) else ""
+        is_copy = full.startswith("numpy.") and not full.startswith("numpy.testing.")
+        if (full in _NUMBERS and given) or (method in _METHODS and of_function):
+            self._wait(call, "number")
+            return _HOST
+        if (is_copy or full == "jax.device_get") and given:
+            self._wait(call, "array")
+            return _HOST
+        match function:
+            case ast.Attribute(value=ast.Name(id=name), attr="append") if every:
+                self.state.names[name] = _RESULT  # a list of results
+        return min(_COMPUTED, every)
+
+    def test(self, node: ast.expr) -> int:
+        """Note a test that needs the value of a result."""
+        before = len(self.found)
+        value = self.evaluate(node)
+        if len(self.found) > before or self._compares(node):
+            del self.found[before:]
+            self._wait(node, "test")
+        return value
 
     def _compares(self, test: ast.expr) -> bool:
         match test:
             case ast.Compare(ops=ops):
-                is_value = not any(
-                    isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in ops
-                )
-                return is_value and self._depends(test)
+                asks = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+                return not isinstance(ops[0], asks) and bool(self.evaluate(test))
             case ast.BoolOp(values=values):
                 return any(map(self._compares, values))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self._compares(operand)
-            case ast.Name(id=name):
-                return name in self.names
+            case ast.Name():
+                return bool(self.evaluate(test))
             case ast.Call(func=function):
-                full = self.scope.full(function)
-                return full.startswith("jax.numpy.is") and self._depends(test)
+                full = self._scope.full(function)
+                return full.startswith("jax.numpy.is") and bool(self.evaluate(test))
             case _:
                 return False
-
-    def _depends(self, node: ast.AST) -> bool:
-        """Whether the value of an expression is made of a result's, beyond its shape and type."""
-        return _reads(node, self.names)
-
-    def _syncs(self, node: ast.AST, names: set[str]) -> Iterator[tuple[ast.expr, Sync]]:
-        match node:
-            case ast.Lambda():
-                return
-            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
-                for generator in node.generators:
-                    if _reads(generator.iter, names):
-                        names = names | set(bound_in(generator.target))
-            case ast.Call(func=function, args=arguments):
-                full = self.scope.full(function)
-                kind: Sync | None = None
-                is_copy = full.startswith("numpy.") and not full.startswith("numpy.testing.")
-                if full in _NUMBERS:
-                    kind = "number"
-                elif is_copy or full == "jax.device_get":
-                    kind = "array"
-                if kind is not None and any(_reads(argument, names) for argument in arguments):
-                    yield node, kind
-                    return
-                if (
-                    isinstance(function, ast.Attribute)
-                    and function.attr in _METHODS
-                    and _reads(function.value, names)
-                ):
-                    yield node, "number"
-                    return
-        for child in ast.iter_child_nodes(node):
-            yield from self._syncs(child, names)
-
-
-def _reads(node: ast.AST, names: set[str]) -> bool:
-    match node:
-        case ast.Name(id=name):
-            return name in names
-        case ast.Attribute(attr=attr) if attr in _KNOWN:
-            return False
-        case ast.Call(func=ast.Name(id="len" | "isinstance" | "type" | "id" | "hasattr")):
-            return False
-        case ast.Lambda():
-            return False
-        case _:
-            return any(_reads(child, names) for child in ast.iter_child_nodes(node))
 
 
 def _is_for_the_host_alone(statement: ast.stmt, loop: PythonLoop) -> bool:

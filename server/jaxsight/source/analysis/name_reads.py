@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ast
 import symtable
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
+from jaxsight.source.abstract_interpretation.environment import Environment
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter
 from jaxsight.source.analysis.name_effects import NameEffects
 from jaxsight.source.analysis.syntax_trees import blocks_of, statements_in
-from jaxsight.text.names import bound_by, bound_in, bound_in_scope
+from jaxsight.text.names import bound_in_scope
 from jaxsight.text.parsing import quiet
 
 _RUN_AT_ONCE = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr", "__annotate__"})
@@ -106,88 +108,69 @@ def read_before_bound(body: Iterable[ast.stmt], names: AbstractSet[str]) -> set[
     A loop variable is bound before it is read; `total` in `total = total + 1` is not. A name that
     may be read first counts as read first.
     """
-    reader = _Reader(names)
-    reader.block(body, set())
+    reader = _BindingOrder(names)
+    try:
+        reader.run(body)
+    except RecursionError:  # an expression of hundreds of operators
+        return set(names)
     return reader.early
 
 
-class _Reader:
-    """Reads statements with the names that are bound before them."""
+class _Bound(Environment[bool]):
+    """The names that are certainly bound."""
+
+    def either(self, _path: str, one: bool | None, other: bool | None) -> bool | None:
+        return one and other
+
+
+class _BindingOrder(AbstractInterpreter[_Bound, bool]):
+    """Notes the names that are read while they may not be bound."""
 
     def __init__(self, names: AbstractSet[str]) -> None:
+        super().__init__(_Bound())
         self.names: Final = names
         self.early: set[str] = set()
 
-    def block(self, body: Iterable[ast.stmt], bound: set[str]) -> set[str]:
-        """Read a block that begins with `bound`; return the names certainly bound after it."""
-        bound = set(bound)
-        for statement in body:
-            bound |= self.statement(statement, bound)
-        return bound
+    def statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.AnnAssign):
+            self.evaluate(node.annotation)
+        super().statement(node)
 
-    def statement(self, statement: ast.stmt, bound: set[str]) -> set[str]:
-        """Read a statement; return the names that it certainly binds."""
-        match statement:
-            case ast.Assign(targets=targets):
-                self.read(statement, bound)
-                return set(bound_in(*targets))
-            case ast.AnnAssign(target=target, value=value):
-                self.read(statement, bound)
-                return set(bound_in(target)) if value is not None else set()
-            case ast.AugAssign(target=ast.Name(id=name), value=value):
-                self.see(name, bound)
-                self.read(value, bound)
-                return {name}
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                self.read(statement, bound)
-                return {statement.name}
-            case ast.Import() | ast.ImportFrom():
-                return set(bound_in_scope(statement))
-            case ast.For() | ast.AsyncFor():
-                self.read(statement.iter, bound)
-                self.read(statement.target, bound)
-                self.block(statement.body, bound.union(bound_in(statement.target)))
-                self.block(statement.orelse, bound)
-                return set()
-            case ast.If(test=test, body=body, orelse=orelse):
-                self.read(test, bound)
-                return self.block(body, bound) & self.block(orelse, bound)
-            case ast.With() | ast.AsyncWith():
-                inside = set(bound)
-                for context in statement.items:
-                    self.read(context, inside)
-                    inside.update(bound_in(context.optional_vars) if context.optional_vars else ())
-                return self.block(statement.body, inside)
-            case ast.Try() | ast.TryStar():
-                after = self.block(statement.body, bound)
-                for handler in statement.handlers:
-                    if handler.type is not None:
-                        self.read(handler.type, bound)
-                    self.block(handler.body, bound.union(bound_by(handler)))
-                self.block(statement.orelse, after)
-                return self.block(statement.finalbody, bound)
-            case ast.Match(subject=subject, cases=cases):
-                self.read(subject, bound)
-                for case in cases:
-                    self.read(case.pattern, bound)
-                    inside = bound.union(bound_in(case.pattern))
-                    if case.guard is not None:
-                        self.read(case.guard, inside)
-                    self.block(case.body, inside)
-                return set()
-        for child in ast.iter_child_nodes(statement):
-            if isinstance(child, ast.expr):
-                self.read(child, bound)
-        for block in blocks_of(statement):
-            self.block(block, bound)
-        return set()
+    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self._see_in(node)
+        self.state.names[node.name] = True
 
-    def read(self, node: ast.AST, bound: set[str]) -> None:
-        for inner in ast.walk(node):
-            match inner:
-                case ast.Name(id=name, ctx=ast.Load() | ast.Del()):
-                    self.see(name, bound)
+    def imports(self, node: ast.Import | ast.ImportFrom) -> None:
+        self.state.names |= dict.fromkeys(bound_in_scope(node), True)
 
-    def see(self, name: str, bound: set[str]) -> None:
-        if name in self.names and name not in bound:
+    def delete(self, target: ast.expr) -> None:
+        self.evaluate(target)
+
+    def assign(self, target: ast.expr, _value: bool, _source: ast.expr | None) -> None:
+        if isinstance(target, ast.Name):
+            self.state.names[target.id] = True
+        else:
+            self.parts(target)
+
+    def either(self, _values: Sequence[bool]) -> bool:
+        return True
+
+    def expression(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Name(id=name):
+                self._see(name)
+            case ast.Lambda():
+                self._see_in(node)
+            case _:
+                self.parts(node)
+        return True
+
+    def _see_in(self, function: ast.AST) -> None:
+        """See what a function reads: it may be called at once."""
+        for inner in ast.walk(function):
+            if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Store):
+                self._see(inner.id)
+
+    def _see(self, name: str) -> None:
+        if name in self.names and name not in self.state.names:
             self.early.add(name)

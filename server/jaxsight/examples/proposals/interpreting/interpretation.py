@@ -1,14 +1,14 @@
 """Interpret a function's body on abstract values, to see what it demands of its parameters.
 
-Both branches of an `if` are interpreted, and a loop's body once. Functions that are defined or
-called in the body are not looked into: how they are called is observed.
+Functions that are defined or called in the body are not looked into: how they are called is
+observed.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
 
 from jaxsight.examples.proposals.interpreting import conditions, linear, operations, uses
 from jaxsight.examples.proposals.interpreting.evidence import (
@@ -27,6 +27,11 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Value,
     facts_of,
 )
+from jaxsight.source.abstract_interpretation.environment import Environment
+from jaxsight.source.abstract_interpretation.interpreter import (
+    AbstractInterpreter,
+    Comprehension,
+)
 
 _MOST = 6000
 """Expressions that are interpreted, a choice: those of some hundred lines, a moment of the loop."""
@@ -36,167 +41,157 @@ class _Enough(Exception):
     """The function is too long to be interpreted further."""
 
 
-@dataclass(eq=False, slots=True)
-class BodyInterpreter:
+class _Values(Environment[Value]):
+    """The values of variables; what parameters are is noted in `Evidence`, on all ways alike."""
+
+    def either(self, _path: str, one: Value | None, other: Value | None) -> Value | None:
+        return _better(other, one) if one is not None and other is not None else one or other
+
+
+def _better(first: Value, second: Value) -> Value:
+    """Return the one of two values that tells more: what the code computes, the first of both."""
+    return second if isinstance(first, Const | Unknown | Param) else first
+
+
+class BodyInterpreter(AbstractInterpreter[_Values, Value]):
     """Interprets one function; `aliases` are the imports of its module."""
 
-    aliases: Mapping[str, str]
-    variables: Mapping[str, ast.expr] = field(default_factory=dict)
-    """What the module's variables are assigned: `SIZE = 8`."""
-    links: Links = field(default_factory=list)
-    scope: dict[str, Value] = field(default_factory=dict)
-    steps: int = 0
+    ITERATIONS = 1  # evidence is no lattice: a second iteration would count uses twice
+    SKIPS_LOOPS = False
 
-    def run(self, node: ast.FunctionDef, parameters: Mapping[str, Value]) -> None:
+    def __init__(
+        self, aliases: Mapping[str, str], variables: Mapping[str, ast.expr] | None = None
+    ) -> None:
+        """`variables` are what the module's variables are assigned: `SIZE = 8`."""
+        super().__init__(_Values())
+        self.aliases = aliases
+        self.variables = variables or {}
+        self.links: Links = []
+        self.steps = 0
+
+    def interpret(self, node: ast.FunctionDef, parameters: Mapping[str, Value]) -> None:
         """Interpret a function whose parameters have these values."""
-        self.scope, self.steps = dict(parameters), 0
+        self.state, self.is_reached, self.steps = _Values(dict(parameters)), True, 0
         self.links.clear()
-        try:
-            self._block(node.body)
-        except (_Enough, RecursionError):
-            return
+        with suppress(_Enough, RecursionError):
+            self.run_function(node)
 
-    # Statements
-
-    def _block(self, body: Sequence[ast.stmt]) -> None:
-        for statement in body:
-            self._statement(statement)
-
-    def _statement(self, statement: ast.stmt) -> None:
-        match statement:
-            case ast.Return(value=ast.expr() as value) | ast.Expr(value=value):
-                self.value(value)
-            case ast.Assign(targets=targets, value=value):
-                result = self.value(value)
-                for target in targets:
-                    self._assign(target, result)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                self._assign(target, self.value(value))
-            case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
-                left = self.scope.get(name, UNKNOWN)
-                self.scope[name] = self._binary(left, op, self.value(value))
-            case ast.FunctionDef(name=name):
-                self.scope[name] = UNKNOWN
-            case ast.If():
-                self._if(statement)
+    def statement(self, node: ast.stmt) -> None:
+        match node:
             case ast.Assert(test=test):
-                conditions.learn(self.links, self.value, test, holds=True)
-            case ast.For(target=target, iter=iterable, body=body):
-                self._assign(target, uses.item_of(self.value(iterable)))
-                self._block(body)
-            case ast.While(test=test, body=body):
-                self.value(test)
-                self._block(body)
-            case ast.With(body=body) | ast.Try(body=body):
-                self._block(body)
-            case ast.Match(subject=subject, cases=cases):
-                facts = facts_of(self.value(subject))
-                for case in cases:
-                    match case.pattern:
-                        case ast.MatchValue(value=ast.Constant(value=str(choice))):
-                            facts.choices.append(repr(choice))
-                    self._block(case.body)
-
-    def _if(self, statement: ast.If) -> None:
-        test, body = statement.test, statement.body
-        if any(isinstance(inner, ast.Raise) for inner in body):
-            conditions.learn(self.links, self.value, test, holds=False)
-        else:
-            kept = self._optional_in(test)
-            self._test(test)
-            self._block(body)
-            self.scope |= kept
-        self._block(statement.orelse)
-
-    def _optional_in(self, test: ast.expr) -> dict[str, Value]:
-        """Return the parameter that is `None` in a branch, and keeps its value after that."""
-        match test:
-            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]):
-                value = self.scope.get(name)
+                conditions.learn(self.links, self.evaluate, test, holds=True)
+            case ast.If(test=test, body=body) if any(isinstance(s, ast.Raise) for s in body):
+                conditions.learn(self.links, self.evaluate, test, holds=False)
+                self.run(node.orelse)
+            case ast.If(test=ast.Compare(left=ast.Name(id=name), ops=[ast.Is()])):
+                # The parameter that is `None` in the branch keeps its value after that.
+                value = self.state.names.get(name)
+                super().statement(node)
                 if isinstance(value, Param) and value.evidence.optional:
-                    return {name: value}
-        return {}
+                    self.state.names[name] = value
+            case ast.Match(subject=subject, cases=cases):
+                facts_of(self.evaluate(subject)).choices.extend(
+                    repr(case.pattern.value.value)
+                    for case in cases
+                    if isinstance(case.pattern, ast.MatchValue)
+                    and isinstance(case.pattern.value, ast.Constant)
+                    and isinstance(case.pattern.value.value, str)
+                )
+                super().statement(node)
+            case ast.AugAssign(target=ast.Attribute() | ast.Subscript(), value=value):
+                self.evaluate(value)  # a reference is changed so, too
+            case _:
+                super().statement(node)
 
-    def _test(self, test: ast.expr) -> None:
+    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self.state.names[node.name] = UNKNOWN
+
+    def test(self, node: ast.expr) -> Value:
         """Interpret the condition of a branch: ranks that it asks for are likely."""
-        match test:
-            case ast.Name(id=name) if isinstance(value := self.scope.get(name), Param):
+        match node:
+            case ast.Name(id=name) if isinstance(value := self.state.names.get(name), Param):
                 value.evidence.tested = True
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                self._test(operand)
+                self.test(operand)
             case ast.BoolOp(values=values):
                 for inner in values:
-                    self._test(inner)
+                    self.test(inner)
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                match self.value(left), self.value(right):
+                match self.evaluate(left), self.evaluate(right):
                     case RankOf(shape), Const(int() as rank):
                         shape.suggest(rank)
                     case Param(evidence), Const(constant):
                         conditions.choose(evidence, constant)
             case _:
-                self.value(test)
+                return self.evaluate(node)
+        return UNKNOWN
 
-    def _assign(self, target: ast.expr, value: Value) -> None:
-        """Bind a target."""
+    def assign(self, target: ast.expr, value: Value, _source: ast.expr | None) -> None:
         match target:
             case ast.Name(id=name):
-                self.scope[name] = value
+                self.state.names[name] = value
                 if isinstance(value, Size) and not value.dim.find().name:
                     value.dim.find().name = name
-            case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                starred = any(isinstance(target, ast.Starred) for target in targets)
-                values = uses.unpacked(value, len(targets), starred=starred)
-                for inner, item in zip(targets, values, strict=True):
-                    self._assign(inner, item)
-            case ast.Starred(value=inner):
-                self._assign(inner, UNKNOWN)
             case ast.Subscript():
-                self.value(target)
+                self.evaluate(target)
 
-    # Expressions
+    def unpacked(
+        self, value: Value, targets: Sequence[ast.expr], _source: ast.expr | None
+    ) -> Sequence[Value]:
+        starred = any(isinstance(target, ast.Starred) for target in targets)
+        return uses.unpacked(value, len(targets), starred=starred)
 
-    def value(self, node: ast.expr) -> Value:
-        """Return the value of an expression."""
+    def iterate(self, target: ast.expr, value: Value, _iterable: ast.expr) -> None:
+        self.bind(target, uses.item_of(value), None)
+
+    def augmented(self, node: ast.AugAssign, old: Value, new: Value) -> Value:
+        return self._binary(old, node.op, new)
+
+    def either(self, values: Sequence[Value]) -> Value:
+        told: Value = UNKNOWN
+        for value in reversed(values):
+            told = _better(value, told)
+        return told
+
+    def evaluate(self, node: ast.expr) -> Value:
         self.steps += 1
         if self.steps > _MOST:
             raise _Enough
+        return super().evaluate(node)
+
+    def comprehension(self, _node: Comprehension) -> Value:
+        return UNKNOWN
+
+    def expression(self, node: ast.expr) -> Value:
         match node:
             case ast.Constant(value=constant):
                 return Const(constant)
             case ast.Name(id=name):
                 return self._name(name)
             case ast.Attribute(value=inner, attr=attr):
-                return uses.attribute(self.value(inner), attr)
+                return uses.attribute(self.evaluate(inner), attr)
             case ast.Subscript(value=inner, slice=index):
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
-                return uses.indexed(self.value(inner), [self._part(part) for part in parts])
+                return uses.indexed(self.evaluate(inner), [self._part(part) for part in parts])
             case ast.Call():
                 return self._call(node)
             case ast.BinOp(left=left, op=op, right=right):
-                return self._binary(self.value(left), op, self.value(right))
+                return self._binary(self.evaluate(left), op, self.evaluate(right))
             case ast.UnaryOp(op=op, operand=operand):
-                return self._unary(op, self.value(operand))
+                return self._unary(op, self.evaluate(operand))
             case ast.Compare():
                 return self._comparison(node)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 return self._display(elements)
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                self._test(test)
-                first, second = self.value(body), self.value(orelse)
-                return second if isinstance(first, Const | Unknown) else first
-            case ast.NamedExpr(target=target, value=inner):
-                value = self.value(inner)
-                self._assign(target, value)
-                return value
             case ast.BoolOp(values=values) | ast.Dict(values=values):
-                for item in values[:-1]:
-                    self.value(item)
-                return self.value(values[-1]) if values else UNKNOWN
+                return ([UNKNOWN] + [self.evaluate(item) for item in values])[-1]
+            case ast.Lambda():
+                return Dotted("lambda")
         return UNKNOWN
 
     def _name(self, name: str) -> Value:
-        if name in self.scope:
-            return self.scope[name]
+        if name in self.state.names:
+            return self.state.names[name]
         match self.variables.get(name):
             case ast.Constant(value=constant):
                 return Const(constant)
@@ -205,10 +200,10 @@ class BodyInterpreter:
     def _part(self, part: ast.expr) -> Value | slice:
         """Return a part of a subscript; a slice has constant bounds or none."""
         if not isinstance(part, ast.Slice):
-            return self.value(part)
+            return self.evaluate(part)
         bounds: list[int | None] = []
         for bound in (part.lower, part.upper):
-            value = self.value(bound) if bound is not None else Const(None)
+            value = self.evaluate(bound) if bound is not None else Const(None)
             uses.as_integer(value)
             constant = value.value if isinstance(value, Const) else None
             bounds.append(constant if isinstance(constant, int) else None)
@@ -220,9 +215,9 @@ class BodyInterpreter:
         values: list[Value] = []
         for element in elements:
             if not isinstance(element, ast.Starred):
-                values.append(self.value(element))
+                values.append(self.evaluate(element))
                 continue
-            inner = self.value(element.value)
+            inner = self.evaluate(element.value)
             dims = uses.sizes_of(inner) if isinstance(inner, ShapeOf) else None
             if isinstance(inner, Items):
                 values += inner.values
@@ -256,9 +251,9 @@ class BodyInterpreter:
         return uses.arithmetic(self.links, left, right, is_sum=isinstance(op, ast.Add))
 
     def _comparison(self, node: ast.Compare) -> Value:
-        value = self.value(node.left)
+        value = self.evaluate(node.left)
         for op, comparator in zip(node.ops, node.comparators, strict=True):
-            other = self.value(comparator)
+            other = self.evaluate(comparator)
             if isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn):
                 conditions.among(value, other)
                 return UNKNOWN
@@ -270,16 +265,16 @@ class BodyInterpreter:
         return value
 
     def _call(self, node: ast.Call) -> Value:
-        function = self.value(node.func)
+        function = self.evaluate(node.func)
         arguments: list[Value] = []
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                inner = self.value(argument.value)
+                inner = self.evaluate(argument.value)
                 arguments += inner.values if isinstance(inner, Items) else [inner]
             else:
-                arguments.append(self.value(argument))
+                arguments.append(self.evaluate(argument))
         keywords = {
-            keyword.arg: self.value(keyword.value)
+            keyword.arg: self.evaluate(keyword.value)
             for keyword in node.keywords
             if keyword.arg is not None
         }
@@ -296,5 +291,5 @@ def uses_in(node: ast.FunctionDef, aliases: Mapping[str, str]) -> dict[str, Evid
     """Return what the body of a function shows of its parameters."""
     found = {a.arg: Evidence(a.arg) for a in (*node.args.args, *node.args.kwonlyargs)}
     parameters = {name: Param(evidence) for name, evidence in found.items()}
-    BodyInterpreter(aliases).run(node, parameters)
+    BodyInterpreter(aliases).interpret(node, parameters)
     return found
