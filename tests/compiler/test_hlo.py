@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import itertools
 import re
+from dataclasses import astuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxsight.compiler.hlo import read
-from jaxsight.compiler.hlo.text import parse
+from jaxsight.hlo.metadata import HloFrames, fields_of
+from jaxsight.hlo.text import attribute, parse
 from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, REASONS
 from tests.compiler import material
 
@@ -655,3 +657,53 @@ def test_code_is_generated_for_each_index_that_an_instruction_is_read_at() -> No
     growth = [after / before for before, after in itertools.pairwise(chains)]
     assert min(growth) > 1.7
     assert others[2] - others[1] == others[1] - others[0] < 12
+
+
+def test_an_attribute_is_found_by_its_whole_name_and_read_to_its_end() -> None:
+    text = (
+        ", output_dimensions={2}, dimensions={0,1}, window={size=3x3 pad=1_1x1_1},"
+        ' custom_call_target="a, b", sharding={{replicated}, {maximal device=1}}, channel_id=7'
+    )
+    assert attribute(text, "dimensions") == "{0,1}"
+    assert attribute(text, "size") == "3x3"
+    assert attribute(text, "custom_call_target") == "a, b"
+    assert attribute(text, "sharding") == "{{replicated}, {maximal device=1}}"
+    assert attribute(text, "channel_id") == "7"
+    assert attribute(text, "group_count") == ""
+    assert attribute("dimensions={0", "dimensions") == ""
+
+
+FRAMES = """\
+FileNames
+1 "a.py"
+2 "b.py"
+
+FunctionNames
+1 "f"
+2 "g"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3 end_line=4 column=5 end_column=6}
+2 {file_name_id=2 function_name_id=2 line=7 end_line=7 column=1 end_column=2}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ("stack_frame_id=2", [("b.py", "g", 7, 1, 7, 2), ("a.py", "f", 3, 5, 4, 6)]),
+        ('source_file="a.py" source_line=3', [("a.py", "", 3, 0, 3, 0)]),
+        ("stack_frame_id=9", []),
+    ],
+)
+def test_the_frames_of_an_instruction_are_read_from_every_release(
+    metadata: str, expected: list[tuple[str, str, int, int, int, int]]
+) -> None:
+    frames = HloFrames(f"HloModule f\n\n{FRAMES}ENTRY %main () -> f32[] {{\n}}\n")
+    fields = fields_of(f'metadata={{op_name="jit(f)/mul" {metadata}}}')
+    assert [astuple(frame) for frame in frames.of(fields)] == expected

@@ -13,8 +13,9 @@ import jax
 import pytest
 
 from jaxsight.compiler.hlo import read
+from jaxsight.hlo.text import aliases
 from jaxsight.targets.target import parse
-from jaxsight.wire.donation import Alias, aliases, donations
+from jaxsight.wire.donation import Alias, donations
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.wire.messages.replies import Lowered

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.extend.core import Literal
 
-from jaxsight.compiler.hlo.text import parse
 from jaxsight.features.printed_programs import navigation, outline
 from jaxsight.features.printed_programs.calls import calls
 from jaxsight.features.printed_programs.program import (
@@ -22,6 +21,7 @@ from jaxsight.features.printed_programs.program import (
 )
 from jaxsight.features.printed_programs.read import read
 from jaxsight.features.printed_programs.tokens import tokens
+from jaxsight.hlo.text import parse
 from jaxsight.tracer.programs.jaxpr_text import whole
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Jaxpr
@@ -157,6 +157,15 @@ def test_hlo_has_the_instructions_and_operands_that_its_other_reader_says(
     assert entry.detail == "entry"
     assert module.entry is not None
     assert entry.name.lstrip("%") == module.entry.name
+
+
+def test_hlo_that_is_cut_in_the_first_line_of_a_computation_keeps_the_one_before() -> None:
+    first = "%fused (p: f32[]) -> f32[] {\n  %p = f32[] parameter(0)\n}\n\n"
+    program = read("hlo", f"HloModule f\n\n{first}ENTRY %main (x: f32[]) -> f32[] {{")
+    assert [(block.name, len(block.statements)) for block in program.root.blocks] == [
+        ("%fused", 1),
+        ("%main", 0),
+    ]
 
 
 PIECES = st.sampled_from(

@@ -13,6 +13,7 @@ from tools.lint.checkout import Checkout, Offender, inside, outside
 SOURCE = "jaxsight_source"
 BROUGHT = (
     "compiler",
+    "hlo",
     "measuring",
     "meshes",
     "profiles",

@@ -49,6 +49,7 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
     ("server/jaxsight/events.py", "events lsp workers"),
     ("server/jaxsight/extensions.py", "cli lsp jaxsight_repro"),
     ("server/jaxsight/figures/", "e2e features figures library locks notebooks page runs sweeps"),
+    ("server/jaxsight/hlo/", "compiler features locks notebooks runs tracer"),
     ("server/jaxsight/lru.py", "features lru"),
     ("server/jaxsight/projects/", "features projects"),
     ("server/jaxsight/py.typed", "project"),

@@ -14,11 +14,11 @@ from jaxsight.compiler import attempts, devices
 from jaxsight.compiler.compat import cub, xla
 from jaxsight.compiler.hlo import read
 from jaxsight.compiler.hlo.distributed import rematerializations, shardings
-from jaxsight.compiler.hlo.shapes import sizes
+from jaxsight.hlo.shapes import sizes
+from jaxsight.hlo.text import aliases
 from jaxsight.targets.chips import Gpu
 from jaxsight.targets.target import parse
 from jaxsight.timeline import mark
-from jaxsight.wire.donation import aliases
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.meshes import ONE_DEVICE
 from jaxsight.wire.messages.compiling import (

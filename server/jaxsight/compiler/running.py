@@ -16,10 +16,10 @@ import numpy as np
 from jaxsight.compiler.compat import with_jax, xla
 from jaxsight.compiler.compat.running import waiting
 from jaxsight.compiler.devices import Prepared
-from jaxsight.compiler.hlo.shapes import dtype, sizes
+from jaxsight.hlo.shapes import dtype, sizes
+from jaxsight.hlo.text import aliases
 from jaxsight.measuring.arguments import repeated_numbers
 from jaxsight.measuring.programs import MeasuredProgram, measured, ready
-from jaxsight.wire.donation import aliases
 from jaxsight.wire.kernel_graph import Graph, Value
 from jaxsight.wire.messages.compiling import Compile
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits

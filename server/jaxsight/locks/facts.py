@@ -6,15 +6,16 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import itemgetter
 from typing import get_args
 
 from jaxsight.figures.figures import AnyFigures
+from jaxsight.hlo.metadata import digest
+from jaxsight.hlo.text import Computation, parse
 from jaxsight.text import units
-from jaxsight.wire.chunks import equation_paths
 from jaxsight.wire.kernel_graph import REASONS, CollectiveKind, Graph
 
 _NAMED = frozenset(
@@ -29,13 +30,6 @@ _KINDS: tuple[CollectiveKind, ...] = get_args(CollectiveKind)
 _LONGEST = 120
 """Characters of the types of inputs or results, a choice: those of a model's parameters are cut."""
 _TYPE = re.compile(r"[a-z]\w*(?:<\w+>)?\[[^\]]*\]")
-_METADATA = re.compile(r", (?:metadata|frontend_attributes)=\{(?:[^{}\"]|\"[^\"]*\"|\{[^{}]*\})*\}")
-_CONFIGURED = re.compile(r", backend_config=.*$", re.MULTILINE)
-_NAME = re.compile(r"%[\w.-]+")
-_OPERATION = re.compile(r'op_name="([^"]*)"')
-_FUSION = re.compile(r" fusion\((?P<operands>.*?)\), kind=.* calls=%(?P<name>[\w.-]+)")
-_HEAD = re.compile(r"^HloModule [^,\n]+")
-_SIGNATURE = re.compile(r"^(ENTRY )?(%\S+) \(.*\{$", re.MULTILINE)
 
 
 UNKNOWN = "?"
@@ -322,31 +316,27 @@ class FactSources:
 
     def constants(self) -> tuple[ConstantFact, ...]:
         """Return the constants, each with the line of what reads it first."""
+        module = parse(self.hlo)
+        computations = {each.name: each for each in module.computations()}
         return tuple(
             ConstantFact(
                 each.value.bytes,
                 each.folded,
-                self.place((*each.equations, *_readers(self.figures.compiled.hlo, each.name))),
+                self.place((*each.equations, *_readers(computations, each.name))),
             )
             for each in self.graph.constants
         )
 
 
-def _readers(hlo: str, name: str) -> Iterator[str]:
+def _readers(computations: Mapping[str, Computation], name: str) -> Iterator[str]:
     """Yield the paths of the equations that read an instruction, which may be in a fusion."""
-    for use in re.finditer(rf"%{re.escape(name)}[,)]", hlo):
-        line = hlo[hlo.rfind("\n", 0, use.start()) + 1 : hlo.find("\n", use.start())]
-        if (fusion := _FUSION.search(line)) is not None:
-            # Operands have types before XLA of JAX 0.10: `fusion(f32[8]{0} %x, f32[] %y)`.
-            operands = [operand.removeprefix("%") for operand in _NAME.findall(fusion["operands"])]
-            start = hlo.find(f"\n%{fusion['name']} (")
-            inside = hlo[start : hlo.find("\n}", start) + 1] if start >= 0 else ""
-            index = operands.index(name) if name in operands else -1
-            parameter = rf"%(\S+) = .* parameter\({index}\)"
-            if (match := re.search(parameter, inside)) is not None:
-                yield from _readers(inside, match[1])
-        if (operation := _OPERATION.search(line)) is not None:
-            yield from equation_paths(operation[1])
+    for computation in computations.values():
+        for reader in computation.users.get(name, ()):
+            called = computations.get(reader.calls) if reader.opcode == "fusion" else None
+            if called is not None:
+                parameter = called.parameters()[reader.operands.index(name)]
+                yield from _readers({called.name: called}, parameter.name)
+            yield from reader.equations
 
 
 def shortened(types: str) -> str:
@@ -356,12 +346,3 @@ def shortened(types: str) -> str:
         return text
     arrays = len(_TYPE.findall(text))
     return f"{arrays} arrays, {hashlib.sha256(text.encode()).hexdigest()[:12]}"
-
-
-def digest(hlo: str) -> str:
-    """Return what identifies a program, whatever its functions and variables are called."""
-    numbers: dict[str, str] = {}
-    text = _SIGNATURE.sub(r"\1\2 {", _HEAD.sub("HloModule", hlo))
-    text = _CONFIGURED.sub("", _METADATA.sub("", text))
-    text = _NAME.sub(lambda match: numbers.setdefault(match[0], f"%{len(numbers)}"), text)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from jaxsight import page
 from jaxsight.figures.figures import Figures
-from jaxsight.figures.hlo_text import lines_of_equations, without_metadata
 from jaxsight.figures.panel import Json, PanelTimes, panel_record
+from jaxsight.hlo.metadata import lines_of_equations, without_metadata
 from jaxsight.library import compiling
 from jaxsight.library.kernels import Kernels, kernels_on
 from jaxsight.library.measuring import Timings
@@ -72,7 +72,7 @@ def _texts(kernels: Kernels) -> Iterator[tuple[str, Json]]:
         module = lowering.text(kernels.traced, parse(kernels.target).platform)
         links = lower.links(module, {path: None for path, _ in walk(kernels.traced.jaxpr)})
         yield "stablehlo", content(module.text, ((link.line, link.path) for link in links))
-    of_lines = list(lines_of_equations(kernels.hlo.split("\n")))
+    of_lines = list(lines_of_equations(kernels.hlo).items())
     yield "hlo", content(without_metadata(kernels.hlo), of_lines)
     yield "hlo-metadata", content(kernels.hlo, of_lines)
 

@@ -6,12 +6,12 @@ program (`HloModule`'s `StackFrames`), before that in each instruction.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 
 from jaxsight.compiler.hlo import read
 from jaxsight.figures.figures import AnyFigures, Figures, Nowhere
+from jaxsight.hlo.metadata import HloFrames, with_names
 from jaxsight.profiles.places import library_of
 from jaxsight.runs.collected import RunProgram
 from jaxsight.targets.target import Target
@@ -23,13 +23,6 @@ from jaxsight.wire.spans import Span
 Written = Mapping[str, tuple[str, Span | None]]
 """The operation and the place of each equation, by its path; the chunk is the path of the file."""
 
-_OPERATION = re.compile(r'op_name="(?P<name>(?:[^"\\]|\\.)*)"(?P<others>[^{}]*)\}')
-_FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|[\w.-]+)')
-_ROW = re.compile(r"^(?P<number>\d+) (?:\"(?P<text>(?:[^\"\\]|\\.)*)\"|\{(?P<fields>[^{}]*)\})$")
-_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-_DEEPEST = 200
-"""Callers that are looked at; JAX writes at most ten by default
-(`jax_traceback_in_locations_limit`)."""
 _PLATFORMS = {"gpu": "cuda"}
 """Names of platforms for the kernel graph, by those of clients; others are the same."""
 
@@ -93,55 +86,15 @@ def numbered(hlo: str) -> tuple[str, Written]:
     Returns:
         The text, and the primitive and the user's line of each equation by its path.
     """
-    frames = _frames(hlo)
+    frames = HloFrames(hlo)
     paths: dict[tuple[str, Span | None], str] = {}
 
-    def name(match: re.Match[str]) -> str:
-        operation = match["name"].rpartition("/")[2]
-        fields = {key: text.strip('"') for key, text in _FIELD.findall(match["others"])}
-        at = frames.get(fields.get("stack_frame_id", ""))
-        file = fields.get("source_file", "")
-        if at is None and file and not library_of(file):
-            at = _span(file, {key.removeprefix("source_"): text for key, text in fields.items()})
-        if at is None and "/" not in match["name"]:
-            return match[0]  # a parameter's name
-        path = paths.setdefault((operation, at), str(len(paths)))
-        return f'op_name="eq[{path}]"{match["others"]}}}'
+    def name(metadata: Mapping[str, str]) -> str:
+        at = next((at for at in frames.of(metadata) if not library_of(at.chunk)), None)
+        if at is None and "/" not in metadata["op_name"]:
+            return metadata["op_name"]  # a parameter's name
+        operation = metadata["op_name"].rpartition("/")[2]
+        return f"eq[{paths.setdefault((operation, at), str(len(paths)))}]"
 
-    text = _OPERATION.sub(name, hlo)
+    text = with_names(hlo, name)
     return text, {path: pair for pair, path in paths.items()}
-
-
-def _span(file: str, fields: Mapping[str, str]) -> Span:
-    line, column = int(fields.get("line", 0)), int(fields.get("column", 0))
-    return Span(
-        file, line, column, int(fields.get("end_line", line)), int(fields.get("end_column", 0))
-    )
-
-
-def _frames(hlo: str) -> dict[str, Span]:
-    """Return the innermost line of the user's of each stack frame, by its number."""
-    tables: dict[str, dict[str, str]] = {}
-    table: dict[str, str] | None = None
-    for line in hlo.split("\n"):
-        if line in _TABLES:
-            table = tables.setdefault(line, {})
-        elif table is not None and (row := _ROW.match(line)) is not None:
-            table[row["number"]] = row["text"] if row["text"] is not None else row["fields"]
-        elif line.startswith(("%", "ENTRY")):
-            break
-    files, locations = tables.get("FileNames", {}), tables.get("FileLocations", {})
-    frames = {key: dict(_FIELD.findall(row)) for key, row in tables.get("StackFrames", {}).items()}
-    found: dict[str, Span] = {}
-    for key in frames:
-        number = key
-        for _ in range(_DEEPEST):
-            frame = frames.get(number, {})
-            location = dict(_FIELD.findall(locations.get(frame.get("file_location_id", ""), "")))
-            file = files.get(location.get("file_name_id", ""), "")
-            if file and not library_of(file):
-                found[key] = _span(file, location)
-                break
-            # XLA prints one more than the parent's number, so that 1 is none.
-            number = str(int(frame.get("parent_frame_id", 1)) - 1)
-    return found

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-_ALIASES = re.compile(r"\binput_output_alias=\{((?:[^{}]|\{[^{}]*\})*)\}")
-_ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}")  # of `HloInputOutputAliasConfig` (xla/hlo/ir)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +25,6 @@ class Donation:
         if self.result:
             return f"donated: {self.name} → {self.result}"
         return f"donated but unused: {self.name}"
-
-
-def aliases(hlo: str) -> tuple[Alias, ...]:
-    """Return the buffers that results share with parameters, from the header of an HLO module."""
-    header = _ALIASES.search(hlo.partition("\n")[0])
-    if header is None:
-        return ()
-    return tuple(
-        Alias(int(result or 0), int(parameter)) for result, parameter in _ALIAS.findall(header[1])
-    )
 
 
 def donations(

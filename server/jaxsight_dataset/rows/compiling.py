@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 
 from jaxsight.compiler.hlo import read
+from jaxsight.hlo.text import device_count, parse
 from jaxsight.targets.roofline import estimate, total
 from jaxsight.targets.target import CPU, Target
 from jaxsight.tracer.compat import lowering
@@ -21,10 +20,6 @@ from jaxsight_dataset.rows.directions import Direction
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.locations import places
 from jaxsight_source.compat.staging import open_jaxpr
-
-_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = .*op_name=\"([^\"]*)\"", re.MULTILINE)
-_DEVICES = re.compile(r"\b(?:num_partitions|replica_count)=(\d+)")
-_EQUATION = re.compile(r"eq\[([\w.]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,7 @@ def compile(direction: Direction) -> Executable:
     lowered = lowering.located(direction.traced).lower()
     compiled = lowered.compile(compiler_options={"xla_backend_optimization_level": 0})
     hlo = str(compiled.as_text())
-    devices = devices_of(hlo)
+    devices = device_count(hlo)
     sizes: Any = compiled.memory_analysis()
     costs: Any = compiled.cost_analysis()
     memory = Memory(
@@ -92,11 +87,6 @@ def compile(direction: Direction) -> Executable:
         str(lowered.as_text("hlo")),
         Compiled(0, CPU, how, graph, memory, hlo, 0.0, flops, devices=devices),
     )
-
-
-def devices_of(hlo: str) -> int:
-    """Return the number of devices that a compiled program runs on."""
-    return math.prod(map(int, _DEVICES.findall(hlo.partition("\n")[0])))
 
 
 def label(compiled: Compiled, target: Target, hlo: str) -> Record:
@@ -148,9 +138,10 @@ def alignment(direction: Direction, file: str, text: str, hlo: str) -> list[Reco
     `equation`.
     """
     instructions: dict[str, list[str]] = {}
-    for name, path in _INSTRUCTION.findall(hlo):
-        if scopes := _EQUATION.findall(path):
-            instructions.setdefault("/".join(scopes).replace(".", "/"), []).append(name)
+    for computation in parse(hlo).computations():
+        for instruction in computation.instructions:
+            for path in instruction.equations:
+                instructions.setdefault(path, []).append(instruction.name)
     lines = text.split("\n")
     rows: list[Record] = []
     waiting = [(open_jaxpr(direction.traced.jaxpr), "")]

@@ -23,7 +23,6 @@ from jaxsight_source.compat.lowered import mlir, stages
 from jaxsight_source.compat.staging import Program, evaluate, opened
 from jaxsight_source.jaxprs.graph import dot
 from jaxsight_source.options import ProgramLanguage
-from jaxsight_source.stablehlo.places import ALIAS, USE
 from jaxsight_source.stablehlo.program import StablehloProgram, UnreadableProgram
 from jaxsight_source.stablehlo.reading import read
 from jaxsight_source.text.exprs import is_identifier
@@ -197,26 +196,18 @@ def printed(artifact: str | bytes) -> str:
     """Return a module's text with lines of Python as comments at the end of its lines."""
     module = mlir.parse(artifact)
     text = str(module.operation.get_asm(enable_debug_info=True, pretty_debug_info=False))
-    places: dict[str, str] = {}
-    kept: list[str] = []
-    for line in text.splitlines():
-        if alias := ALIAS.fullmatch(line):
-            places[alias["name"]] = alias["place"]
-        else:
-            kept.append(line)
-    return "".join(f"{_commented(line, places)}\n" for line in kept)
+    lines, places = mlir.places_of(text)
+    return "".join(f"{_commented(*line, places)}\n" for line in lines if line[0])
 
 
-def _commented(line: str, places: dict[str, str]) -> str:
-    uses = [use["place"] for use in USE.finditer(line)]
-    plain = USE.sub("", line)
-    if not uses or plain.lstrip().startswith(("func.func", "module", "}")):
-        return plain
-    where = _where(uses[-1], places)
-    return f"{plain}  // {where}" if where else plain
+def _commented(line: str, place: str, places: Mapping[str, str]) -> str:
+    if not place or line.lstrip().startswith(("func.func", "module", "}")):
+        return line
+    where = _where(place, places)
+    return f"{line}  // {where}" if where else line
 
 
-def _where(place: str, places: dict[str, str]) -> str:
+def _where(place: str, places: Mapping[str, str]) -> str:
     """Return the innermost file and line of a location; empty if it has none."""
     waiting, seen = [place], set[str]()
     while waiting:

@@ -13,10 +13,6 @@ from jaxsight_source.compat.locations import named_scopes
 from jaxsight_source.compat.lowered import mlir
 from jaxsight_source.compat.lowered.mlir import ir
 
-ALIAS = re.compile(r"(?P<name>#loc\d*) = loc\((?P<place>.*)\)")
-USE = re.compile(r" ?loc\((?P<place>(?:[^()\"]|\"[^\"]*\"|\((?:[^()\"]|\"[^\"]*\")*\))*)\)")
-"""How MLIR writes the place that an operation comes from, which may be an alias's."""
-
 _OWN = re.compile(r'"-":(\d+):')
 """The place of an operation in the text, which MLIR calls `-`."""
 
@@ -32,9 +28,7 @@ def lines_of(module: ir.Module, text: str) -> Lines:
     MLIR knows the lines of operations without a place of their own: another module is parsed, of
     the text without such places.
     """
-    plain = "\n".join(
-        "" if ALIAS.fullmatch(line.rstrip("\r")) else USE.sub("", line) for line in text.split("\n")
-    )
+    plain = "\n".join(line for line, _ in mlir.places_of(text)[0])
     other = mlir.parse(plain)
     ours, theirs = [*_operations(module)], [*_operations(other)]
     if [one.name for one in ours] != [one.name for one in theirs]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from jaxsight.compiler.hlo.distributed import rematerializations, shardings
-from jaxsight.compiler.hlo.shapes import dims
+from jaxsight.hlo.shapes import dims
 from jaxsight.wire.meshes import Chosen, Mesh
 from tests.compiler.distributed import material, programs
 

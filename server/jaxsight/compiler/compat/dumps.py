@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.compiler.hlo.shapes import HOST_SPACE
+from jaxsight.hlo.shapes import HOST_SPACE
 from jaxsight.profiles.protobuf import fields
 from jaxsight.wire.messages.compiling import HostMemory, Memory
 

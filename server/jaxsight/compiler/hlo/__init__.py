@@ -5,7 +5,7 @@ Unknown text is noted and skipped.
 
 graph = read(text)
 
-`text` parses instructions, `shapes` parses types, `walk` follows the computations that run and
+`jaxsight.hlo` parses instructions and their types, `walk` follows the computations that run and
 finds kernels, loops and branches, `flow` the values between them.
 Each kernel is described from the instructions inside (`fused`), which are dropped afterwards: most
 of a large text is in fusions.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from jaxsight.compiler.hlo.flow import Flow
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.kinds import Kind
-from jaxsight.compiler.hlo.shapes import arrays
 from jaxsight.compiler.hlo.walk import Unit
+from jaxsight.hlo.shapes import arrays
 from jaxsight.wire.kernel_graph import KERNEL, OUTPUT
 
 _OWN = {

@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from jaxsight.compiler.hlo.shapes import KEPT, arrays, bits, dims, dtype, elements, sizes
 from jaxsight.compiler.hlo.sorts import sorted_lengths
-from jaxsight.compiler.hlo.text import Computation, Instruction
+from jaxsight.hlo.shapes import KEPT, arrays, bits, dims, dtype, elements, sizes
+from jaxsight.hlo.text import Computation, Instruction, attribute
 from jaxsight.wire.kernels.work import Operations
 
 MATRIX = "matrix"
@@ -50,10 +50,7 @@ _NOT_ELEMENTWISE = (
 )
 
 _CONTRACTED = re.compile(r'lhs_contracting_dim(?:s=\{|ensions":\[)([^\]}]*)[\]}]')
-_LENGTHS = re.compile(r"fft_length=\{([^}]*)\}")
-_LABELS = re.compile(r"dim_labels=(\w+)_(\w+)->(\w+)")
-_WINDOW = re.compile(r"window=\{([^}]*)\}")
-_GROUPS = re.compile(r"(feature|batch)_group_count=(\d+)")
+_LABELS = re.compile(r"(\w+)_(\w+)->(\w+)")
 _PRECISION = re.compile(r'operand_precision(?:=\{|":\[)([^\]}]*)[\]}]')
 _ALGORITHM = re.compile(r'algorithm(?:=|":"ALG_)(dot_\w+)', re.IGNORECASE)
 _CHANNELS_READ, _CHANNELS_WRITTEN = 16, 128
@@ -150,7 +147,7 @@ def _plain(instruction: Instruction, lookup: Lookup) -> int:
         case "reduce" | "select-and-scatter":
             return elements(operand(instruction, lookup, 0) or instruction.shape)
         case _:  # reduce-window
-            window = math.prod(_numbers(_window(instruction), "size", 1))
+            window = math.prod(_numbers(instruction.attribute("window"), "size", 1))
             # TPUs have long windows for cumulative sums, which take a step for each doubling; on
             # GPUs they are split (xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc).
             steps = window if window <= _LONG_WINDOW else math.ceil(math.log2(window))
@@ -159,8 +156,7 @@ def _plain(instruction: Instruction, lookup: Lookup) -> int:
 
 def fft_lengths(fft: Instruction) -> tuple[int, ...]:
     """Return the lengths of the axes that an FFT transforms."""
-    lengths = _LENGTHS.search(fft.attributes)
-    return dims(lengths[1]) if lengths else (1,)
+    return fft.numbers("fft_length") or (1,)
 
 
 def operand(instruction: Instruction, lookup: Lookup, index: int) -> str:
@@ -188,12 +184,11 @@ def _product(
 
 def _padding(instruction: Instruction, lookup: Lookup) -> float:
     """Return how many products cuDNN's tiles have for each one of a convolution; 0 if unknown."""
-    labels = _LABELS.search(instruction.attributes)
+    labels = _LABELS.match(instruction.attribute("dim_labels"))
     shapes = [arrays(operand(instruction, lookup, index)) for index in (0, 1)]
-    groups = dict(_GROUPS.findall(instruction.attributes))
     if not is_convolution_call(instruction) or not labels or not all(shapes):
         return 0.0
-    if any(int(count) > 1 for count in groups.values()):
+    if any(_groups(instruction, name) > 1 for name in ("feature", "batch")):
         return 0.0  # Its kernels for groups have no such tiles.
     kernel = sizes(shapes[1][0])
     if instruction.attribute("custom_call_target") == "__cudnn$convBackwardFilter":
@@ -238,7 +233,7 @@ def _convolution(instruction: Instruction, lookup: Lookup) -> int:
     TPUs write the batch dimensions of a product as spatial ones, with a dilation that leaves one
     valid position.
     """
-    labels = _LABELS.search(instruction.attributes)
+    labels = _LABELS.match(instruction.attribute("dim_labels"))
     results = arrays(instruction.shape)
     lefts, rights = (arrays(operand(instruction, lookup, index)) for index in (0, 1))
     if not labels or not lefts or not rights or not results:
@@ -253,8 +248,7 @@ def _convolution(instruction: Instruction, lookup: Lookup) -> int:
             kernel, output = output, kernel
     if not _fits(labels.groups(), (lhs, kernel, output)):
         return elements(instruction.shape)
-    groups = {name: int(count) for name, count in _GROUPS.findall(instruction.attributes)}
-    window = _window(instruction)
+    window = instruction.attribute("window")
     spatial = sorted(set(labels[2]) - {"i", "o"})
     rank = len(spatial)
     strides = _numbers(window, "stride", rank)
@@ -262,8 +256,8 @@ def _convolution(instruction: Instruction, lookup: Lookup) -> int:
     kernel_dilations = _numbers(window, "rhs_dilate", rank)
     pads = _pads(window, rank)
     products = lhs[labels[1].index("f")] * output[labels[3].index("f")]
-    products = products * lhs[labels[1].index("b")] // groups.get("feature", 1)
-    products //= groups.get("batch", 1)
+    products = products * lhs[labels[1].index("b")] // _groups(instruction, "feature")
+    products //= _groups(instruction, "batch")
     for axis, name in enumerate(spatial):
         products *= _positions(
             lhs[labels[1].index(name)],
@@ -307,20 +301,19 @@ def _positions(
     return valid
 
 
-def _window(instruction: Instruction) -> str:
-    window = _WINDOW.search(instruction.attributes)
-    return window[1] if window else ""
+def _groups(convolution: Instruction, name: str) -> int:
+    """Return the groups of `feature` or `batch`."""
+    return int(convolution.attribute(f"{name}_group_count") or 1)
 
 
 def _numbers(window: str, name: str, rank: int) -> list[int]:
     """Return an attribute of a window as a number for each of `rank` axes, 1 by default."""
-    values = re.search(rf"\b{name}=([\dx]+)", window)
-    numbers = [max(int(value), 1) for value in re.findall(r"\d+", values[1])] if values else []
+    numbers = [max(number, 1) for number in dims(attribute(window, name))]
     return numbers + [1] * (rank - len(numbers))
 
 
 def _pads(window: str, rank: int) -> list[int]:
     """Return the padding before each axis, negative if the operand is cropped."""
-    values = re.search(r"\bpad=([-\dx_]+)", window)
-    numbers = [int(low) for low in re.findall(r"(-?\d+)_-?\d+", values[1])] if values else []
+    lows = re.findall(r"(-?\d+)_-?\d+", attribute(window, "pad"))
+    numbers = [int(low) for low in lows]
     return numbers + [0] * (rank - len(numbers))

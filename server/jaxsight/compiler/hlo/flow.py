@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from jaxsight.compiler.hlo.shapes import HOST_MARK, arrays, parts
-from jaxsight.compiler.hlo.text import Instruction
 from jaxsight.compiler.hlo.walk import Call, Walk
+from jaxsight.hlo.shapes import HOST_MARK, arrays, parts
+from jaxsight.hlo.text import Instruction
 from jaxsight.wire.kernel_graph import (
     KERNEL,
     OUTPUT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.hlo.text import Computation, Instruction, Module
 
 _INDEXED = frozenset(
     {
@@ -82,8 +82,7 @@ class Fused:
 
     def called(self, instruction: Instruction) -> Computation | None:
         """Return the computation that a fusion calls."""
-        names = instruction.called.get("calls", ())
-        return self.computation(names[0]) if names else None
+        return self.computation(instruction.calls)
 
     def computation(self, name: str) -> Computation | None:
         """Return a computation of the module."""

@@ -12,8 +12,8 @@ from jaxsight.compiler.hlo.distributed.collectives import (
     collective_kind,
 )
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.shapes import arrays, elements
-from jaxsight.compiler.hlo.text import HOST_EXECUTE, Instruction
+from jaxsight.hlo.shapes import arrays, elements
+from jaxsight.hlo.text import HOST_EXECUTE, Instruction
 from jaxsight.wire.kernel_graph import KernelKind
 
 TRIVIAL = frozenset(

@@ -16,12 +16,12 @@ from jaxsight.compiler.hlo.flow import Flow, follow
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, kind
 from jaxsight.compiler.hlo.memory.described import host_transfers
-from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts, without_layout
-from jaxsight.compiler.hlo.text import Instruction, Module, parse
 from jaxsight.compiler.hlo.undecided.autotuning import undecided
 from jaxsight.compiler.hlo.undecided.library_calls import launches_besides
 from jaxsight.compiler.hlo.walk import Unit, Walk, walk
 from jaxsight.compiler.hlo.work import work_of
+from jaxsight.hlo.shapes import arrays, dtype, elements, parts, without_layout
+from jaxsight.hlo.text import Instruction, Module, device_count, parse
 from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.kernel_graph import KERNEL, Branch, Constant, Graph, Kernel, Loop, Value
 from jaxsight.wire.meshes import Mesh
@@ -157,7 +157,7 @@ def read(
         module = parse(text)
         walked = walk(module, platform=platform, trips=trips)
         program = collectives.Program(
-            module, collectives.devices(module), tuple(meshes), frozenset(communicates)
+            module, device_count(module.header), tuple(meshes), frozenset(communicates)
         )
         describer = _Describer(walked, program, capability, workspace)
         return _graph(walked, frozenset(constants), barriers, describer)

@@ -13,12 +13,11 @@ An operand whose buffer the result cannot reuse is copied first (`SortFusion::Em
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.shapes import arrays, sizes
-from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.hlo.shapes import arrays, sizes
+from jaxsight.hlo.text import Computation, Instruction, Module, aliases
 from jaxsight.targets.chips import gpus
 from jaxsight.wire.kernel_graph import Value
 
@@ -27,7 +26,6 @@ SHARED_PER_BLOCK = {"cuda": gpus.SHARED_PER_BLOCK, "rocm": 64 * 1024}
 "Hardware features")."""
 UNROLLED = 4
 """`kUnrollFactor` of `EmitBitonicSortLLVMIR`, since XLA of 2024."""
-_DIMENSION = re.compile(r"\bdimensions=\{(\d+)")
 CUB = ("__cub$DeviceRadixSort", "xla.gpu.ext.cub_sort")
 """Beginnings of the targets of XLA's calls of CUB."""
 _TILE_THREADS, _TILE_ITEMS = 256, 19
@@ -37,7 +35,6 @@ _PORTION = (1 << 28) - 1
 """The most elements of one kernel of a pass (`PORTION_SIZE` of `invoke_onesweep`)."""
 _ONESWEEP = 9
 """The first major compute capability on which CUB sorts narrow keys by Onesweep: `Policy900`."""
-_ALIAS = re.compile(r"\{[^{}]*\}: \((\d+), \{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +172,7 @@ def launches(
         return None
     names = [name for name in sort.operands if name in computation.by_name]
     if inside is not None:  # What is read from memory, unlike an `iota` in the fusion.
-        given = [inside.by_name.get(name) for name in sort.operands]
-        inputs = [each.number for each in given if each and each.opcode == "parameter"]
+        inputs = [each.number for each in inside.operands(sort) if each.opcode == "parameter"]
         names = [instruction.operands[number] for number in inputs]
     length, rows = lengths
     elements = max(1, length * rows)
@@ -189,9 +185,8 @@ def launches(
 def sorted_lengths(sort: Instruction) -> tuple[int, int] | None:
     """Return the elements along the sorted axis and the number of rows; `None` if unknown."""
     values = arrays(sort.shape)
-    axis = _DIMENSION.search(sort.attributes)
     lengths = sizes(values[0]) if values else ()
-    dimension = int(axis[1]) if axis else 0
+    dimension = next(iter(sort.numbers("dimensions")), 0)
     if dimension >= len(lengths):
         return None
     length = lengths[dimension]
@@ -245,6 +240,6 @@ def _is_kept(module: Module, computation: Computation, name: str) -> bool:
     if value is None or computation is not module.entry:
         return False
     operand = computation.source(value, ("bitcast",))
-    donated = {int(match[1]) for match in _ALIAS.finditer(module.header)}
+    donated = {alias.parameter for alias in aliases(module.header)}
     is_argument = operand.opcode == "parameter" and operand.number not in donated
     return is_argument or operand.opcode == "constant"

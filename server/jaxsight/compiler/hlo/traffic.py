@@ -9,23 +9,21 @@ XLA's own cost analysis counts like this too (`FusionParameterReadBytes`,
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from jaxsight.compiler.hlo.flops import Lookup, operand
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.shapes import (
+from jaxsight.hlo.shapes import (
     arrays,
     bits,
-    dims,
     dtype,
     elements,
     layout,
     sizes,
     total_bytes,
 )
-from jaxsight.compiler.hlo.text import Computation, Instruction
+from jaxsight.hlo.text import Computation, Instruction
 
 SECTOR = 32
 """Minimum number of bytes that a GPU reads or writes at once (CUDA C++ Best Practices Guide,
@@ -51,10 +49,6 @@ _PARTIAL = frozenset(
     {"slice", "dynamic-slice", "gather", "dynamic-update-slice", "scatter", "broadcast"}
 )
 """Operations that may read another share of an operand than is required of their result."""
-
-_SLICES = re.compile(r"slice_sizes=\{([^}]*)\}")
-_INSERTED = re.compile(r"(?:inserted_window_dims|input_batching_dims)=\{([^}]*)\}")
-_UPDATED = re.compile(r"update_window_dims=\{([^}]*)\}")
 
 
 @dataclass(slots=True, eq=False)
@@ -170,8 +164,7 @@ def sliced_bytes(instruction: Instruction, lookup: Lookup) -> int:
     source = operand(instruction, lookup, 0)
     if instruction.opcode != "gather":
         return _bytes(instruction.shape)
-    slices = _SLICES.search(instruction.attributes)
-    window = dims(slices[1]) if slices else ()
+    window = instruction.numbers("slice_sizes")
     count = elements(instruction.shape) // max(math.prod(window), 1)
     return min(count * _touched(window, source), _bytes(source))
 
@@ -182,8 +175,7 @@ def repeated_bytes(gather: Instruction, lookup: Lookup) -> int:
     Its rows are in whole sectors.
     """
     source = operand(gather, lookup, 0)
-    slices = _SLICES.search(gather.attributes)
-    window = dims(slices[1]) if slices else ()
+    window = gather.numbers("slice_sizes")
     if _bytes(source) <= _CACHED:
         return 0
     count = elements(gather.shape) // max(math.prod(window), 1)
@@ -212,13 +204,14 @@ def updated_bytes(instruction: Instruction, lookup: Lookup) -> int:
 
 def _window_sizes(instruction: Instruction, source: str, updates: str) -> tuple[int, ...]:
     """Return the sizes of the window that one index of a scatter updates, per operand dimension."""
-    inserted = {axis for group in _INSERTED.findall(instruction.attributes) for axis in dims(group)}
-    updated = _UPDATED.search(instruction.attributes)
+    inserted = {
+        *instruction.numbers("inserted_window_dims"), *instruction.numbers("input_batching_dims")
+    }  # fmt: skip
     values, target = arrays(updates), arrays(source)
     if not values or not target:
         return ()
     lengths = sizes(values[0])
-    axes = dims(updated[1]) if updated else ()
+    axes = instruction.numbers("update_window_dims")
     window = iter([lengths[axis] for axis in axes if axis < len(lengths)])
     return tuple(
         1 if axis in inserted else next(window, 1) for axis in range(len(sizes(target[0])))

@@ -8,7 +8,7 @@ with communication (`windowed_dot_general` in XLA).
 
 from __future__ import annotations
 
-from jaxsight.compiler.hlo.text import Computation, Instruction
+from jaxsight.hlo.text import Computation, Instruction
 
 _SAME = frozenset({"copy", "bitcast"})
 

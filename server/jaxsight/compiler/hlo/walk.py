@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jaxsight.compiler.hlo.memory.transfers import Move, moves
-from jaxsight.compiler.hlo.shapes import arrays, is_tiled
-from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.compiler.hlo.trips import count
+from jaxsight.hlo.shapes import arrays, is_tiled
+from jaxsight.hlo.text import Computation, Instruction, Module
 from jaxsight.wire.kernel_graph import Branch, Loop
 
 FREE = frozenset(
@@ -230,8 +230,7 @@ def is_end_of_async(instruction: Instruction, module: Module) -> bool:
     """Return whether a TPU's fusion only waits for the end of a collective beside other fusions."""
     if instruction.attribute("kind") != "kCustom" or not is_tiled(instruction.shape):
         return False
-    names = instruction.called.get("calls", ())
-    computation = module.computation(names[0]) if names else None
+    computation = module.computation(instruction.calls)
     root = computation.root if computation is not None else None
     return root is not None and root.attribute("custom_call_target") == "AsyncCollectiveDone"
 

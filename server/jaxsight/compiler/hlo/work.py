@@ -22,16 +22,6 @@ from jaxsight.compiler.hlo.flops import (
 )
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.memory.spaces import is_on_chip
-from jaxsight.compiler.hlo.shapes import (
-    array_types,
-    arrays,
-    dims,
-    dtype,
-    elements,
-    is_tiled,
-    sizes,
-    total_bytes,
-)
 from jaxsight.compiler.hlo.sorts import (
     CUB,
     SHARED_PER_BLOCK,
@@ -43,8 +33,18 @@ from jaxsight.compiler.hlo.sorts import (
     sorted_lengths,
     tile_length,
 )
-from jaxsight.compiler.hlo.text import Computation, Instruction
 from jaxsight.compiler.hlo.walk import ANNOTATIONS
+from jaxsight.hlo.shapes import (
+    array_types,
+    arrays,
+    dims,
+    dtype,
+    elements,
+    is_tiled,
+    sizes,
+    total_bytes,
+)
+from jaxsight.hlo.text import Computation, Instruction
 from jaxsight.targets.chips.gpus import WARP
 from jaxsight.wire.kernels.work import Atomics, Operations, Work
 

@@ -16,10 +16,8 @@ from jaxsight.features.printed_programs.program import (
     function_key,
     value_key,
 )
+from jaxsight.hlo.text import ComputationSpans, computations, spans
 
-_HEAD = re.compile(r"(?P<entry>ENTRY )?(?P<name>%?[\w.\-]+) (?=[({]).*\{[ \t\r]*$")
-_INSTRUCTION = re.compile(r"\s+(?:ROOT )?(?P<name>%?[\w.\-]+) = ")
-_OPERATION = re.compile(r" (?P<name>[a-z][\w\-]*)\(")
 _OPERAND = re.compile(r"%[\w.\-]+|(?<![\w.\-%])[A-Za-z_][\w.\-]*(?=[,)]| *$)")
 """A name among operands; without `%`, it is the last word of one."""
 _CALLED = re.compile(r"([\w\-]+)=(?:\{([^{}\"=]*)\}|(%?[\w.\-]+))")
@@ -30,13 +28,14 @@ _METADATA = ", metadata={"
 def read(text: str) -> PrintedProgram:
     """Read HLO."""
     program = PrintedProgram(HLO, text, PrintedBlock(0, len(text)))
-    _heads(program)
-    for block in program.root.blocks:
-        first, last = program.line(block.start) + 1, program.line(block.end)
-        for line in range(first, last):
-            _instruction(program, block, program.lines[line], program.lines[line + 1])
+    # All computations first, so that names of them are known where they are called.
+    bodies = [_block(program, at) for at in computations(text)]
+    for block, lines in bodies:
+        for line in lines:
+            start, (_, end) = program.lines[line], program.line_range(line)
+            _instruction(program, block, start, text[start:end])
         # The names of a computation's arguments are those of its parameters.
-        start, end = program.lines[first - 1], program.lines[first]
+        start, end = program.line_range(program.line(block.start))
         head = text[start:end]
         for match in re.finditer(r"(?<=[(, ])%?([\w.\-]+): ", head[: head.rfind("->")]):
             if match[1] in block.defined:
@@ -46,54 +45,38 @@ def read(text: str) -> PrintedProgram:
     return program
 
 
-def _heads(program: PrintedProgram) -> None:
-    """Find the computations, so that names of them are known where they are called."""
-    text, root = program.text, program.root
-    block: PrintedBlock | None = None
-    for index, start in enumerate(program.lines):
-        end = program.lines[index + 1] if index + 1 < len(program.lines) else len(text)
-        first = text[start : start + 1]
-        if first == "}" and block is not None:
-            block.end = start + 1
-            block = None
-        elif first.strip() and first not in "/#" and (head := _HEAD.match(text[start:end])):
-            if block is not None:
-                block.end = start
-            name = head["name"]
-            block = PrintedBlock(start, len(text), name, start + head.start("name"), parent=root)
-            block.is_function, block.is_entry = True, head["entry"] is not None
-            root.blocks.append(block)
-            block.key = function_key(name)
-            program.functions.setdefault(block.key, block)
-            program.places.setdefault(block.key, []).append(block.name_start)
-    # The last computation may be cut off.
-    if block is not None:
-        block.end = len(text)
+def _block(program: PrintedProgram, at: ComputationSpans) -> tuple[PrintedBlock, range]:
+    """Add a computation; return it with the lines of its instructions."""
+    name = program.text[at.name : at.name_end]
+    end = at.end + program.text.startswith("}", at.end)
+    block = PrintedBlock(at.start, end, name, at.name, function_key(name), program.root)
+    block.is_function, block.is_entry = True, at.is_entry
+    program.root.blocks.append(block)
+    program.functions.setdefault(block.key, block)
+    program.places.setdefault(block.key, []).append(block.name_start)
+    return block, range(program.line(at.start) + 1, program.line(at.end))
 
 
-def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, end: int) -> None:
-    """Read the line of an instruction."""
-    line = program.text[start:end].rstrip()
-    head = _INSTRUCTION.match(line)
-    if head is None:
+def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, line: str) -> None:
+    """Read the line of an instruction, which begins at an offset."""
+    at = spans(line)
+    if at is None:
         return
-    name = value_key(head["name"])
-    indent = len(line) - len(line.lstrip())
+    name = value_key(line[at.name : at.name_end])
     comment = line.rfind("  // ")
+    indent = len(line) - len(line.lstrip())
     statement = PrintedStatement(start + indent, start + (comment if comment > 0 else len(line)))
     block.statements.append(statement)
-    block.defined.setdefault(name, start + head.start("name"))
-    program.places.setdefault(name, []).append(start + head.start("name"))
-    # A space before the type lets the pattern match right after `= `.
-    operation = _OPERATION.search(line, head.end() - 1)
-    if operation is None:
+    block.defined.setdefault(name, start + at.name)
+    program.places.setdefault(name, []).append(start + at.name)
+    if at.opcode < 0:
         return
-    statement.operation = operation["name"]
-    statement.operation_start = start + operation.start("name")
-    close = _closing(line, operation.end())
-    statement.operands, statement.operands_end = start + operation.end(), start + close
+    statement.operation = line[at.opcode : at.operands - 1]
+    statement.operation_start = start + at.opcode
+    close = at.operands_end if at.operands_end >= 0 else len(line)
+    statement.operands, statement.operands_end = start + at.operands, start + close
     if statement.operation not in ("parameter", "constant"):
-        for match in _OPERAND.finditer(line, operation.end(), close + 1):
+        for match in _OPERAND.finditer(line, at.operands, close + 1):
             if match.end() <= close:
                 places = program.places.setdefault(value_key(match[0]), [])
                 places.append(start + match.start())
@@ -109,13 +92,3 @@ def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, end: 
             elif key in program.functions:
                 statement.calls.append((key, place))
                 program.places[key].append(place)
-
-
-def _closing(line: str, start: int) -> int:
-    """Return the index of the parenthesis that closes the one before `start`."""
-    depth = 1
-    for match in re.finditer(r"[()]", line[start:]):
-        depth += 1 if match[0] == "(" else -1
-        if depth == 0:
-            return start + match.start()
-    return len(line)

@@ -8,9 +8,9 @@ from jaxsight.features.measuring.shown import ShownTimes, seconds_words, shown_t
 from jaxsight.features.model import CompiledKind, Linked, VirtualText
 from jaxsight.figures import compile_time, host_transfers, modules
 from jaxsight.figures.distributed.collectives import SIGN, collective_text
-from jaxsight.figures.hlo_text import lines_of_equations, without_metadata
 from jaxsight.figures.program_notes import memory_lines
 from jaxsight.figures.rows import sentence
+from jaxsight.hlo.metadata import lines_of_equations, without_metadata
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
 from jaxsight.queries.programs.refused import Refused
@@ -88,7 +88,8 @@ def _hlo(kernels: LocatedFigures, title: str) -> VirtualText:
     """
     lines = kernels.compiled.hlo.split("\n")
     links = [
-        Linked(number, path, kernels.place(path)) for number, path in lines_of_equations(lines)
+        Linked(number, path, kernels.place(path))
+        for number, path in lines_of_equations(kernels.compiled.hlo).items()
     ]
     for kernel in kernels.graph.collectives:
         if kernel.instruction < len(lines):

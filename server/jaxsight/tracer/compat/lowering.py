@@ -41,6 +41,7 @@ from jaxsight.tracer.platforms.compat import seen
 from jaxsight.wire.meshes import Distribution, Mesh
 from jaxsight_source.compat.inner import replaced
 from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.lowered.mlir import places_of
 from jaxsight_source.compat.staging import open_jaxpr, with_inner
 
 JAXLIB: str = version.__version__
@@ -51,11 +52,9 @@ _LEFT_ALONE = frozenset({"pallas_call", "core_map", "mpmd_map", "tpu_custom_call
 _ELIDED = 16
 """Constants with at least this many elements, a long line, are elided in `LoweredText`."""
 
-_LOCATION = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"')
+_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _MESH = re.compile(r"sdy\.mesh @[\w.\"-]+ = <\[(.*?)\](?:, device_ids=\[([\d, ]+)\])?>")
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"=(\d+)')
-_USE = re.compile(r" loc\((#loc\d*)\)")
-_PLAIN = re.compile(r" loc\((?:unknown|\"(?:[^\"\\]|\\.)*\"(?:\([^)]*\))?)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,22 +194,12 @@ def text(traced: Traced, platform: str) -> LoweredText:
     printed = _lower(traced, platform, "").module.operation.get_asm(
         enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
     )
-    # Locations are removed, and the name at each line is kept.
-    lines = printed.split("\n")
-    named = {match[1]: match[2] for line in lines if (match := _LOCATION.match(line)) is not None}
-    remaining: list[str] = []
-    names: list[str] = []
-    for line in lines:
-        if line.startswith("#loc"):
-            continue
-        used = _USE.findall(line)
-        # The last location of a line is the operation's; those before it are of arguments.
-        names.append(named.get(used[-1], "") if used else "")
-        remaining.append(_PLAIN.sub("", _USE.sub("", line)))
-    while remaining and not remaining[-1].strip():
-        remaining.pop()
-        names.pop()
-    return LoweredText("\n".join(remaining) + "\n", tuple(names))
+    lines, aliases = places_of(printed)
+    names = (_NAME.match(aliases.get(place, "")) for line, place in lines if line)
+    return LoweredText(
+        "".join(f"{line}\n" for line, _ in lines if line),
+        tuple(name[1] if name is not None else "" for name in names),
+    )
 
 
 def unoptimized(traced: Traced, platform: str) -> str:

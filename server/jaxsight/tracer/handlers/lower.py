@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
+from jaxsight.hlo.metadata import lines_of_calls, without_metadata
 from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.distributed import communicates
 from jaxsight.recording.programs.compat.definitions import definition
@@ -205,14 +206,12 @@ def unoptimized(request: Show, trace: KeptTrace) -> Shown:
     traced = trace.stage
     text = _lower(lambda: lowering.unoptimized(traced, request.platform))
     spans = _spans(traced.jaxpr)
-    lines = text.split("\n")
     linked = tuple(
         Link(number, path, spans[path])
-        for number, path in sorted(_paths_of_hlo(lines).items())
+        for number, path in sorted(lines_of_calls(text).items())
         if path in spans
     )
-    plain = "\n".join(_METADATA.sub("", line) for line in lines)
-    return Shown(request.id, clean(plain), linked)
+    return Shown(request.id, clean(without_metadata(text)), linked)
 
 
 def _spans(jaxpr: object) -> dict[str, Span | None]:
@@ -233,53 +232,6 @@ def _live_span(file: str, line: int, column: int, end_line: int, end_column: int
 
 
 _LIVE_FILES = FrameFiles(lambda file: not is_library(file), _live_span)
-
-
-_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
-_OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
-_COMPUTATION = re.compile(r"(?P<entry>ENTRY )?%?(?P<name>[\w.-]+) .*\{$|(?P<bare>[\w.-]+) \{$")
-_CALLED = re.compile(r"(?:to_apply|body|condition|\w+_computation)=%?([\w.-]+)")
-_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
-
-
-def _paths_of_hlo(lines: Sequence[str]) -> dict[int, str]:
-    """Return the path of the equation that each line comes from.
-
-    Names in a function of the program are relative to the call; computations of a loop, branch or
-    reduction have those of the function around it.
-    """
-    begins: dict[str, int] = {}
-    entry = ""
-    for number, line in enumerate(lines):
-        if not line.startswith((" ", "}")) and (begun := _COMPUTATION.fullmatch(line)):
-            name = begun["name"] or begun["bare"]
-            begins[name] = number
-            entry = name if begun["entry"] else entry
-    prefixes = {entry: ""}
-    waiting = [entry] if entry in begins else []
-    paths: dict[int, str] = {}
-    while waiting:
-        computation = waiting.pop(0)
-        prefix = prefixes[computation]
-        for number, line in enumerate(lines[begins[computation] + 1 :], begins[computation] + 1):
-            if line.startswith("}"):
-                break
-            name = _OP_NAME.search(line)
-            path = equation_path(name[1]) if name is not None else ""
-            if path:
-                paths[number] = prefix + path
-            called = _CALLED.findall(line)
-            called += [
-                each.strip(" %") for found in _BRANCHES.findall(line) for each in found.split(",")
-            ]
-            is_call = " call(" in line
-            if is_call and not path:
-                continue
-            for each in called:
-                if each in begins and each not in prefixes:
-                    prefixes[each] = f"{prefix}{path}/" if is_call else prefix
-                    waiting.append(each)
-    return paths
 
 
 def _refuse(trace: KeptTrace) -> None:

@@ -19,7 +19,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as dialect
 
 __all__ = [
-    "attributes_of", "dialect", "functions", "ir", "is_token", "parse", "print_without_locations",
+    "attributes_of", "dialect", "functions", "ir", "is_token", "parse", "places_of",
+    "print_without_locations",
     "run",
 ]  # fmt: skip
 
@@ -70,6 +71,30 @@ def attributes_of(operation: ir.Operation) -> dict[str, ir.Attribute]:
 
 def print_without_locations(module: ir.Module) -> str:
     return str(module.operation.get_asm(enable_debug_info=False))
+
+
+_PLACE = re.compile(r"(?P<name>#loc\d*) = loc\((?P<place>.*)\)")
+_PLACED = re.compile(r" ?loc\((?P<place>(?:[^()\"]|\"[^\"]*\"|\((?:[^()\"]|\"[^\"]*\")*\))*)\)")
+"""How MLIR writes the place that an operation comes from, which may be an alias's."""
+
+
+def places_of(text: str) -> tuple[list[tuple[str, str]], Mapping[str, str]]:
+    """Return the lines of a text without places, and apart from them the places of operations.
+
+    Returns:
+        Each line with the place at its end, which is that of its operation: those before it are of
+        arguments. The lines of aliases are empty. Then the place that each alias stands for.
+    """
+    aliases: dict[str, str] = {}
+    lines: list[tuple[str, str]] = []
+    for line in text.split("\n"):
+        if alias := _PLACE.fullmatch(line.rstrip("\r")):
+            aliases[alias["name"]] = alias["place"]
+            lines.append(("", ""))
+            continue
+        *_, last = ["", *(use["place"] for use in _PLACED.finditer(line))]
+        lines.append((_PLACED.sub("", line), last))
+    return lines, aliases
 
 
 def is_token(value: ir.Value) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from jaxsight.compiler.hlo.distributed import groups
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.shapes import arrays, parts, total_bytes
-from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.compiler.hlo.walk import ANNOTATIONS, FREE, is_end_of_async
+from jaxsight.hlo.shapes import arrays, parts, total_bytes
+from jaxsight.hlo.text import Computation, Instruction, Module
 from jaxsight.wire.kernel_graph import Collective, CollectiveKind, Value
 from jaxsight.wire.meshes import Mesh
 
@@ -61,7 +61,7 @@ def collective_in(fused: Fused) -> Instruction | None:
 
 def is_beside(fused: Fused) -> bool:
     """Return whether a kernel is a TPU's fusion beside which a collective goes on."""
-    return _calls(fused.instruction).startswith(_BESIDE)
+    return fused.instruction.calls.startswith(_BESIDE)
 
 
 def results(instruction: Instruction) -> tuple[Value, ...] | None:
@@ -105,7 +105,7 @@ class Program:
             return None
         kind = _KINDS[_opcode(inner)]
         start = fused.instruction
-        if kind == "all-reduce" and _calls(start).startswith(_SCATTERS):
+        if kind == "all-reduce" and start.calls.startswith(_SCATTERS):
             kind = "reduce-scatter"
         pairs = _PAIRS in inner.attributes or _SENDS in inner.attributes
         devices = self._groups(inner, pairs)
@@ -150,27 +150,13 @@ class Program:
         return ""
 
 
-def devices(module: Module) -> int:
-    """Return the number of devices of a module."""
-    count = 1
-    for name in ("replica_count=", "num_partitions="):
-        number = module.header.partition(name)[2].partition(",")[0].strip()
-        count *= int(number) if number.isdigit() else 1
-    return count
-
-
 def _opcode(instruction: Instruction) -> str:
     return instruction.opcode.removesuffix("-start")
 
 
-def _calls(instruction: Instruction) -> str:
-    return next(iter(instruction.called.get("calls", ())), "")
-
-
 def _bytes(instruction: Instruction, computation: Computation) -> int:
     """Return the bytes of the operands or of the results, whichever are more."""
-    operands = (computation.by_name.get(name) for name in instruction.operands)
-    read = sum(total_bytes(operand.shape) for operand in operands if operand is not None)
+    read = sum(total_bytes(operand.shape) for operand in computation.operands(instruction))
     values = results(instruction)
     if values is None:
         elements = parts(instruction.shape)

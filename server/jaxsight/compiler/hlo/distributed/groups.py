@@ -19,14 +19,14 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from jaxsight.compiler.hlo.shapes import dims
+from jaxsight.hlo.shapes import dims
 from jaxsight.wire.meshes import Mesh
 
 Groups = tuple[tuple[int, ...], ...]
 
 _LISTS = re.compile(r"\{([\d,\s]*)\}")
 _LISTED = re.compile(r"\{(?:\s*\{[\d,\s]*\}\s*,?\s*)*\}")
-_IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_SHAPED = re.compile(r"\[([\d,]+)\]<=")
 _AXES = re.compile(r"mesh\[([^\]]*)\](?:,\s*device_ids=\(([^)]*(?:\([\d,]*\))?)\))?\s*\{([^}]*)\}")
 _SIZED = re.compile(r"'([^']*)'=(\d+)")
 _NAMED = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
@@ -42,10 +42,9 @@ def parse(text: str, devices: int) -> Groups:
     """
     if (mesh := _AXES.match(text)) is not None:
         return _of_axes(mesh[1], mesh[2] or "", mesh[3])
-    if (iota := _IOTA.match(text)) is not None:
-        numbers = transposed(dims(iota[2]), dims(iota[3] or ""))
-        rows, _, width = iota[1].partition(",")
-        return _rows(numbers, math.prod(dims(width)) if width else int(rows))
+    if (shaped := _SHAPED.match(text)) is not None:
+        rows, *widths = dims(shaped[1])
+        return _rows(device_ids(text[shaped.end() :]), math.prod(widths) if widths else rows)
     if _LISTED.match(text) is not None:
         everyone = (tuple(range(devices)),) if devices else ()
         return pairs(text) or everyone
@@ -153,7 +152,7 @@ def _of_axes(axes: str, ids: str, names: str) -> Groups:
 
 
 def device_ids(text: str) -> tuple[int, ...]:
-    """Return the devices of a mesh in the HLO, which may be a list or an array as in groups."""
+    """Return the devices that a text begins with: a list, or an array such as `[2,4]T(1,0)`."""
     if (iota := _IDS.match(text)) is not None:
         return transposed(dims(iota[1]), dims(iota[2] or ""))
     return dims(text)

@@ -10,17 +10,16 @@ from __future__ import annotations
 import re
 
 from jaxsight.compiler.hlo.distributed.shardings import tiles
-from jaxsight.compiler.hlo.shapes import dims, without_layout
-from jaxsight.wire.chunks import equation_path
+from jaxsight.hlo.shapes import dims, without_layout
+from jaxsight.hlo.text import instruction
 from jaxsight.wire.meshes import Rematerialization
 
 _LOGGED = re.compile(
     r"\[spmd\] Involuntary full rematerialization\..*? from sharding (?P<source>\{.*?\}) to "
     r"(?P<target>\{.*?\}) (?:efficiently|without .*?) for HLO operation:? "
-    r"%?\S+ = (?P<type>\S+) (?P<opcode>[\w-]+)\((?P<operands>[^)]*)\)(?P<rest>[^\n]*)",
+    r"(?P<instruction>[^\n]*)",
     re.IGNORECASE,
 )
-_OP_NAME = re.compile(r'op_name="([^"]*)"')
 
 
 def read(log: str) -> tuple[Rematerialization, ...]:
@@ -30,14 +29,16 @@ def read(log: str) -> tuple[Rematerialization, ...]:
     """
     values: dict[Rematerialization, None] = {}
     for match in _LOGGED.finditer(log):
-        name = _OP_NAME.search(match["rest"])
-        path = equation_path(name[1]) if name else ""
-        if match["opcode"] == "parameter" and not path and name:
-            path = f"parameter {match['operands']}"
+        logged = instruction(f" {match['instruction']}", 0)
+        if logged is None:
+            continue
+        path = logged.equation
+        if logged.opcode == "parameter" and not path and logged.op_name:
+            path = f"parameter {logged.number}"
         elif not path[:1].isdigit():
             path = ""  # It is in a function, and its name begins there.
         value = Rematerialization(
-            path, _whole(match["type"], match["source"]), match["source"], match["target"]
+            path, _whole(logged.shape, match["source"]), match["source"], match["target"]
         )
         values[value] = None
     return tuple(values)

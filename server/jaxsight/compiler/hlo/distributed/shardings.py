@@ -20,14 +20,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.compiler.hlo.distributed import groups
-from jaxsight.compiler.hlo.shapes import arrays, dims, split_at_commas
-from jaxsight.compiler.hlo.text import Computation, Instruction, Module, parse
+from jaxsight.hlo.shapes import arrays, dims, split_at_commas
+from jaxsight.hlo.text import Computation, Instruction, Module, parse
 from jaxsight.wire.meshes import Chosen, Divided, Mesh, Spec
 
-_SHARDING = re.compile(r"(?:^|[ ,])sharding=(?=\{)")
 _TILES = re.compile(r"devices=\[([\d,]+)\]")
-_ARRANGED = re.compile(r"<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_LISTED = re.compile(r"\d+(?:,\d+)*")
 _KINDS = re.compile(r"last_tile_dims=\{([^}]*)\}")
 _QUOTED = re.compile(r"'([^']*)'(:\(\d+\)\d+)?")
 _SIZED = re.compile(r"'([^']*)'=(\d+)")
@@ -135,8 +132,7 @@ class _Reader:
             for instruction in computation.instructions:
                 path = _within(prefix, instruction.equation)
                 if path and instruction.opcode not in ("parameter", "tuple"):
-                    known = map(computation.by_name.get, instruction.operands)
-                    self._add(path, instruction, [each for each in known if each is not None])
+                    self._add(path, instruction, computation.operands(instruction))
                 for name, inner in self._called(instruction, prefix, path):
                     called = self.module.computation(name)
                     if called is not None and (name, inner) not in visited:
@@ -179,27 +175,16 @@ class _Reader:
 
 def _leaves(instruction: Instruction) -> list[tuple[str, str]]:
     """Return the type and the sharding of each array of an instruction's value."""
-    match = _SHARDING.search(instruction.attributes.split("metadata={", 1)[0])
-    if match is None:
+    text = instruction.attribute("sharding")
+    if not text:
         return []
     values = [value.text for value in arrays(instruction.shape)]
-    text = _braced(instruction.attributes, match.end())
     if not instruction.shape.startswith("("):
         return list(zip(values, [text], strict=False))
     if text.startswith("{{"):
         texts = [piece.strip() for piece in split_at_commas(text[1:-1])]
         return list(zip(values, texts, strict=True)) if len(texts) == len(values) else []
     return [(value, text) for value in values]
-
-
-def _braced(text: str, start: int) -> str:
-    """Return the text in braces that begins at a position."""
-    depth = 0
-    for at in range(start, len(text)):
-        depth += (text[at] == "{") - (text[at] == "}")
-        if depth == 0:
-            return text[start : at + 1]
-    return ""
 
 
 def _within(prefix: str, path: str) -> str:
@@ -274,11 +259,7 @@ def _tiled(
 ) -> Sharding | None:
     """Return a sharding of an array of devices in terms of the program's meshes."""
     after = inside[inside.index("]") + 1 :]
-    if (arranged := _ARRANGED.match(after)) is not None:
-        devices = groups.transposed(dims(arranged[1]), dims(arranged[2] or ""))
-    else:
-        listed = _LISTED.match(after)
-        devices = dims(listed[0]) if listed else ()
+    devices = groups.device_ids(after.partition(" ")[0].removeprefix("<="))
     if len(devices) != math.prod(sizes):
         return None
     kinds = ["replicated"] if "last_tile_dim_replicate" in after else []

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jaxsight.compiler.hlo.distributed.collectives import is_async
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.shapes import arrays
-from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.compiler.hlo.walk import FREE, Moving, Unit, Walk
+from jaxsight.hlo.shapes import arrays
+from jaxsight.hlo.text import Computation, Instruction, Module
 from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, HostTransfer, Transferred
 from jaxsight.wire.kernel_graph import CALLBACK, Kernel, Value
@@ -57,17 +57,12 @@ class _Neighbours:
         """Return the instructions that read a result."""
         return self._computation.users.get(instruction.name, [])
 
-    def producers(self, instruction: Instruction) -> list[Instruction]:
-        """Return the instructions of the operands."""
-        found = map(self._computation.by_name.get, instruction.operands)
-        return [each for each in found if each is not None]
-
     def nearest(self, start: Instruction, direction: str) -> tuple[str, ...]:
         """Return the equations of the nearest kernels that read the result, or wrote the operand.
 
         Of a transfer to the host those that wrote it are tried first.
         """
-        steps = (self.users, self.producers)
+        steps = (self.users, self._computation.operands)
         for step in reversed(steps) if direction == TO_HOST else steps:
             waiting, visited = [start], {start.name}
             while waiting and len(visited) < _FARTHEST:
@@ -153,13 +148,9 @@ def _context(walked: Walk, unit: Unit) -> tuple[tuple[int, ...], int, int, int, 
 def _own(start: Instruction, near: _Neighbours, module: Module) -> tuple[str, ...]:
     """Return the equations of a transfer: those of its start, its end, or the moves within."""
     ends = [each for each in near.users(start) if each.opcode.endswith("-done")]
-    inner = [
-        instruction
-        for name in start.called.get("calls", ())
-        if (body := module.computation(name)) is not None
-        for instruction in body.instructions
-        if instruction.opcode != "parameter"
-    ]
+    body = module.computation(start.calls)
+    inside = body.instructions if body is not None else []
+    inner = [each for each in inside if each.opcode != "parameter"]
     for source in ([start], ends, inner):
         if paths := {path for each in source for path in each.equations}:
             return tuple(sorted(paths, key=equation_order))

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 
-from jaxsight.compiler.hlo.shapes import HOST_SPACE, KEPT, is_tiled
+from jaxsight.hlo.shapes import HOST_SPACE, KEPT, is_tiled
 
 _SPACE = re.compile(r"S\((\d+)\)")
 

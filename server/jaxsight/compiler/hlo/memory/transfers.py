@@ -9,13 +9,13 @@ On TPUs they are DMAs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.memory.spaces import Space, space_of
-from jaxsight.compiler.hlo.shapes import HOST_MARK, array_types, arrays, parts
-from jaxsight.compiler.hlo.text import HOST_EXECUTE, Computation, Instruction, Module
+from jaxsight.hlo.shapes import HOST_MARK, array_types, arrays, parts
+from jaxsight.hlo.text import HOST_EXECUTE, Computation, Instruction, Module
 from jaxsight.wire.host_transfers import (
     COMPUTATION,
     COPY,
@@ -27,8 +27,6 @@ from jaxsight.wire.host_transfers import (
     Transferred,
 )
 from jaxsight.wire.kernel_graph import Value
-
-Lookup = Callable[[str], Instruction | None]
 
 _MOVES: Mapping[str, Transferred] = {
     "copy": COPY,
@@ -61,22 +59,20 @@ def moves(
         computation: the computation of the instruction.
         platform: `cpu`, `cuda`, `rocm` or `tpu`.
     """
-    lookup = computation.by_name.get
     if instruction.attribute("custom_call_target") == HOST_EXECUTE:
-        return list(_accessed(instruction, lookup, platform, COMPUTATION))
-    shapes = [instruction.shape]
-    shapes += [operand.shape for name in instruction.operands if (operand := lookup(name))]
+        return list(_accessed(instruction, computation, platform, COMPUTATION))
+    shapes = [each.shape for each in (instruction, *computation.operands(instruction))]
     if not any(HOST_MARK in shape for shape in shapes):
         return []
     if instruction.opcode not in _FUSIONS:
         what = _MOVES.get(instruction.opcode.removesuffix("-start"))
         if what is not None:
-            return list(_moved(instruction, what, lookup, platform))
-        return list(_accessed(instruction, lookup, platform))
+            return list(_moved(instruction, what, computation, platform))
+        return list(_accessed(instruction, computation, platform))
     fused = Fused(instruction, module)
     found = list(_moved_inside(fused, module, platform))
     if not found:
-        return list(_accessed(instruction, lookup, platform))
+        return list(_accessed(instruction, computation, platform))
     marked = (instruction, *(fused.body.instructions if fused.body is not None else ()))
     by_driver = platform == "tpu" or any(
         mark in inner.attributes for inner in marked for mark in _BY_DRIVER
@@ -93,15 +89,15 @@ def _moved_inside(fused: Fused, module: Module, platform: str) -> Iterator[Move]
         if inner.opcode in _FUSIONS:
             yield from moves(inner, body, module, platform)
         elif (what := _MOVES.get(inner.opcode)) is not None:
-            yield from _moved(inner, what, body.by_name.get, platform)
+            yield from _moved(inner, what, body, platform)
 
 
 def _moved(
-    instruction: Instruction, what: Transferred, lookup: Lookup, platform: str
+    instruction: Instruction, what: Transferred, computation: Computation, platform: str
 ) -> Iterator[Move]:
     """Yield what an operation that only moves data moves to another memory."""
     operands = instruction.operands[1 if what == UPDATE else 0 :]
-    source = lookup(operands[0]) if operands else None
+    source = computation.by_name.get(operands[0]) if operands else None
     result = _result(instruction)
     if source is None or not result:
         return
@@ -120,7 +116,7 @@ def _moved(
 
 
 def _accessed(
-    instruction: Instruction, lookup: Lookup, platform: str, what: Transferred = COPY
+    instruction: Instruction, computation: Computation, platform: str, what: Transferred = COPY
 ) -> Iterator[Move]:
     """Yield what a kernel that computes reads from the memory of the host, and writes there.
 
@@ -128,7 +124,7 @@ def _accessed(
     copied to the host and back (`xla/backends/gpu/runtime/host_execute_thunk.cc`).
     """
     on_host = what == COMPUTATION
-    operands = [operand for name in instruction.operands if (operand := lookup(name)) is not None]
+    operands = computation.operands(instruction)
     is_start = instruction.opcode.endswith("-start")
     results = _result(instruction) if is_start else instruction.shape
     for is_read, shapes in ((True, [operand.shape for operand in operands]), (False, [results])):

@@ -24,8 +24,8 @@ from __future__ import annotations
 import re
 
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.shapes import arrays, dtype, total_bytes
-from jaxsight.compiler.hlo.text import Computation, Instruction
+from jaxsight.hlo.shapes import arrays, dtype, total_bytes
+from jaxsight.hlo.text import Computation, Instruction
 from jaxsight.wire.kernels.undecided import Undecided
 
 _TUNED = re.compile(r'"kind":"__triton(_nested)?_gemm(_fusion)?"')
@@ -67,8 +67,7 @@ def undecided(fused: Fused, workspace: int) -> Undecided | None:
     (dot,) = dots
     split = _SPLIT.search(dot.attributes)
     products = int(split[1]) if split else 1
-    operands = [body.by_name[name] for name in dot.operands if name in body.by_name]
-    made = [each for each in operands if split or _is_made(body, each)]
+    made = [each for each in body.operands(dot) if split or _is_made(body, each)]
     after = sum(body.source(result, _FREE) is not dot for result in body.results())
     sums = 2 * (products - 1)  # of products, each with a check for values that are not finite
     results = products if after or split else 0

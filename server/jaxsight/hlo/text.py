@@ -8,21 +8,24 @@ asked for, so that the instructions of a fusion exist only while its kernel is d
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
-from jaxsight.compiler.hlo.shapes import HOST_MARK, KEPT, elements, parts, split_at_commas
+from jaxsight.hlo.shapes import HOST_MARK, KEPT, dims, elements, parts, split_at_commas
 from jaxsight.wire.chunks import equation_paths
+from jaxsight.wire.donation import Alias
 
-_INSTRUCTION = re.compile(r"\s+(ROOT )?%?([^\s=(]+) = ([^\s(]\S*) ([a-z][\w-]*)\(([^()]*)\)")
+_INSTRUCTION = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ([^\s(]\S*) ([a-z][\w-]*)\(([^()]*)\)")
 """An instruction whose type and operands contain no brackets, as of most."""
-_HEAD = re.compile(r"\s+(?P<root>ROOT )?%?(?P<name>[^\s=(]+) = ")
+_HEAD = re.compile(r"\s+(?P<root>ROOT )?(?P<name>%?[\w.\-]+) = ")
 _SIMPLE = re.compile(r"(?P<shape>[^\s(]\S*) (?P<opcode>[a-z][\w-]*)\(")
 _OPCODE = re.compile(r" ?(?P<opcode>[a-z][\w-]*)\(")
-_COMPUTATION = re.compile(r"(?P<entry>ENTRY )?%?(?P<name>[^\s(]+) (?:\(|\{)")
-_BRACKET = re.compile(r"[()]")
+_COMPUTATION = re.compile(r"(?P<entry>ENTRY )?(?P<name>%?[\w.\-]+) (?:\(|\{)")
+_BRACKETS = {"(": re.compile(r"[()]"), "{": re.compile(r"[{}]")}
 _OPERAND = re.compile(r"%?([A-Za-z_][\w.\-]*(?:#\d+)*)\s*$")
 _ELEMENT = re.compile(r"#\d+$")
 _COMMENT = re.compile(r"/\*.*?\*/")
@@ -32,13 +35,46 @@ _CALLED = re.compile(
     r"\b(calls|to_apply|condition|body|branch_computations|true_computation|false_computation"
     r"|called_computations|select|scatter)=(\{[^}]*\}|%?[\w.\-]+)"
 )
-_MODULE = re.compile(r"HloModule ([^\s,]+)")
+_MODULE = re.compile(r"^HloModule ([^\s,]*)[^\n]*", re.MULTILINE)
+_ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}")  # of `HloInputOutputAliasConfig` (xla/hlo/ir)
 _UNINDENTED = re.compile(r"\n([^ \t\n][^\n]*)")
 HOST_EXECUTE = "HostExecute"
 """The target of the custom calls of computations on the host (`compute_on("device_host")`)."""
 _WITHOUT_OPERANDS = frozenset({"parameter", "constant", "iota"})
 
 _paths = lru_cache(maxsize=KEPT)(equation_paths)
+
+
+def attribute(text: str, name: str) -> str:
+    """Return an attribute of an instruction or of a module's header, or `""` if it is missing.
+
+    It is a word, what is in quotes, or a text in braces with them.
+    """
+    start = text.find(f"{name}=")
+    while start > 0 and text[start - 1] not in " ,{":  # in the end of another name
+        start = text.find(f"{name}=", start + 1)
+    if start < 0:
+        return ""
+    start += len(name) + 1
+    if text.startswith('"', start):
+        return text[start + 1 : text.find('"', start + 1)]
+    if text.startswith("{", start):
+        return text[start : max(_closing(text, start), start)]
+    word = _WORD.match(text, start)
+    return word[0] if word else ""
+
+
+def aliases(text: str) -> tuple[Alias, ...]:
+    """Return the buffers that results share with parameters, from the header of a module."""
+    found = _ALIAS.findall(attribute(text.partition("\n")[0], "input_output_alias"))
+    return tuple(Alias(int(result or 0), int(parameter)) for result, parameter in found)
+
+
+def device_count(text: str) -> int:
+    """Return the number of devices of a program, from the header of its module."""
+    header = text.partition("\n")[0]
+    names = ("replica_count", "num_partitions")
+    return math.prod(int(attribute(header, name) or 1) for name in names)
 
 
 @dataclass(slots=True, eq=False)
@@ -79,15 +115,12 @@ class Instruction:
         return _paths(self.op_name)
 
     def attribute(self, name: str) -> str:
-        """Return an attribute that is a word or a quoted string, or `""` if it is missing."""
-        start = self.attributes.find(f"{name}=")
-        if start < 0:
-            return ""
-        start += len(name) + 1
-        if self.attributes.startswith('"', start):
-            return self.attributes[start + 1 : self.attributes.find('"', start + 1)]
-        word = _WORD.match(self.attributes, start)
-        return word[0] if word else ""
+        """Return one of its attributes, or `""` if it is missing."""
+        return attribute(self.attributes, name)
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """Return the numbers of an attribute such as `dimensions={0,1}`; none if it is missing."""
+        return dims(attribute(self.attributes, name))
 
     @property
     def called(self) -> dict[str, tuple[str, ...]]:
@@ -100,6 +133,11 @@ class Instruction:
                 for role, names in _CALLED.findall(text)
             }
         return self._called
+
+    @property
+    def calls(self) -> str:
+        """The computation of a fusion or an asynchronous start, or `""`."""
+        return next(iter(self.called.get("calls", ())), "")
 
 
 @dataclass(eq=False)
@@ -155,6 +193,11 @@ class Computation:
                 users.setdefault(name, []).append(instruction)
         return users
 
+    def operands(self, instruction: Instruction) -> list[Instruction]:
+        """Return the instructions that an instruction reads, without unknown ones."""
+        found = map(self.by_name.get, instruction.operands)
+        return [operand for operand in found if operand is not None]
+
     def source(
         self, instruction: Instruction, passed: Collection[str], *, until: str = ""
     ) -> Instruction:
@@ -195,15 +238,6 @@ class Computation:
         return sorted(parameters, key=lambda each: each.number)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The instructions of a computation in the text; `line` is the number of the first."""
-
-    start: int
-    end: int
-    line: int
-
-
 @dataclass(eq=False)
 class Module:
     """A text whose computations are parsed when they are asked for.
@@ -214,7 +248,8 @@ class Module:
     name: str
     header: str
     _text: str
-    _places: dict[str, _Place]
+    _places: dict[str, tuple[ComputationSpans, int]]
+    """The computations, each with the number of its first line."""
     _unread: set[str]
     """The computations that have not been parsed yet."""
     entry: Computation | None = None
@@ -223,26 +258,30 @@ class Module:
 
     def computation(self, name: str) -> Computation | None:
         """Parse a computation; return `None` if the text does not contain it."""
-        place = self._places.get(name)
-        if place is None:
+        if name not in self._places:
             return None
+        at, first = self._places[name]
         computation = Computation(name)
         unparsed = []
-        for number, line in _lines(self._text[place.start : place.end], place.line):
-            instruction = _instruction(line, number)
-            if instruction is None:
+        for number, line in _lines(self._text[at.body : at.end], first):
+            read = instruction(line, number)
+            if read is None:
                 unparsed.append((number, line.strip()[:80]))
             else:
-                computation.add(instruction)
+                computation.add(read)
         if name in self._unread:
             self._unread.remove(name)
             self._unparsed += unparsed
             self._constants += [
-                instruction
-                for instruction in computation.instructions
-                if instruction.opcode == "constant" and elements(instruction.shape) > 1
+                each
+                for each in computation.instructions
+                if each.opcode == "constant" and elements(each.shape) > 1
             ]
         return computation
+
+    def computations(self) -> Iterator[Computation]:
+        """Parse all computations, in the order of the text."""
+        return filter(None, map(self.computation, self._places))
 
     def constants(self) -> list[Instruction]:
         """Return the constants of all computations, without scalars."""
@@ -267,29 +306,50 @@ class Module:
             self.computation(name)
 
 
+class ComputationSpans(NamedTuple):
+    """Where a computation is in a text: its name, with `%` if there is one, and its instructions.
+
+    `end` is the offset of the line after them, which is that of the closing bracket.
+    """
+
+    start: int
+    name: int
+    name_end: int
+    is_entry: bool
+    body: int
+    end: int
+
+
+def computations(text: str) -> Iterator[ComputationSpans]:
+    """Yield where the computations of a text are; the last one may be cut off."""
+    opened: ComputationSpans | None = None
+    for start, line in _unindented(text):
+        head = _COMPUTATION.match(line) if line.rstrip().endswith("{") else None
+        # A line of a literal may begin with a bracket, the last one with `})`.
+        if opened and (head or (line[0] == "}" and not line.startswith("})"))):
+            yield opened._replace(end=start)
+            opened = None
+        if head is not None:
+            name, end = head.span("name")
+            is_entry, body = head["entry"] is not None, start + len(line) + 1
+            opened = ComputationSpans(start, start + name, start + end, is_entry, body, len(text))
+    if opened:
+        yield opened
+
+
 def parse(text: str) -> Module:
     """Return the module of a text; lines that are not HLO are noted and never raise an error."""
-    places: dict[str, _Place] = {}
-    module_name = header = entry = name = ""
-    begin = first = number = counted = 0
-    for start, line in _unindented(text):
-        number += text.count("\n", counted, start)
-        counted = start
-        if line.startswith("HloModule"):
-            match = _MODULE.match(line)
-            header, module_name = line, match[1] if match else ""
-            continue
-        head = _COMPUTATION.match(line) if line.endswith("{") else None
-        # A line of a literal may begin with a bracket, the last one with `})`.
-        if name and (head or (line[0] == "}" and not line.startswith("})"))):
-            places[name] = _Place(begin, start, first)
-            name = ""
-        if head is not None:
-            name, begin, first = head["name"], start + len(line) + 1, number + 1
-            entry = name if head["entry"] else entry
-    if name:
-        places[name] = _Place(begin, len(text), first)
-    module = Module(module_name, header, text, places, set(places))
+    places: dict[str, tuple[ComputationSpans, int]] = {}
+    entry, number, counted = "", 0, 0
+    for at in computations(text):
+        number += text.count("\n", counted, at.body)
+        counted = at.body
+        name = text[at.name : at.name_end].removeprefix("%")
+        places[name] = at, number
+        entry = name if at.is_entry else entry
+    header = _MODULE.search(text)
+    named = (header[1], header[0]) if header is not None else ("", "")
+    module = Module(*named, text, places, set(places))
     module.entry = module.computation(entry)
     return module
 
@@ -323,43 +383,56 @@ def _lines(text: str, first: int) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _instruction(line: str, number: int) -> Instruction | None:
+class Spans(NamedTuple):
+    """Where the parts of an instruction are in its line.
+
+    Its type is between ` = ` and the opcode. What is missing in a text that is cut is -1.
+    """
+
+    is_root: bool
+    name: int
+    """With `%`, if there is one."""
+    name_end: int
+    opcode: int = -1
+    operands: int = -1
+    operands_end: int = -1
+
+
+def spans(line: str) -> Spans | None:
+    """Return where the parts of an instruction are, or `None` if the line is none."""
+    head = _HEAD.match(line)
+    if head is None:
+        return None
+    start, pattern = head.end(), _SIMPLE
+    if line.startswith("(", start):
+        start, pattern = _closing(line, start), _OPCODE
+    opcode = pattern.match(line, start) if start >= 0 else None
+    named = head["root"] is not None, *head.span("name")
+    if opcode is None:
+        return Spans(*named)
+    begin = opcode.end()
+    end = line.find(")", begin)
+    if end >= 0 and line.find("(", begin, end) >= 0:
+        end = _closing(line, begin - 1) - 1
+    return Spans(*named, opcode.start("opcode"), begin, max(end, -1))
+
+
+def instruction(line: str, number: int) -> Instruction | None:
+    """Parse the line of an instruction, or return `None` if it is none; it is line `number`."""
     if (simple := _INSTRUCTION.match(line)) is not None:
         root, name, shape, opcode, inside = simple.groups()
         end = simple.end()
-    elif (parts := _bracketed(line)) is not None:
-        root, name, shape, opcode, inside, end = parts
+    elif (at := spans(line)) is not None and at.operands_end >= 0:
+        root, name = at.is_root, line[at.name : at.name_end].removeprefix("%")
+        shape = line[at.name_end + len(" = ") : at.opcode].rstrip(" ")
+        opcode, end = line[at.opcode : at.operands - 1], at.operands_end + 1
+        inside = line[at.operands : at.operands_end]
     else:
         return None
     if opcode in _WITHOUT_OPERANDS:
         return Instruction(name, opcode, shape, (), line[end:], number, bool(root), inside)
     operands = _operands(inside) if inside else ()
     return Instruction(name, opcode, shape, operands, line[end:], number, bool(root))
-
-
-def _bracketed(line: str) -> tuple[str | None, str, str, str, str, int] | None:
-    """Return the parts of an instruction whose type or operands contain brackets.
-
-    They are those of `_INSTRUCTION`, and the position after them.
-    """
-    head = _HEAD.match(line)
-    if head is None:
-        return None
-    start = head.end()
-    if (simple := _SIMPLE.match(line, start)) is not None:
-        shape, opcode, start = simple["shape"], simple["opcode"], simple.end()
-    else:
-        end = _closing(line, start)
-        tail = _OPCODE.match(line, end)
-        if end < 0 or tail is None:
-            return None
-        shape, opcode, start = line[head.end() : end], tail["opcode"], tail.end()
-    end = line.find(")", start)
-    if end >= 0 and line.find("(", start, end) >= 0:
-        end = _closing(line, start - 1) - 1
-    if end < 0:
-        return None
-    return head["root"], head["name"], shape, opcode, line[start:end], end + 1
 
 
 def _operands(inside: str) -> tuple[str, ...]:
@@ -375,8 +448,8 @@ def _operands(inside: str) -> tuple[str, ...]:
 def _closing(line: str, opening: int) -> int:
     """Return the position after the bracket that closes the one at `opening`, or -1."""
     depth = 0
-    for bracket in _BRACKET.finditer(line, opening):
-        depth += 1 if bracket[0] == "(" else -1
+    for bracket in _BRACKETS[line[opening]].finditer(line, opening):
+        depth += 1 if bracket[0] in _BRACKETS else -1
         if depth == 0:
             return bracket.end()
     return -1
