@@ -316,7 +316,7 @@ class FactSources:
 
     def constants(self) -> tuple[ConstantFact, ...]:
         """Return the constants, each with the line of what reads it first."""
-        module = parse(self.hlo)
+        module = parse(self.figures.compiled.hlo)
         computations = {each.name: each for each in module.computations()}
         return tuple(
             ConstantFact(
