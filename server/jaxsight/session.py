@@ -2,8 +2,11 @@
 
 One `Session` lives in a server process (and in each run of the terminal's commands). It does not
 depend on LSP and does not import JAX. State is in `queries/`, policy and words are in `features/`;
-here both are only put together. Nothing blocks: slow work is awaited, work that an edit makes
-obsolete is cancelled, and earlier answers are shown meanwhile, marked as stale.
+here both are put together, for answers that an editor shows: tests of the protocol put another
+session in its place. What needs only the engine, such as the view of a named function, is a
+function of its feature, which the terminal calls with `session.engine`. Nothing blocks: slow work
+is awaited, work that an edit makes obsolete is cancelled, and earlier answers are shown meanwhile,
+marked as stale.
 """
 
 from __future__ import annotations
@@ -14,47 +17,32 @@ from typing import TYPE_CHECKING
 
 from jaxsight import extensions
 from jaxsight.events import Consent, Event
-from jaxsight.features import code_actions, completion, named_function
+from jaxsight.features import code_actions, completion
 from jaxsight.features.background import Background
-from jaxsight.features.call_hierarchy import TracedCalls, traced_calls
 from jaxsight.features.code_actions import EditorExtension
-from jaxsight.features.findings.examined import Examination, examined
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
-from jaxsight.features.kernels.pallas import CalledKernels, called_kernels
-from jaxsight.features.lenses import inputs_range, lenses
-from jaxsight.features.measuring.asked import AskedMeasurements, measured_function
-from jaxsight.features.measuring.shown import MatchedTimes
+from jaxsight.features.lenses import lenses
+from jaxsight.features.measuring.asked import AskedMeasurements
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
 from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing
-from jaxsight.features.proposals.assumed import BUDGET
 from jaxsight.features.recording.actions import UntilSeen
 from jaxsight.features.setup.installing import Installer
 from jaxsight.features.setup.targets import Offers, targets
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
-from jaxsight.projects.python_discovery import PythonInterpreter
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import Compilation
-from jaxsight.queries.traces.located_answer import View
-from jaxsight.queries.traces.query import Question
-from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Edit, Position, Range
-from jaxsight.wire.messages.measuring import MeasuringLimits
-from jaxsight.wire.messages.replies import Stage
 from jaxsight.wire.messages.requests import JAXPR, TransformedSource
 
 if TYPE_CHECKING:  # few sessions need these: the server holds 2 MiB less
     from jaxsight.features.asking.answer import AgentAnswer
     from jaxsight.features.asking.known import AgentQuestion, ComparedProgram
     from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
-    from jaxsight.features.sweeps.sweeping import OnPoint
-    from jaxsight.sweeps.points import Sweep
-    from jaxsight.sweeps.swept_sizes import SweptSize
 
 
 class Session:
@@ -71,7 +59,7 @@ class Session:
         self.until_seen = UntilSeen(self.engine)
         self.measuring = AskedMeasurements(self.engine)
         self.installer = Installer(self.engine, self._retry)
-        self._background = Background(self.engine, self._look_for_decisions)
+        self.background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events
 
     # Folders, settings and consent
@@ -110,10 +98,6 @@ class Session:
         self._look_for_decisions()
         return self.engine.projects.ask_again(folder)
 
-    def python(self, path: str) -> PythonInterpreter | None:
-        """Return the interpreter that traces a file's functions, and why it was chosen, if any."""
-        return self.engine.projects.of(path).interpreter
-
     # Documents
 
     def attend(self) -> None:
@@ -125,8 +109,8 @@ class Session:
         self.engine.documents.open(path, text)
         if not in_background:
             return
-        self._background.schedule(path)
-        self._background.schedule_importers(path)
+        self.background.schedule(path)
+        self.background.schedule_importers(path)
 
     def change(self, path: str, text: str, cursor: Position | None = None) -> None:
         """Replace the document's whole text; `cursor` is the place of the edit, if known."""
@@ -135,8 +119,8 @@ class Session:
         self.engine.programs.edited(path)
         self._fixing.stop(path)
         self.engine.documents.put(path, text)
-        self._background.schedule(path)
-        self._background.schedule_importers(path)
+        self.background.schedule(path)
+        self.background.schedule_importers(path)
 
     def saved(self, path: str) -> None:
         """Mark the document as saved: changes are shown relative to its programs as of now."""
@@ -146,10 +130,10 @@ class Session:
 
     def close(self, path: str) -> None:
         """Close a document, and drop what is known of it."""
-        self._background.close(path)
+        self.background.close(path)
         self._fixing.stop(path)
         self.engine.close(path)
-        self._background.schedule_importers(path)
+        self.background.schedule_importers(path)
 
     def files_changed(self, paths: Sequence[str]) -> None:
         """Check all open documents again after settings or imported modules changed on disk."""
@@ -186,12 +170,6 @@ class Session:
         """Return all findings of a file, with what the verification of fixes needs."""
         return await findings(self.engine, path, patience=patience, kernels=kernels)
 
-    async def findings(
-        self, path: str, *, patience: float | None = None, kernels: bool | None = None
-    ) -> list[Finding]:
-        """Return all findings of a file: in example inputs, traces and kernels, or settings."""
-        return (await self.report(path, patience=patience, kernels=kernels)).reported
-
     def start_fixes(self, path: str, report: Findings) -> None:
         """Begin to verify fixes of a file's findings, unless the text has changed."""
         document = self.engine.documents.get(path)
@@ -210,7 +188,7 @@ class Session:
         """Return the lenses above functions with example inputs, and to run a program."""
         proposes = self.engine.projects.of(path).settings.propose_inputs
         if proposes and self.engine.proposals.watch(path):
-            self._background.schedule(path)
+            self.background.schedule(path)
         return [*await lenses(self.engine, path), *await self.until_seen.lenses(path)]
 
     async def actions(self, path: str, range: Range) -> list[Action]:
@@ -262,10 +240,6 @@ class Session:
             self.engine.waiting.refresh(file)
         return profile.FUNCTION
 
-    async def calls(self, path: str) -> TracedCalls:
-        """Return the traced functions of a file, and which of them call which."""
-        return await traced_calls(self.engine, path)
-
     async def panel(self, path: str, where: Position | str) -> Panel | None:
         """Return the panel's data for the function at a position or with a name, if any."""
         return await panel(self.engine, path, where)
@@ -280,28 +254,12 @@ class Session:
 
     # What the terminal asks
 
-    async def settle_inputs(self, path: str, *, only: str = "", patience: float = BUDGET) -> float:
-        """Wait for the example inputs of a file's functions; see `Background.settle`."""
-        return await self._background.settle(path, only=only, patience=patience)
-
-    async def why_not_examined(self, path: str, function: str) -> str:
-        """Return why a function was not examined; empty if it was, or if there is none."""
-        return next((e.reason for e in await examined(self.engine, path, function)), "")
-
-    async def examined(self, path: str) -> list[Examination]:
-        """Return which functions of a file were examined, and why others were not."""
-        return await examined(self.engine, path)
-
-    async def view(self, path: str, function: str) -> View:
-        """Return the answer about one function; raise `LookupError` if there is none."""
-        return await named_function.view_of(self.engine, path, function)
-
     async def ask(self, question: AgentQuestion) -> AgentAnswer:
         """Return a compact answer about a function; raise `LookupError` if there is none."""
         from jaxsight.features.asking.asking import answer
 
         async def settle(function: str) -> None:
-            await self.settle_inputs(question.path, only=function)
+            await self.background.settle(question.path, only=function)
 
         return await answer(self.engine, self._fixing, settle, question)
 
@@ -311,82 +269,9 @@ class Session:
         """Return a function of an open document, to compare another one with it."""
         from jaxsight.features.asking.known import ComparedProgram
 
-        if function not in self.functions(path):
-            await self.settle_inputs(path, only=function)
+        if function not in self.engine.documents.functions(path):
+            await self.background.settle(path, only=function)
         return await ComparedProgram.of(self.engine, path, function, target, name)
-
-    async def name_sizes(self, view: View) -> None:
-        """Trace a function with other sizes to name those of its types, if the settings do."""
-        await named_function.name_sizes(self.engine, view)
-
-    async def question(self, path: str, function: str) -> Question:
-        """Return what a tracer would be asked about a function; raise `LookupError` if nothing."""
-        return await named_function.question_of(self.engine, path, function)
-
-    async def kernels(
-        self, path: str, function: str, target: str | None = None, *, complete: bool = True
-    ) -> tuple[View, Compilation]:
-        """Return a function compiled for a target; raise `LookupError` if it cannot be."""
-        return await named_function.compiled_function(
-            self.engine, path, function, target, complete=complete
-        )
-
-    async def pallas_kernels(self, view: View, target: str | None = None) -> CalledKernels:
-        """Return the Pallas kernels of a traced function, before they are compiled."""
-        return await called_kernels(self.engine, view, target)
-
-    async def sweep(
-        self,
-        path: str,
-        function: str,
-        swept: Sequence[SweptSize],
-        target: str | None = None,
-        *,
-        memory: int | None = None,
-        largest: bool = True,
-        measured: bool = False,
-        on_point: OnPoint | None = None,
-    ) -> Sweep:
-        """Return a function's figures with one size after another; see `features.sweeps`."""
-        from jaxsight.features.sweeps.sweeping import sweep
-
-        return await sweep(
-            self.engine,
-            path,
-            function,
-            swept,
-            target,
-            memory=memory,
-            largest=largest,
-            measured=measured,
-            on_point=on_point,
-        )
-
-    async def measure(
-        self,
-        path: str,
-        function: str,
-        target: str | None = None,
-        *,
-        against: View | None = None,
-        limits: MeasuringLimits | None = None,
-        on_stage: Callable[[Stage], None] = lambda stage: None,
-    ) -> MatchedTimes:
-        """Run a function, as the user has asked for, and return its times; see its module.
-
-        Raises:
-            LookupError: no such function or target, or it is not traced.
-            NotMeasured: it was not measured; the message says why.
-        """
-        return await measured_function(
-            self.engine, path, function, target, against=against, limits=limits, on_stage=on_stage
-        )
-
-    def functions(self, path: str) -> list[str]:
-        """Return the ids of the functions that have example inputs (`Module.ids`)."""
-        document = self.engine.documents.now(path)
-        subjects = self.engine.documents.subjects(document) if document is not None else ()
-        return [subject.id for subject in subjects]
 
     # Choices
 
@@ -395,15 +280,11 @@ class Session:
         _, subject = self.engine.documents.find(path, function)
         return [example_set.name for example_set in subject.examples.sets]
 
-    def inputs_range(self, path: str, function: str) -> Range:
-        """Return where a function's active example set is written; raise `LookupError` as above."""
-        return inputs_range(self.engine, path, function)
-
     def choose_set(self, path: str, function: str, name: str) -> None:
         """Make another example set the active one; raise `LookupError` if there is none."""
         _, subject = self.engine.documents.find(path, function)
         self.engine.choices.choose_set(path, subject, name)
-        self._background.schedule(path)
+        self.background.schedule(path)
 
     def choose_target(self, name: str) -> None:
         """Show kernels for another target; an empty name selects that of the settings."""
@@ -418,7 +299,7 @@ class Session:
         """Trace a function with proposed inputs, or no longer; raise `LookupError` without any."""
         await proposing.show_proposed(self.engine, path, function, hide=hide)
         self.engine.waiting.refresh(path)
-        self._background.schedule(path)
+        self.background.schedule(path)
 
     async def keep_proposed(self, path: str, function: str) -> Action:
         """Return the action that writes proposed inputs; raise `LookupError` without any."""
@@ -430,11 +311,11 @@ class Session:
         """Restart the tracers and drop all answers."""
         self.engine.outdate()
         await self.engine.projects.restart(root)
-        self._background.schedule_all()
+        self.background.schedule_all()
 
     async def aclose(self) -> None:
         """Cancel all background work and end every process."""
-        self._background.stop_all()
+        self.background.stop_all()
         await self.installer.aclose()
         await self.until_seen.aclose()
         for extension in self.extensions.values():
@@ -454,9 +335,9 @@ class Session:
     def _outdate(self) -> None:
         """Drop all answers, and ask again: settings, interpreters or decisions changed."""
         self.engine.outdate()
-        self._background.schedule_all()
+        self.background.schedule_all()
 
     def _retry(self, *, data: bool = True) -> None:
         """Ask again what may have another answer now: files or the target changed."""
         self.engine.retry(data=data)
-        self._background.schedule_all()
+        self.background.schedule_all()

@@ -133,7 +133,7 @@ async def test_a_kernel_that_takes_too_much_is_all_that_is_found(tmp_path: Path)
         settings = {"python": sys.executable, "target": "cuda:h100", "select": ["JX1", "JX457"]}
         session.configure([str(tmp_path)], {**QUIET, **settings})
         session.open(path, PROGRAM)
-        found = await session.findings(path, kernels=False)
+        found = (await session.report(path, kernels=False)).reported
     finally:
         await session.aclose()
     assert [(each.code, each.message) for each in found] == [

@@ -19,6 +19,7 @@ import pytest_asyncio
 import jaxsight
 from jaxsight.compiler.answer import answer
 from jaxsight.events import Refresh
+from jaxsight.features.named_function import compiled_function
 from jaxsight.queries.programs.refused import Refused
 from jaxsight.rules.finding import Finding
 from jaxsight.session import Session
@@ -60,7 +61,9 @@ async def session() -> AsyncIterator[Session]:
 
 async def outcome(session: Session, path: str, function: str, **options: bool) -> Compiled | str:
     try:
-        _, result = await session.kernels(path, function, "cpu", **options)
+        _, result = await compiled_function(
+            session.engine, path, function, "cpu", **options, complete=True
+        )
     except LookupError as error:
         return str(error)
     return result.trouble.message if isinstance(result, Refused) else result.compiled
@@ -81,7 +84,7 @@ async def test_both_tiers_have_the_same_kernels(name: str, session: Session) -> 
     session.configure([str(FIXTURES)], settings)
     session.open(path, source)
     different = {}
-    for function in session.functions(path):
+    for function in session.engine.documents.functions(path):
         early = await outcome(session, path, function, complete=False)
         complete = await outcome(session, path, function)
         if isinstance(early, Compiled) and isinstance(complete, Compiled):
@@ -141,7 +144,7 @@ async def test_only_contracts_on_memory_compile_completely(
 ) -> None:
     session = session_without_spare()
     path = opened(session, tmp_path, f"\n    Expect: {contract}\n")
-    findings: list[Finding] = await session.findings(path, kernels=True)
+    findings: list[Finding] = (await session.report(path, kernels=True)).reported
     early = await outcome(session, path, "normalized", complete=False)
     await session.aclose()
     assert findings == []

@@ -19,7 +19,7 @@ async def check(kind: str, name: str, project: tuple[Session, Path]) -> None:
     text = path.read_text()
     calls = observed.really_called(kind, root)[str(path)]
     session.open(str(path), text)
-    await session.settle_inputs(str(path), patience=240)
+    await session.background.settle(str(path), patience=240)
     wrong = {}
     for function, node in observed.functions(ast.parse(text)):
         if node.name in _WITHOUT_JAX or function not in calls:

@@ -31,7 +31,7 @@ async def shown(session: Session, path: str, text: str) -> dict[str, object]:
     hints = await session.hints(path, wait=True)
     answers: dict[str, object] = {STALE: True} if any(h.stale for h in hints) else {}
     answers |= {f"hint {h.range}": (h.label, h.tooltip) for h in hints if not h.stale}
-    for finding in await session.findings(path):
+    for finding in (await session.report(path)).reported:
         if not finding.stale:
             message = finding.message.replace(path, "FILE")
             answers[f"finding {finding.range} {finding.code}"] = (message, len(finding.related))

@@ -112,7 +112,7 @@ async def test_functions_are_shown_with_what_they_capture(project: tuple[Session
     own, root = project
     path = str(root / "functions.py")
     own.open(path, PROGRAM)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     lines, shown = PROGRAM.split("\n"), {}
     for place in SHOWN:
         row = next(number for number, line in enumerate(lines) if line.startswith(place))
@@ -143,7 +143,7 @@ async def test_a_call_of_many_lines_is_named_by_its_first(project: tuple[Session
     own, root = project
     path = str(root / "many.py")
     own.open(path, MANY_LINES)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     hover = await own.hover(path, Position(3, 4))
     own.close(path)
     assert hover is not None

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.kernels.record import record
+from jaxsight.features.named_function import compiled_function
 from jaxsight.features.preferred_sets import prefer_traced
 from jaxsight.features.proposals.assumed import assume
 from jaxsight.queries.programs.located_figures import LocatedFigures
@@ -42,7 +43,7 @@ async def shown(session: Session, path: Path, text: str) -> str:
     """The text with its hints, after proposals were tried."""
     is_open = session.engine.documents.get(str(path)) is not None
     (session.change if is_open else session.open)(str(path), text)
-    await session.settle_inputs(str(path), patience=240)
+    await session.background.settle(str(path), patience=240)
     await assume(session.engine, str(path))
     return with_hints(text, await session.hints(str(path), wait=True))
 
@@ -114,8 +115,8 @@ async def test_an_edit_that_fails_is_silent(session: Session, tmp_path: Path) ->
     await shown(session, path, text)
     failing = f"{HEAD}def f(x):\n    # x: (N, D)\n    y = jnp.sin(x)\n    raise ValueError(y)\n"
     session.change(str(path), failing)
-    await session.settle_inputs(str(path), patience=240)
-    assert await session.findings(str(path)) == []
+    await session.background.settle(str(path), patience=240)
+    assert (await session.report(str(path))).reported == []
     await assume(session.engine, str(path))
     labels = [hint.label for hint in await session.hints(str(path), wait=True)]
     assert labels == ["not shown: no program, test or notebook uses this file"]
@@ -158,8 +159,8 @@ async def test_findings_that_do_not_depend_on_inputs(session: Session, tmp_path:
         "    return a + b + c\n"
     )
     await shown(session, Path(path), HEAD + body)
-    assert "f" in session.functions(path)
-    findings = await session.findings(path, kernels=True)
+    assert "f" in session.engine.documents.functions(path)
+    findings = (await session.report(path, kernels=True)).reported
     session.close(path)
     (reused,) = findings
     assert reused.code == "JX403"
@@ -183,7 +184,7 @@ async def test_a_hint_where_a_trace_ends(session: Session, tmp_path: Path) -> No
     body = "    y = jnp.sin(x)\n    z = y @ jnp.ones((9, 9))\n    return z\n"
     text = f"{HEAD}@jax.jit\ndef f(x):\n{body}\n\nf(jnp.ones((2, 3)))\n"
     actual = await shown(session, path, text)
-    findings = await session.findings(str(path))
+    findings = (await session.report(str(path))).reported
     hints = await session.hints(str(path), wait=True)
     session.close(str(path))
     assert "    y⟦: f32[2,3]⟧ = jnp.sin(x)\n" in actual
@@ -198,7 +199,7 @@ async def test_a_set_that_can_be_traced_is_preferred(session: Session, tmp_path:
     body = "    y = x @ jnp.ones((3, 4))\n    return y\n"
     text = f"{HEAD}@jax.jit\ndef f(x):\n{body}\n\nf(jnp.ones(2))\nf(jnp.ones(3))\n"
     session.open(str(path), text)
-    await session.settle_inputs(str(path), patience=240)
+    await session.background.settle(str(path), patience=240)
     hints = await session.hints(str(path), wait=True)
     session.close(str(path))
     labels = [hint.label for hint in hints if hint.range.start.line == 5]
@@ -251,7 +252,7 @@ async def test_figures_say_that_sizes_are_assumed(tmp_path: Path) -> None:
     jaxpr = await session.show(str(path), "f", "jaxpr")
     panel = await session.panel(str(path), "f")
     hover = await session.hover(str(path), Position(3, 4))
-    _, kernels = await session.kernels(str(path), "f")
+    _, kernels = await compiled_function(session.engine, str(path), "f")
     await session.aclose()
     assert "def f(x):⟦▣ ?1 kernel · cpu · with assumed sizes⟧" in with_kernels
     first, second, *_ = document.text.splitlines()

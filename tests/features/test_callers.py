@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from jaxsight.features.named_function import view_of
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from jaxsight.wire.messages.requests import TransformedSource
@@ -120,7 +121,7 @@ async def becomes(session: Session, path: Path, function: str, title: str | None
 
 async def hints(session: Session, path: Path) -> dict[str, str]:
     """The hints by the first word of their line, once all programs have run."""
-    await session.settle_inputs(str(path), patience=240)
+    await session.background.settle(str(path), patience=240)
     document = session.engine.documents.get(str(path))
     assert document is not None
     lines = document.text.splitlines()
@@ -211,7 +212,7 @@ async def test_a_function_that_is_not_traced_alone_is_left_to_its_caller(
     await hints(session, train)
     assert await titles(session, train, "half")
     assert await titles(session, train, "deep") == []
-    assert await session.findings(str(train)) == []
+    assert (await session.report(str(train))).reported == []
 
 
 async def test_a_function_with_an_axis_of_its_caller_is_traced_without_its_others(
@@ -221,12 +222,12 @@ async def test_a_function_with_an_axis_of_its_caller_is_traced_without_its_other
     session.change(str(train), TRAIN.replace("jax.vmap(rms)", "jax.vmap(total, axis_name='i')"))
     await hints(session, train)
     assert (await titles(session, train, "total"))[0] == "as called by `loss`"
-    (caveat,) = (await session.view(str(train), "total")).caveats
+    (caveat,) = (await view_of(session.engine, str(train), "total")).caveats
     assert (
         caveat.reason
         == "`def total(x):` names the axis `i`, which nothing here binds: traced with a size of 1"
     )
-    assert await session.findings(str(train)) == []
+    assert (await session.report(str(train))).reported == []
 
 
 async def test_findings_are_reported_once_and_where_they_are(
@@ -235,16 +236,16 @@ async def test_findings_are_reported_once_and_where_they_are(
     train, model = project / "train.py", project / "model.py"
     await becomes(session, model, "lookup", "as called in train.py:27")
     await hints(session, model)
-    found = [(f.code, f.range.start.line) for f in await session.findings(str(model))]
+    found = [(f.code, f.range.start.line) for f in (await session.report(str(model))).reported]
     assert found == []
     session.change(str(model), MODEL.replace("[7]", "[9]"))
     await hints(session, model)
-    (finding,) = await session.findings(str(model))
+    (finding,) = (await session.report(str(model))).reported
     assert (finding.code, finding.range.start.line) == ("JX404", 11)
     own = TRAIN.replace("h = x[::2]", "h = x[::2]\n    h = h.at[99].set(0)")
     session.change(str(train), own)
     await hints(session, train)
-    assert [f.code for f in await session.findings(str(train))] == ["JX404"]
+    assert [f.code for f in (await session.report(str(train))).reported] == ["JX404"]
 
 
 async def test_the_setting_switches_it_off(session: Session, project: Path) -> None:
@@ -253,5 +254,5 @@ async def test_the_setting_switches_it_off(session: Session, project: Path) -> N
     session.configure([str(project)], {**SETTINGS, "examplesFromPrograms": False})
     await hints(session, train)
     await becomes(session, model, "rms", None)
-    assert session.functions(str(train)) == ["loss", "score"]
+    assert session.engine.documents.functions(str(train)) == ["loss", "score"]
     session.configure([str(project)], SETTINGS)

@@ -13,6 +13,7 @@ import pytest_asyncio
 from jaxsight.features import caveats
 from jaxsight.features.caveats import completeness
 from jaxsight.features.model import Linked, VirtualText
+from jaxsight.features.named_function import view_of
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
 from jaxsight.source.slicing.caveat import SliceCaveat
@@ -190,7 +191,7 @@ async def test_statements_that_fail_for_one_reason_are_one_caveat(
     session: Session, model: str
 ) -> None:
     session.open(model, UNDEFINED)
-    view = await session.view(model, "f")
+    view = await view_of(session.engine, model, "f")
     session.close(model)
     assert list(map(caveats.text, view.caveats)) == [
         "line 3: `show(1)` and 2 other statements raised NameError: “name 'show' is not defined”",
@@ -272,7 +273,7 @@ async def test_actions_on_the_statement_decide_whether_it_runs(opened: Session, 
     text = applied(MODEL, list(action.edits))
     assert "train()  # jaxsight: always\n" in text
     opened.change(model, text)
-    view = await opened.view(model, "scaled")
+    view = await view_of(opened.engine, model, "scaled")
     assert view.caveats == ()
     assert isinstance(view.answer.reply, Traced)
     assert "mul a 5.0" in view.answer.reply.jaxpr

@@ -55,7 +55,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ses
     session = session_without_spare()
     session.configure([str(root)], {**QUIET, "python": sys.executable})
     session.open(str(root / "notebook.ipynb"), CELLS)
-    await session.settle_inputs(str(root / "notebook.ipynb"), patience=240)
+    await session.background.settle(str(root / "notebook.ipynb"), patience=240)
     yield session
     await session.aclose()
 

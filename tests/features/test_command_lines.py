@@ -133,8 +133,8 @@ async def test_programs_get_their_defaults(name: str, project: tuple[Session, Pa
     hover = await hover_of(own, path, text)
     assert types in hover, hover
     own.open(str(path), text)
-    await own.settle_inputs(str(path), patience=240)
-    findings = await own.findings(str(path))
+    await own.background.settle(str(path), patience=240)
+    findings = (await own.report(str(path))).reported
     own.close(str(path))
     assert [finding.message for finding in findings] == []
 

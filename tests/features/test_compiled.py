@@ -77,7 +77,7 @@ async def hover_of(own: Session, path: Path, call: str, others: str) -> str:
     """The hover of the function that a program calls, beside others."""
     program = f"{HEAD}{others}x = jnp.ones((4, 3))\n{call}\n".format(f="f")
     own.open(str(path), program)
-    await own.settle_inputs(str(path), patience=240)
+    await own.background.settle(str(path), patience=240)
     hover = await own.hover(str(path), Position(program[: program.index("def f")].count("\n"), 4))
     own.close(str(path))
     return hover.markdown if hover is not None else ""
@@ -134,7 +134,7 @@ async def test_a_program_without_a_function_has_its_figures_at_the_call(
     call = {**PARTS, **others}[name].format(f="f")
     text = f"{HEAD.format(f='f')}x = jnp.ones((4, 3))\n{place(call)}\n"
     own.open(path, text)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     hints = {hint.range.start.line: hint.label for hint in await own.hints(path, wait=True)}
     own.close(path)
     label = hints.get(text[: text.index(call)].count("\n"), "")
@@ -151,7 +151,7 @@ async def test_an_edit_of_the_call_is_followed(project: tuple[Session, Path]) ->
         x = "jnp.ones((1, 3))" if "vmap" in call else "jnp.ones(3)"
         text = program.format(call=f"{call}({x})")
         own.change(path, text)
-        await own.settle_inputs(path, patience=240)
+        await own.background.settle(path, patience=240)
         hover = await own.hover(path, Position(text[: text.index("def f")].count("\n"), 4))
         assert hover is not None
         assert ("not compiled: runs op by op" in hover.markdown) != is_compiled, call
@@ -196,7 +196,7 @@ async def test_parts_of_a_program_show_their_shares(project: tuple[Session, Path
         {**QUIET, "python": sys.executable, "target": "cpu", "inlayHints": {"kernels": True}},
     )
     own.open(path, SHARED)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     hints = {hint.range.start.line: hint.label for hint in await own.hints(path, wait=True)}
     lines = SHARED.split("\n")
     hover = await own.hover(path, Position(lines.index("def loss(layer, w, x):"), 4))
@@ -242,7 +242,7 @@ async def test_a_function_is_treated_as_compiled(
     text = f"{imports}{HEADS[name]}\n\n{others}f(jnp.ones(3))\n"
     eager = text.format(mark="")
     own.open(path, eager)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     place = Position(eager[: eager.index("def f")].count("\n"), 4)
     hover = await own.hover(path, place)
     assert hover is not None
@@ -251,7 +251,7 @@ async def test_a_function_is_treated_as_compiled(
     changed = applied(eager, action.edits)
     assert changed == text.format(mark="  # jaxsight: root")
     own.change(path, changed)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     hover = await own.hover(path, place)
     assert hover is not None
     assert "| target |" in hover.markdown or "*compiling for " in hover.markdown

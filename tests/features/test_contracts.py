@@ -49,7 +49,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ses
 async def reported(session: Session, path: Path, source: str) -> list[tuple[int, str, str]]:
     """Line (from 1), code and message of all findings of a file."""
     session.open(str(path), source)
-    findings = await session.findings(str(path), kernels=True)
+    findings = (await session.report(str(path), kernels=True)).reported
     session.close(str(path))
     return [(one.range.start.line + 1, one.code, one.message) for one in findings]
 
@@ -103,7 +103,7 @@ async def test_a_contract_is_checked_with_the_example_set_that_it_follows(
     assert findings[1][2] == "contract cannot be checked: tracing fails with these example inputs"
     session.open(str(path), source)
     session.choose_set(str(path), "f", "wide")
-    again = await session.findings(str(path), kernels=True)
+    again = (await session.report(str(path), kernels=True)).reported
     session.close(str(path))
     assert [(one.range.start.line + 1, one.code) for one in again] == expected
 
@@ -163,7 +163,7 @@ async def test_contracts_of_several_devices_are_about_each_of_them(
 ) -> None:
     path = str(tmp_path / "sharded.py")
     session.open(path, SHARDED.replace("EXPECT", f"    {line}"))
-    findings = await session.findings(path, kernels=True)
+    findings = (await session.report(path, kernels=True)).reported
     session.close(path)
     broken = [finding for finding in findings if finding.code == "JX501"]
     assert [finding.message[: len(message)] for finding in broken] == [message] * bool(message)
@@ -177,7 +177,7 @@ async def test_a_note_has_the_line_of_the_current_text(session: Session, tmp_pat
     noted = []
     for text in (source, f"# moved\n{source}"):
         session.change(path, text)
-        findings = await session.findings(path, kernels=True)
+        findings = (await session.report(path, kernels=True)).reported
         noted += [finding.notes for finding in findings if finding.code == "JX501"]
     session.close(path)
     assert [note[0].rpartition(" ")[2] for note in noted] == ["18", "19"]
@@ -221,7 +221,7 @@ def h(x):
     session.configure([str(tmp_path)], {**QUIET, "python": sys.executable, "target": "cpu"})
     try:
         session.open(path, source)
-        codes = [finding.code for finding in await session.findings(path)]
+        codes = [finding.code for finding in (await session.report(path)).reported]
         assert codes.count("JX400") == 1
         await finding_with(session, path, "expected kernels <= 0 on cpu")
         assert not gate.exists()
@@ -239,7 +239,7 @@ async def finding_with(session: Session, path: str, words: str) -> Finding:
     """The finding with some words, once a refresh has brought it."""
     async with asyncio.timeout(120):
         while True:
-            for finding in await session.findings(path):
+            for finding in (await session.report(path)).reported:
                 if words in finding.message:
                     return finding
             while await session.events.get() != Refresh(path):
@@ -283,7 +283,7 @@ async def test_example_inputs_of_a_nested_function_that_are_not_used_say_why(
     source = source.replace("x + 1, inner", returned)
     path = str(tmp_path / "nested.py")
     session.open(path, source)
-    findings = await session.findings(path)
+    findings = (await session.report(path)).reported
     session.close(path)
     if expected is None:
         assert findings == []

@@ -105,10 +105,10 @@ UNKNOWN = {
 async def shown(session: Session, path: str, program: str) -> str:
     text = f"{HEAD}{program}\n"
     session.open(path, text)
-    await session.settle_inputs(path, patience=240)
+    await session.background.settle(path, patience=240)
     line = text.split("\n").index("def f(x, y=None):")
     hover = await session.hover(path, Position(line, 4))
-    findings = await session.findings(path)
+    findings = (await session.report(path)).reported
     session.close(path)
     assert [finding for finding in findings if finding.severity == "error"] == []
     return hover.markdown if hover is not None else ""

@@ -76,7 +76,7 @@ async def test_contracts_and_rules_use_the_upper_end(tmp_path: Path) -> None:
         settings = {**QUIET, "python": sys.executable, "target": "cuda:h100"}
         session.configure([str(tmp_path)], settings)
         session.open(str(tmp_path / "tuned.py"), SOURCE)
-        findings = await session.findings(str(tmp_path / "tuned.py"), kernels=True)
+        findings = (await session.report(str(tmp_path / "tuned.py"), kernels=True)).reported
     finally:
         await session.aclose()
     broken = [(each.message, each.notes) for each in findings if each.code == "JX501"]

@@ -77,7 +77,7 @@ async def session(tmp_path: Path) -> AsyncIterator[Session]:
 
 async def found(session: Session, path: str, text: str) -> list[tuple[str, int]]:
     session.open(path, text)
-    findings = await session.findings(path, kernels=False)
+    findings = (await session.report(path, kernels=False)).reported
     return [(each.code, each.range.start.line) for each in findings]
 
 
@@ -93,7 +93,7 @@ async def test_functions_share_the_processes_and_a_second_look_starts_none(
     assert len(peers) == processes + with_another_seed
     moved = f"# A comment.\n{PROGRAM}"
     session.change(path, moved)
-    findings = await session.findings(path, kernels=False)
+    findings = (await session.report(path, kernels=False)).reported
     assert [(each.code, each.range.start.line) for each in findings] == [("JX460", line + 1)]
     assert len(peers) == processes + with_another_seed
     await session.aclose()
@@ -135,7 +135,7 @@ async def test_an_editor_compares_processes_when_the_file_is_saved(
     differing = PROGRAM.replace("jax.process_count()", "4")
 
     async def shown(*, until: list[str]) -> None:
-        while [each.code for each in await session.findings(path)] != until:
+        while [each.code for each in (await session.report(path)).reported] != until:
             await session.events.get()  # a refresh follows
 
     session.open(path, same)

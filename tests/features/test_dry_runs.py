@@ -99,7 +99,7 @@ async def opened(session: Session, root: Path, name: str, text: str) -> str:
     path = str(root / name)
     (root / name).write_text(text)
     session.open(path, text)
-    await session.settle_inputs(path)
+    await session.background.settle(path)
     return path
 
 
@@ -113,7 +113,7 @@ async def test_a_test_and_a_script_say_what_functions_are_called_with(
     program(tmp_path, "models_test.py", TEST)
     program(tmp_path, "main.py", MAIN)
     path = await opened(session, tmp_path, "models.py", MODELS)
-    names = session.functions(path)
+    names = session.engine.documents.functions(path)
     assert {"init", "apply", "train"} <= {*names}
     assert "unused" not in names
     shown = with_hints(MODELS, await session.hints(path, wait=True))
@@ -125,7 +125,9 @@ async def test_a_test_and_a_script_say_what_functions_are_called_with(
     lenses = [lens.title for lens in await session.lenses(path) if lens.range.start.line == 9]
     assert lenses[0].startswith("as called in models_test.py:9")
     assert not (tmp_path / "written.txt").exists()
-    assert not [f for f in await session.findings(path) if f.code.startswith(("JX4", "JX9"))]
+    assert not [
+        f for f in (await session.report(path)).reported if f.code.startswith(("JX4", "JX9"))
+    ]
 
 
 NESTED = """\
@@ -236,12 +238,12 @@ async def test_an_edit_of_the_program_or_the_file_has_other_calls(
     path = await opened(session, tmp_path, "models.py", MODELS)
     test = str(tmp_path / "models_test.py")
     session.open(test, TEST.replace("(7, 4)", "(9, 4)"))
-    await session.settle_inputs(path)
+    await session.background.settle(path)
     shown = with_hints(MODELS, await session.hints(path, wait=True))
     assert '    y⟦: f32[9,3]⟧ = x @ params["w"]\n' in shown
     edited = MODELS.replace("(size, 3)", "(size, 2)")
     session.change(path, edited)
-    await session.settle_inputs(path)
+    await session.background.settle(path)
     shown = with_hints(edited, await session.hints(path, wait=True))
     assert '    y⟦: f32[9,2]⟧ = x @ params["w"]\n' in shown
 
@@ -258,7 +260,7 @@ async def test_where_a_function_is_called_is_never_an_earlier_line(
         session.change(test, text)
         before = await session.hover(path, place)
         assert before is None or before.stale or "as called in" not in before.markdown
-        await session.settle_inputs(path, patience=240)
+        await session.background.settle(path, patience=240)
         after = await session.hover(path, place)
         assert after is not None
         assert f"test.py:{line}" in after.markdown
@@ -273,13 +275,13 @@ async def test_what_is_known_of_the_first_programs_is_not_stale_while_others_run
     program(tmp_path, "slow_test.py", slow)
     path = str(tmp_path / "models.py")
     session.open(path, MODELS)
-    looking = asyncio.ensure_future(session.settle_inputs(path, patience=240))
+    looking = asyncio.ensure_future(session.background.settle(path, patience=240))
     line = MODELS.split("\n").index("def apply(params, x):")
     while not looking.done():
         hover = await session.hover(path, Position(line, 4))
         assert hover is None or not hover.stale, hover.markdown
         await asyncio.sleep(0.05)
-    assert "apply" in session.functions(path)
+    assert "apply" in session.engine.documents.functions(path)
 
 
 async def test_a_program_that_ends_its_tracer_costs_only_its_own_calls(
@@ -289,7 +291,7 @@ async def test_a_program_that_ends_its_tracer_costs_only_its_own_calls(
     program(tmp_path, "models_test.py", kill)
     program(tmp_path, "main.py", MAIN)
     path = await opened(session, tmp_path, "models.py", MODELS)
-    assert "train" in session.functions(path)
+    assert "train" in session.engine.documents.functions(path)
     assert '    y⟦: f32[6,3]⟧ = x @ params["w"]\n' in with_hints(
         MODELS, await session.hints(path, wait=True)
     )
@@ -301,10 +303,10 @@ async def test_the_setting_and_missing_trust_run_nothing(tmp_path: Path) -> None
     quiet = {**QUIET, "python": sys.executable}
     session.configure([str(tmp_path)], {**quiet, "examplesFromPrograms": False})
     path = await opened(session, tmp_path, "models.py", MODELS)
-    assert session.functions(path) == []
+    assert session.engine.documents.functions(path) == []
     session.configure([str(tmp_path)], quiet)
-    await session.settle_inputs(path)
-    assert "apply" in session.functions(path)
+    await session.background.settle(path)
+    assert "apply" in session.engine.documents.functions(path)
     await session.aclose()
 
 
@@ -356,7 +358,7 @@ async def test_the_background_shows_them_and_says_so(session: Session, tmp_path:
     session.open(path, MODELS)
     while not await session.hints(path):
         await refreshed(session)
-    assert "apply" in session.functions(path)
+    assert "apply" in session.engine.documents.functions(path)
 
 
 WRITTEN = MODELS.replace(
@@ -441,7 +443,7 @@ async def test_inputs_that_cannot_be_traced_are_rejected_also_if_a_hover_asked_f
     assert document is not None
     assert await session.engine.dry_runs.update(document)
     assert await session.hover(path, Position(5, 5)) is not None
-    await session.settle_inputs(path)
+    await session.background.settle(path)
     assert await session.hover(path, Position(5, 5)) is None
 
 
@@ -461,10 +463,10 @@ async def test_a_file_that_becomes_a_program_is_run(session: Session, tmp_path: 
     session.open(path, USED)
     while looking := [t for t in asyncio.all_tasks() if t.get_name().startswith("trace ")]:
         await asyncio.wait(looking)
-    assert session.functions(path) == []
+    assert session.engine.documents.functions(path) == []
     session.change(main, "import jax.numpy as jnp\nfrom used import f\n\nf(jnp.ones(7))\n")
     async with asyncio.timeout(60):
-        while not session.functions(path):
+        while not session.engine.documents.functions(path):
             await session.events.get()
 
 

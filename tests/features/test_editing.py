@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from jaxsight.events import Refresh
 from jaxsight.features.model import Hint
+from jaxsight.features.named_function import compiled_function, view_of
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.features.rendering import with_hints
@@ -63,7 +64,7 @@ def file(tmp_path: Path) -> str:
 
 async def trace_id(session: Session, path: str) -> int:
     """Which trace the shown answer comes from."""
-    view = await session.view(path, "f")
+    view = await view_of(session.engine, path, "f")
     assert not view.stale
     return view.answer.reply.id
 
@@ -229,7 +230,9 @@ async def test_a_refresh_follows_an_edit_although_the_older_text_is_traced_again
     while not begun.has_run:  # noqa: ASYNC110 - in another process
         await asyncio.sleep(0.01)
 
-    lowering = asyncio.create_task(editing.kernels(file, "g", "cpu"))
+    lowering = asyncio.create_task(
+        compiled_function(editing.engine, file, "g", "cpu", complete=True)
+    )
     await asyncio.sleep(0)  # It is asked to lower what it does not know any more.
     while not editing.events.empty():
         editing.events.get_nowait()

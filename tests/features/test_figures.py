@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.events import Status
+from jaxsight.features.named_function import compiled_function
 from jaxsight.projects.projects import Projects
 from jaxsight.rules.finding import Severity
 from jaxsight.session import Session
@@ -36,16 +37,16 @@ async def test_figures_are_diagnostics_where_the_settings_say_so(tmp_path: Path)
     session = Session()
     session.configure([str(tmp_path)], quiet)
     session.open(path, SOURCE, in_background=False)
-    assert await session.findings(path) == []
+    assert (await session.report(path)).reported == []
 
     session.configure([str(tmp_path)], {**quiet, "figuresAsDiagnostics": True})
-    await session.kernels(path, "double")
-    [figures] = await session.findings(path)
+    await compiled_function(session.engine, path, "double", complete=True)
+    [figures] = (await session.report(path)).reported
     assert (figures.code, figures.severity) == ("figures", Severity.INFORMATION)
     assert figures.message == "1 kernel · temp 0 B · cpu"
     assert figures.notes == (TYPES,)
     assert figures.range.start.line == 0
-    assert await session.findings(path, kernels=True) == [], "a check does not report them"
+    assert (await session.report(path, kernels=True)).reported == [], "a check does not report them"
 
     session.close(path)
     hints = dict.fromkeys(("kernels", "barriers", "collectives"), False)
@@ -53,7 +54,7 @@ async def test_figures_are_diagnostics_where_the_settings_say_so(tmp_path: Path)
     session.configure([str(tmp_path)], settings)
     long = SOURCE.replace("f32[3, 4]", "f32[5, 4]").replace("double", "a_name_" * 12)
     session.open(path, long, in_background=False)
-    [types] = await session.findings(path)
+    [types] = (await session.report(path)).reported
     assert types.message.startswith("a_name_a_name_")
     assert len(types.message) == 100
     await session.aclose()
@@ -69,8 +70,8 @@ async def test_a_client_of_diagnostics_hears_why_nothing_runs(
     session.configure([str(tmp_path)], settings)
     for name, text in (("plain.py", "x = 1\n"), ("model.py", f"import jax\n{SOURCE}")):
         session.open(str(tmp_path / name), text, in_background=False)
-    assert await session.findings(str(tmp_path / "plain.py")) == []
-    [found] = await session.findings(str(tmp_path / "model.py"))
+    assert (await session.report(str(tmp_path / "plain.py"))).reported == []
+    [found] = (await session.report(str(tmp_path / "model.py"))).reported
     statuses = []
     while not session.events.empty():
         if isinstance(event := session.events.get_nowait(), Status):

@@ -43,7 +43,7 @@ async def test_hints(name: str, session: Session, update_fixtures: bool) -> None
     file = FIXTURES / "hints" / f"{name}.py"
     source = without_hints(file.read_text(encoding="utf-8"))
     session.open(str(file), source)
-    await session.settle_inputs(str(file), patience=240)
+    await session.background.settle(str(file), patience=240)
     hints = await session.hints(str(file), wait=True)
     session.close(str(file))
     check(file, with_hints(source, hints), update_fixtures)
@@ -70,7 +70,7 @@ async def test_findings(name: str, session: Session, update_fixtures: bool) -> N
     file = FIXTURES / "findings" / f"{name}.py"
     source = without_marks(file.read_text(encoding="utf-8"))
     session.open(str(file), source)
-    await session.settle_inputs(str(file), patience=240)
-    findings = await session.findings(str(file))
+    await session.background.settle(str(file), patience=240)
+    findings = (await session.report(str(file))).reported
     session.close(str(file))
     check(file, with_marks(source, findings), update_fixtures)

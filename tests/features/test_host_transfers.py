@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.table import table
+from jaxsight.features.named_function import compiled_function
 from jaxsight.figures.program_notes import memory_lines
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
@@ -55,7 +56,7 @@ async def session(path: str) -> AsyncIterator[Session]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def update(session: Session, path: str) -> LocatedFigures:
-    found = (await session.kernels(path, "update", complete=True))[1]
+    found = (await compiled_function(session.engine, path, "update", complete=True))[1]
     assert isinstance(found, LocatedFigures)
     return found
 
@@ -97,7 +98,7 @@ async def test_json_has_every_transfer_and_the_memory_of_the_host(update: Locate
 
 
 async def test_a_contract_limits_what_moves(session: Session, path: str) -> None:
-    (broken,) = [each for each in await session.findings(path) if each.code == "JX501"]
+    (broken,) = [each for each in (await session.report(path)).reported if each.code == "JX501"]
     assert broken.message == "expected host-moved <= 1 MiB on h100, got 2 MiB"
     assert set(broken.notes) == {
         "to device f32[512,512] 1 MiB at line 14",

@@ -222,12 +222,12 @@ async def test_a_function_is_shown_as_it_runs_inside(
     own, root = project
     path = str(root / f"program_{zlib.crc32(text.encode())}.py")
     own.open(path, text)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     lines = text.split("\n")
     line = next(number for number, content in enumerate(lines) if place in content)
     column = lines[line].index(place) + 4
     hover = await own.hover(path, Position(line, column))
-    findings = await own.findings(path)
+    findings = (await own.report(path)).reported
     own.close(path)
     assert hover is not None
     assert said in hover.markdown, hover.markdown
@@ -247,7 +247,7 @@ async def test_a_key_is_an_input_only_while_it_is_needed(project: tuple[Session,
     for key in ("numpyro.prng_key()", "jax.random.key(0)"):
         text = f"import jax\n{WITHOUT_KEY.format(key)}"
         own.change(path, text) if shown else own.open(path, text)
-        await own.settle_inputs(path, patience=240)
+        await own.background.settle(path, patience=240)
         hover = await own.hover(path, Position(text.split("\n").index("def f(x):"), 4))
         assert hover is not None
         shown.append("rng_key" in hover.markdown)
@@ -277,7 +277,7 @@ async def test_flags_have_their_defaults(project: tuple[Session, Path]) -> None:
     own, root = project
     path = str(root / "flags.py")
     own.open(path, FLAGS)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     hover = await own.hover(path, Position(8, 4))
     own.close(path)
     assert hover is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import pytest_asyncio
 
+from jaxsight.features.named_function import view_of
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.session import Session
 from jaxsight.wire.messages.requests import TransformedSource
@@ -39,8 +40,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def path(session: Session, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = str(tmp_path_factory.mktemp("inverses") / "model.py")
     session.open(path, MODEL)
-    await session.view(path, "squash")
-    await session.view(path, "norm")
+    await view_of(session.engine, path, "squash")
+    await view_of(session.engine, path, "norm")
     return path
 
 

@@ -45,7 +45,7 @@ async def test_the_inputs_in_use_are_kept(name: str, project: tuple[Session, Pat
     text = f"{HEAD}{function}\n\n{call}\n"
     path = str(root / f"kept_{'_'.join(name.split())}.py")
     own.open(path, text)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     place = Position(4, 4)
     actions = await own.actions(path, Range(place, place))
     kept = [action for action in actions if action.title.startswith("Keep these inputs")]
@@ -53,7 +53,7 @@ async def test_the_inputs_in_use_are_kept(name: str, project: tuple[Session, Pat
     for action in kept:
         changed = applied(text, action.edits)
         own.change(path, changed)
-        await own.settle_inputs(path, patience=240)
+        await own.background.settle(path, patience=240)
         hover = await own.hover(path, place)
         assert hover is not None
         assert "Example inputs:" in changed

@@ -13,6 +13,7 @@ import jax
 import pytest
 import pytest_asyncio
 
+from jaxsight.features.named_function import view_of
 from jaxsight.session import Session
 from tests.features.rendering import with_hints, without_hints
 from tests.features.test_fixtures import FIXTURES, check
@@ -43,7 +44,7 @@ async def test_kernels_and_barriers(name: str, session: Session, update_fixtures
     session.configure([str(FIXTURES)], settings)
     source = without_hints(file.read_text(encoding="utf-8"))
     session.open(str(file), source)
-    await session.settle_inputs(str(file), patience=240)
+    await session.background.settle(str(file), patience=240)
     shown = await session.hints(str(file), wait=True)
     session.close(str(file))
     check(file, with_hints(source, shown), update_fixtures)
@@ -149,7 +150,7 @@ async def test_kernels_of_an_older_text_are_marked_once_the_new_one_is_traced(
     session.open(str(path), SLOW, in_background=False)
     (before,) = [label for label in await labels(session, path) if label.startswith("▣")]
     session.change(str(path), SLOW.replace("sin", "cos"))
-    assert not (await session.view(str(path), "sorted_often")).stale
+    assert not (await view_of(session.engine, str(path), "sorted_often")).stale
     hints = await session.hints(str(path))
     assert [h.label for h in hints if h.label.startswith("▣")] == [before.replace("▣ ", "▣ ~")]
     await session.aclose()

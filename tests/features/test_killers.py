@@ -118,13 +118,13 @@ async def test_a_test_that_ends_a_tracer_does_so_once_and_is_named(
     tests = TESTS + "".join(KILLING.format(name=name) for name in names)
     (root / "test_model.py").write_text(tests)
     session.open(path, MODEL)
-    await session.settle_inputs(path)
+    await session.background.settle(path)
     first = await deaths(caplog)
     assert 1 <= first <= 3
     session.change(path, f"# A comment.\n{MODEL}")
-    await session.settle_inputs(path)
+    await session.background.settle(path)
     session.open(str(root / "unrelated.py"), MODEL.replace("apply", "other"))
-    await session.settle_inputs(str(root / "unrelated.py"))
+    await session.background.settle(str(root / "unrelated.py"))
     assert await deaths(caplog) == first
     session.change(path, MODEL)
     why = ""
@@ -137,6 +137,6 @@ async def test_a_test_that_ends_a_tracer_does_so_once_and_is_named(
     mended = tests.replace("    ctypes.string_at(0)\n", "")
     (root / "test_model.py").write_text(mended)
     session.files_changed([str(root / "test_model.py")])
-    await session.settle_inputs(path)
-    assert "apply" in session.functions(path)
+    await session.background.settle(path)
+    assert "apply" in session.engine.documents.functions(path)
     assert await deaths(caplog) == first

@@ -65,7 +65,7 @@ def test_the_loop_turns_while_a_large_text_is_read(tmp_path: Path, text: str) ->
         path = str(tmp_path / "large.py")
         session.open(path, text)
         await session.hover(path, Position(0, 5))
-        await session.findings(path)
+        await session.report(path)
         session.change(path, '"""' + text)
         await session.hints(path)
         await session.aclose()
@@ -123,7 +123,7 @@ def test_the_newest_text_is_the_one_that_is_answered_about(tmp_path: Path) -> No
         for answer in answers:
             await answer
         session.change(path, SMALL)
-        assert session.functions(path) == ["small"]
+        assert session.engine.documents.functions(path) == ["small"]
         assert {lens.range.start.line for lens in await session.lenses(path)} == {0}
         await session.aclose()
 
@@ -140,7 +140,7 @@ def test_a_file_that_is_closed_while_it_is_read_has_no_answers(tmp_path: Path) -
         session.close(path)
         assert await waiting is None
         session.open(path, SMALL)
-        assert session.functions(path) == ["small"]
+        assert session.engine.documents.functions(path) == ["small"]
         await session.aclose()
 
     asyncio.run(work())
@@ -151,7 +151,7 @@ def findings_of(folder: Path, text: str) -> list[tuple[str, int, str]]:
         session = session_in(folder)
         path = str(folder / "file.py")
         session.open(path, text)
-        found = await session.findings(path)
+        found = (await session.report(path)).reported
         assert all(len(one.message) <= 100 for one in found)
         await session.aclose()
         return [(one.code, one.range.start.line, one.message) for one in found]

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.events import Progress
+from jaxsight.features.named_function import view_of
 from jaxsight.queries.long_work import Turns
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
@@ -134,7 +135,9 @@ async def test_a_function_whose_tracer_was_killed_runs_again_only_for_a_person(
     # What an editor asks on its own, again and again.
     for _ in range(3):
         await session.hints(path, Range(Position(0, 0), Position(20, 0)))
-        assert any("SIGKILL" in finding.message for finding in await session.findings(path))
+        assert any(
+            "SIGKILL" in finding.message for finding in (await session.report(path)).reported
+        )
         session.choose_target("")  # everything is traced again in the background
     await asyncio.sleep(1)
     assert count.runs == runs
@@ -212,7 +215,7 @@ async def test_work_about_older_texts_ends_when_there_is_work_about_a_newer_one(
     for number in range(3):
         text = SANE.replace("1.5", f"{number}.625")
         session.change(path, text)
-        view = await session.view(path, "sane")
+        view = await view_of(session.engine, path, "sane")
         works += [asyncio.get_running_loop().create_future() for _ in range(2)]
         for work in works[-2:]:
             waiting.go_on(work, view)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from jaxsight.features.named_function import compiled_function
 from jaxsight.queries.memory import Measurement
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
@@ -78,7 +79,7 @@ async def path(session: Session, tmp_path: Path) -> AsyncIterator[str]:
 
 async def measure(session: Session, path: str) -> None:
     """Let `ranked` have been measured: most of the time is that of its sort."""
-    view, result = await session.kernels(path, "ranked")
+    view, result = await compiled_function(session.engine, path, "ranked", complete=True)
     assert isinstance(result, LocatedFigures)
     graph = result.graph
     sorts = [kernel for kernel in graph.kernels if "sort" in kernel.name]
@@ -176,7 +177,7 @@ async def test_hovers_have_both_columns(session: Session, path: str) -> None:
     assert sort is not None
     assert "its kernel took 225 µs, 75 % of the device's time" in sort.markdown
     session.change(path, EDITED)
-    await session.kernels(path, "ranked")
+    await compiled_function(session.engine, path, "ranked", complete=True)
     hover = await session.hover(path, Position(3, 5))
     assert hover is not None
     assert r"\~412 µs" in hover.markdown

@@ -14,8 +14,9 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.measuring import words
-from jaxsight.features.measuring.asked import last
+from jaxsight.features.measuring.asked import last, measured_function
 from jaxsight.features.measuring.record import record
+from jaxsight.features.named_function import compiled_function, view_of
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
@@ -97,7 +98,9 @@ def processes() -> set[int]:
 
 async def test_kernels_have_their_times_and_lines(session: Session, model: Path) -> None:
     stages: list[Stage] = []
-    found = await session.measure(str(model), "block", limits=FEW, on_stage=stages.append)
+    found = await measured_function(
+        session.engine, str(model), "block", limits=FEW, on_stage=stages.append
+    )
     assert found.unmatched_seconds == 0
     graph = found.kernels.graph
     assert {row.index for row in found.rows} <= set(range(graph.kernel_count))
@@ -120,10 +123,10 @@ async def test_kernels_have_their_times_and_lines(session: Session, model: Path)
 
 
 async def test_the_process_ends_with_the_measurement(session: Session, model: Path) -> None:
-    await session.view(str(model), "block")
-    await session.kernels(str(model), "block")
+    await view_of(session.engine, str(model), "block")
+    await compiled_function(session.engine, str(model), "block", complete=True)
     before = processes()
-    await session.measure(str(model), "block", limits=FEW)
+    await measured_function(session.engine, str(model), "block", limits=FEW)
     assert processes() <= before
 
 
@@ -131,13 +134,13 @@ async def test_a_changed_function_makes_its_times_stale(session: Session, model:
     path, text = str(model), text_of(model)
 
     async def shown() -> bool:
-        _, kernels = await session.kernels(path, "block")
+        _, kernels = await compiled_function(session.engine, path, "block", complete=True)
         assert isinstance(kernels, LocatedFigures)
         found = last(session.engine, kernels)
         assert found is not None
         return found[1]
 
-    await session.measure(path, "block", limits=FEW)
+    await measured_function(session.engine, path, "block", limits=FEW)
     assert not await shown()
     session.change(path, text.replace("jnp.tanh", "jnp.sin"))
     assert await shown()
@@ -148,31 +151,31 @@ async def test_a_changed_function_makes_its_times_stale(session: Session, model:
 
 async def test_nothing_runs_before_the_user_asks(session: Session, model: Path) -> None:
     path = str(model)
-    await session.view(path, "noted")
-    await session.kernels(path, "noted")
+    await view_of(session.engine, path, "noted")
+    await compiled_function(session.engine, path, "noted", complete=True)
     ran = model.parent / "ran"
     assert not ran.exists()
-    await session.measure(path, "noted", limits=FEW)
+    await measured_function(session.engine, path, "noted", limits=FEW)
     assert ran.read_text("utf-8").count("run") >= 10
 
 
 async def test_a_function_that_never_ends_says_so(session: Session, model: Path) -> None:
     with pytest.raises(NotMeasured, match="running the function took longer than 3 s") as raised:
-        await session.measure(str(model), "forever")
+        await measured_function(session.engine, str(model), "forever")
     assert raised.value.help == "increase the setting `timeouts.measure`"
 
 
 async def test_cancelling_ends_the_process_within_a_second(session: Session, model: Path) -> None:
     path = str(model)
-    await session.view(path, "forever")
-    await session.kernels(path, "forever")
+    await view_of(session.engine, path, "forever")
+    await compiled_function(session.engine, path, "forever", complete=True)
     before, running = processes(), asyncio.Event()
 
     def reach(stage: Stage) -> None:
         if stage.stage == "measure":
             running.set()
 
-    task = asyncio.create_task(session.measure(path, "forever", on_stage=reach))
+    task = asyncio.create_task(measured_function(session.engine, path, "forever", on_stage=reach))
     await asyncio.wait_for(running.wait(), 60)
     assert session.engine.measurements.is_running(path, "forever")
     begin = time.monotonic()
@@ -186,8 +189,10 @@ async def test_cancelling_ends_the_process_within_a_second(session: Session, mod
 
 async def test_two_functions_are_compared(session: Session, model: Path) -> None:
     path = str(model)
-    other = await session.view(path, "block")
-    found = await session.measure(path, "block", against=other, limits=MeasuringLimits(runs=30))
+    other = await view_of(session.engine, path, "block")
+    found = await measured_function(
+        session.engine, path, "block", against=other, limits=MeasuringLimits(runs=30)
+    )
     ratio = found.measurement.measured.ratio
     assert ratio is not None
     assert ratio.low <= ratio.ratio <= ratio.high
@@ -196,9 +201,9 @@ async def test_two_functions_are_compared(session: Session, model: Path) -> None
 
 async def test_absent_devices_are_not_measured(session: Session, model: Path) -> None:
     with pytest.raises(NotMeasured, match="no device of this machine"):
-        await session.measure(str(model), "block", "cuda:h100")
+        await measured_function(session.engine, str(model), "block", "cuda:h100")
     with pytest.raises(NotMeasured, match="no device of cluster"):
-        await session.measure(str(model), "block", "ssh://cluster/cuda:h100")
+        await measured_function(session.engine, str(model), "block", "ssh://cluster/cuda:h100")
 
 
 async def test_another_machine_runs_the_program_alone(
@@ -214,14 +219,20 @@ async def test_another_machine_runs_the_program_alone(
     session.configure([str(model.parent)], {**QUIET, "python": sys.executable})
     try:
         session.open(str(model), text_of(model))
-        found = await session.measure(str(model), "block", "ssh://far.example/cpu", limits=FEW)
+        found = await measured_function(
+            session.engine, str(model), "block", "ssh://far.example/cpu", limits=FEW
+        )
         assert found.measurement.times.wall.runs == 10
         assert found.measurement.times.drawn == ("x", "w")
         assert found.unmatched_seconds == 0
         assert {row.lines for row in found.rows} >= {(20,)}
         with pytest.raises(NotMeasured, match="on this machine only"):
-            await session.measure(
-                str(model), "block", "ssh://far.example/cpu", against=found.kernels.view
+            await measured_function(
+                session.engine,
+                str(model),
+                "block",
+                "ssh://far.example/cpu",
+                against=found.kernels.view,
             )
     finally:
         await session.aclose()
@@ -235,7 +246,7 @@ async def test_a_host_that_is_not_allowed_gets_nothing(
     await asyncio.to_thread(ssh.chmod, 0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(NotMeasured, match="waits for your approval"):
-        await session.measure(str(model), "block", "ssh://far.example/cpu")
+        await measured_function(session.engine, str(model), "block", "ssh://far.example/cpu")
     assert not (tmp_path / "asked").exists()
 
 
@@ -245,6 +256,6 @@ async def test_code_that_may_not_run_is_not_measured(model: Path) -> None:
     try:
         session.open(str(model), text_of(model))
         with pytest.raises(NotMeasured, match="not trusted"):
-            await session.measure(str(model), "noted", "cpu")
+            await measured_function(session.engine, str(model), "noted", "cpu")
     finally:
         await session.aclose()

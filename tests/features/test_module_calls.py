@@ -98,7 +98,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ses
         source = text.replace("PATH", str(root / "saved.txt"))
         (root / name).write_text(source)
         session.open(str(root / name), source)
-        await session.settle_inputs(str(root / name), patience=240)
+        await session.background.settle(str(root / name), patience=240)
     yield session
     await session.aclose()
 
@@ -109,7 +109,7 @@ def path(session: Session, name: str) -> str:
 
 async def test_functions_of_a_notebook_have_the_arguments_of_its_calls(session: Session) -> None:
     file = path(session, "notebook.py")
-    assert session.functions(file) == ["kvec_mesh", "f_sum_jax", "f_fft3d"]
+    assert session.engine.documents.functions(file) == ["kvec_mesh", "f_sum_jax", "f_fft3d"]
     shown = with_hints(NOTEBOOK, await session.hints(file, wait=True))
     assert "    kvm⟦: i32[131072,2]⟧ = kvec_mesh(len(x))\n" in shown
     assert "    a⟦: c64[2,64,33,32]⟧ = jnp.fft.rfftn" in shown
@@ -139,7 +139,7 @@ params = init(jax.random.PRNGKey(0), [784, 128, 10])
 async def test_python_numbers_stay_numbers_in_a_call_that_nothing_traces(session: Session) -> None:
     file = str(Path(path(session, "train.py")).with_name("numbers_.py"))
     session.open(file, NUMBERS)
-    await session.settle_inputs(file, patience=240)
+    await session.background.settle(file, patience=240)
     hover = await session.hover(file, Position(4, 5))
     session.close(file)
     assert hover is not None
@@ -158,7 +158,9 @@ async def test_what_they_call_is_shown_as_called(session: Session) -> None:
 
 async def test_what_fails_or_has_effects_is_no_error_and_has_none(session: Session) -> None:
     file = path(session, "train.py")
-    assert "update" in session.functions(file)  # calls that fail are left out in the background
-    codes = {finding.code for finding in await session.findings(file)}
+    assert "update" in session.engine.documents.functions(
+        file
+    )  # calls that fail are left out in the background
+    codes = {finding.code for finding in (await session.report(file)).reported}
     assert not {code for code in codes if code.startswith(("JX4", "JX9"))}
     assert not Path(file).with_name("saved.txt").exists()

@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.kernels.uncompiled import uncompiled
+from jaxsight.features.named_function import compiled_function
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
 from tests.features.rendering import with_marks, without_marks
@@ -47,7 +48,7 @@ async def test_findings_of_programs_and_kernels(
     session.configure([str(FIXTURES)], {"python": sys.executable, "target": target})
     source = without_marks(file.read_text(encoding="utf-8"))
     session.open(str(file), source)
-    findings = await session.findings(str(file), kernels=True)
+    findings = (await session.report(str(file), kernels=True)).reported
     session.close(str(file))
     check(file, with_marks(source, findings), update_fixtures)
 
@@ -79,9 +80,13 @@ async def test_a_fold_of_minutes_is_measured_until_it_is_too_long(
     session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
     path = str(tmp_path / "model.py")
     session.open(path, EXPECTING)
-    assert "JX102" not in {each.code for each in await session.findings(path, kernels=False)}
-    found = {each.code: each.message for each in await session.findings(path, kernels=True)}
-    _, result = await session.kernels(path, "ranked")
+    assert "JX102" not in {
+        each.code for each in (await session.report(path, kernels=False)).reported
+    }
+    found = {
+        each.code: each.message for each in (await session.report(path, kernels=True)).reported
+    }
+    _, result = await compiled_function(session.engine, path, "ranked", complete=True)
     left = await uncompiled(session.engine, path)
     session.close(path)
     assert {"JX101", "JX102", "JX501"} == set(found)
@@ -103,11 +108,11 @@ async def test_a_measurement_ends_when_its_file_is_closed(tmp_path: Path) -> Non
     session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu", **QUIET})
     path = str(tmp_path / "closed.py")
     session.open(path, CAPTURED.replace("default_rng(0)", "default_rng(7)"))
-    asking = asyncio.ensure_future(session.findings(path, kernels=True))
+    asking = asyncio.ensure_future(session.report(path, kernels=True))
     while session.engine.programs.compiles < 2:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
     session.close(path)
-    assert "JX102" not in {finding.code for finding in await asking}
+    assert "JX102" not in {finding.code for finding in (await asking).reported}
     await session.aclose()
 
 
@@ -118,7 +123,7 @@ async def test_a_comment_leaves_a_finding_out_and_an_idle_one_is_told(
     path = str(tmp_path / "ignored.py")
     text = CAPTURED.replace("sort(TABLE)", "sort(TABLE)  # jaxsight: ignore[JX101, JX102, JX401]")
     session.open(path, text)
-    found = await session.findings(path, kernels=True)
+    found = (await session.report(path, kernels=True)).reported
     session.close(path)
     assert [finding.code for finding in found] == ["JX910"]
     assert "`JX401`" in found[0].message
@@ -132,7 +137,7 @@ async def test_what_only_kernels_tell_is_left_when_nothing_is_compiled(
     text = CAPTURED.replace("x + jnp.sort(TABLE)", "x * TABLE")
     session.open(path, text)
     before = session.engine.programs.compiles
-    codes = [finding.code for finding in await session.findings(path, kernels=False)]
+    codes = [finding.code for finding in (await session.report(path, kernels=False)).reported]
     session.close(path)
     assert codes == ["JX101"]
     assert session.engine.programs.compiles == before
@@ -162,7 +167,7 @@ async def test_a_table_that_was_not_filled_is_not_said_to_be_zeros(
     session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu", **QUIET})
     path = str(tmp_path / "filled.py")
     session.open(path, FILLED)
-    found = await session.findings(path, kernels=False)
+    found = (await session.report(path, kernels=False)).reported
     session.close(path)
     noticed = [finding for finding in found if finding.code.startswith("JX1")]
     assert [finding.code for finding in noticed] == ["JX101"]
@@ -194,7 +199,7 @@ async def test_codes_are_ignored_by_target(
     session.configure([str(tmp_path)], settings)
     path = str(tmp_path / "target.py")
     session.open(path, SUMMED)
-    codes = {finding.code for finding in await session.findings(path, kernels=True)}
+    codes = {finding.code for finding in (await session.report(path, kernels=True)).reported}
     session.close(path)
     assert ("JX201" in codes) == told
 
@@ -230,7 +235,7 @@ async def test_what_a_library_makes_for_nothing_is_its_own_business(
     session.configure([str(tmp_path)], settings)
     path = str(tmp_path / "dead.py")
     session.open(path, DEAD)
-    found = await session.findings(path, kernels=False)
+    found = (await session.report(path, kernels=False)).reported
     session.close(path)
     assert {finding.range.start.line + 1 for finding in found} == {19}
 
@@ -256,7 +261,7 @@ async def test_what_may_be_fast_on_tpus_is_not_reported_for_them(
     session.configure([str(tmp_path)], {"python": sys.executable, "target": target, **QUIET})
     path = str(tmp_path / "lookup.py")
     session.open(path, LOOKED_UP)
-    findings = await session.findings(path, kernels=False)
+    findings = (await session.report(path, kernels=False)).reported
     session.close(path)
     assert [each.code for each in findings] == found
 
@@ -266,8 +271,8 @@ async def test_near_misses_are_silent(name: str, session: Session) -> None:
     session.configure([str(FIXTURES)], {"python": sys.executable, "select": ["ALL"], **QUIET})
     file = FIXTURES / name
     session.open(str(file), file.read_text(encoding="utf-8"))
-    found = await session.findings(str(file), kernels=False)
-    functions = session.functions(str(file))
+    found = (await session.report(str(file), kernels=False)).reported
+    functions = session.engine.documents.functions(str(file))
     session.close(str(file))
     assert len(functions) >= 60
     assert not [(each.range.start.line + 1, each.code, each.message) for each in found]
@@ -278,7 +283,7 @@ async def test_near_misses_of_kernels_are_silent(session: Session) -> None:
     session.configure([str(FIXTURES)], {**settings, **QUIET})
     file = FIXTURES / "near_misses_of_kernels.py"
     session.open(str(file), file.read_text(encoding="utf-8"))
-    found = await session.findings(str(file), kernels=True)
+    found = (await session.report(str(file), kernels=True)).reported
     left = await uncompiled(session.engine, str(file))
     session.close(str(file))
     assert not left

@@ -118,7 +118,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
     path = root / "program.py"
     path.write_text(program()[0])
     session.open(str(path), path.read_text())
-    await session.settle_inputs(str(path), patience=240)
+    await session.background.settle(str(path), patience=240)
     yield session, str(path)
     await session.aclose()
 
@@ -160,9 +160,9 @@ async def test_objects_that_cannot_be_described_disturb_nothing(
     own, path = session
     shy = str(Path(path).with_name("shy.py"))
     own.open(shy, SHY)
-    await own.settle_inputs(shy, patience=240)
+    await own.background.settle(shy, patience=240)
     answer = await own.hover(shy, Position(12, 4))
-    findings = await own.findings(shy)
+    findings = (await own.report(shy)).reported
     own.close(shy)
     assert answer is not None
     assert "x: f32[3]" in answer.markdown
@@ -197,7 +197,7 @@ async def test_what_is_compiled_comes_before_larger_calls(
     path = str(root / "rooted.py")
     text = ROOTED.format(calls=place.format(*order) if place else "\n".join(order))
     own.open(path, text)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     hover = await own.hover(path, Position(4, 4))
     own.close(path)
     assert hover is not None

@@ -88,7 +88,7 @@ async def test_the_shape_shows_at_the_name(
     hover = await session.hover(file, Position(line, column))
     assert hover is not None
     assert "y: f32[1,3]" in hover.markdown
-    assert await session.findings(file) == []
+    assert (await session.report(file)).reported == []
     session.close(file)
 
 
@@ -113,7 +113,7 @@ async def test_an_error_is_at_its_line_whatever_the_folder_is_called(
     session.configure([str(path.parent)], {**QUIET, "python": sys.executable})
     try:
         session.open(str(path), PLAIN.replace("x[None]", "x.nothing"))
-        findings = await session.findings(str(path))
+        findings = (await session.report(str(path))).reported
     finally:
         await session.aclose()
     assert [finding.range.start.line for finding in findings] == [LINE]

@@ -143,8 +143,8 @@ QUIET_PROGRAMS = {
 async def found(session: Session, path: Path, text: str) -> list[tuple[int, str, Severity]]:
     """Return the lines, the codes and the severities of the findings about errors."""
     session.open(str(path), text)
-    await session.settle_inputs(str(path), patience=240)
-    findings = await session.findings(str(path))
+    await session.background.settle(str(path), patience=240)
+    findings = (await session.report(str(path))).reported
     session.close(str(path))
     return [(f.range.start.line, f.code, f.severity) for f in findings if not f.assumed]
 

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.model import Action
+from jaxsight.features.named_function import view_of
 from jaxsight.features.proposals.functions import worth_proposing
 from jaxsight.queries.documents import Document
 from jaxsight.rules.fixing.context import applied
@@ -111,7 +112,7 @@ async def test_proposals_are_offered_that_can_be_traced(project: tuple[Session, 
     changed = applied(MODEL, first.edits)
     assert "        where B=4, H=8, Q=16, D=32, K=64\n" in changed
     session.change(path, changed)
-    view = await session.view(path, "attention")
+    view = await view_of(session.engine, path, "attention")
     assert isinstance(view.answer.reply, Traced)
     assert view.answer.reply.outputs == "f32[4,8,16,64]"
     session.change(path, MODEL)
@@ -148,7 +149,7 @@ async def test_shapes_are_shown_without_writing(project: tuple[Session, str]) ->
     assert hover is not None
     assert hover.markdown.startswith("*assumed inputs: q: f32\\[B, H, Q, D\\], k: f32")
     assert "4" not in hover.markdown
-    await session.engine.sizes.explored((await session.view(path, "attention")).answer)
+    await session.engine.sizes.explored((await view_of(session.engine, path, "attention")).answer)
     hints = await session.hints(path, wait=True)
     assert [hint.label for hint in hints if hint.range.start.line == 5] == [": ?f32[B,H,Q,K]"]
     titles = [lens.title for lens in await session.lenses(path) if lens.arguments[1] == "attention"]
@@ -161,7 +162,7 @@ async def test_shapes_are_shown_without_writing(project: tuple[Session, str]) ->
     assert kept.edits == (await proposed(session, path, MODEL, "attention"))[0].edits
     await session.show_proposed(path, "attention", hide=True)
     assert await session.hover(path, name) == untraced
-    assert "attention" not in session.functions(path)
+    assert "attention" not in session.engine.documents.functions(path)
 
 
 async def test_lenses_follow_in_the_background(project: tuple[Session, str]) -> None:

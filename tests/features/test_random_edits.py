@@ -281,7 +281,7 @@ async def test_what_is_shown_does_not_depend_on_what_was_edited_before(
             # Programs may have run, and answers been replaced, while a busy machine was asked:
             # neither session is at rest.
             for session, file in ((other, fresh), (lasting, path)):
-                await session.settle_inputs(file, patience=REST)
+                await session.background.settle(file, patience=REST)
             expected = await shown(other, fresh, typist.text)
             actual = await shown(lasting, path, typist.text)
         other.close(fresh)

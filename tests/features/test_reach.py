@@ -14,6 +14,7 @@ import pytest_asyncio
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.table import table as rows
 from jaxsight.features.kernels.uncompiled import uncompiled
+from jaxsight.features.named_function import compiled_function
 from jaxsight.figures.program_notes import memory_lines, notes
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.rules.finding import Severity
@@ -94,7 +95,7 @@ async def session(path: str) -> AsyncIterator[Session]:
 
 
 async def kernels(session: Session, path: str, function: str) -> LocatedFigures:
-    found = (await session.kernels(path, function))[1]
+    found = (await compiled_function(session.engine, path, function, complete=True))[1]
     assert isinstance(found, LocatedFigures)
     return found
 
@@ -132,7 +133,7 @@ async def test_donated_buffers_and_constants_are_shown(session: Session, path: s
 async def test_each_function_that_is_not_compiled_is_named_once(
     session: Session, path: str
 ) -> None:
-    await session.findings(path, kernels=True)
+    await session.report(path, kernels=True)
     reasons = {each.function: each.reason for each in await uncompiled(session.engine, path)}
     assert reasons == {
         "branches": "tracing fails (JX401, line 45)",
@@ -141,7 +142,7 @@ async def test_each_function_that_is_not_compiled_is_named_once(
 
 
 async def test_cudnn_that_is_not_here_is_no_error_of_the_user(session: Session, path: str) -> None:
-    (found,) = [each for each in await session.findings(path) if each.code == "JX400"]
+    (found,) = [each for each in (await session.report(path)).reported if each.code == "JX400"]
     assert found.severity is Severity.INFORMATION
     assert list(found.lines) == [
         "cuDNN attention can be traced only on a machine with the GPU and cuDNN",

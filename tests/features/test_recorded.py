@@ -85,9 +85,9 @@ async def test_hints_of_a_recorded_function_appear_right_after_the_run(
     session: Session, root: Path
 ) -> None:
     path = str(root / "model.py")
-    assert session.functions(path) == ["documented"]
+    assert session.engine.documents.functions(path) == ["documented"]
     record(session, root)
-    assert session.functions(path) == ["loss", "report", "documented"]
+    assert session.engine.documents.functions(path) == ["loss", "report", "documented"]
     shown = with_hints(SOURCE, await session.hints(path, wait=True))
     assert '    y⟦: f32[8,3]⟧ = x @ params["w"]\n' in shown
     hover = await session.hover(path, Position(3, 5))
@@ -104,7 +104,7 @@ async def test_what_is_written_wins_over_what_was_recorded(session: Session, roo
 
 async def test_a_function_that_was_never_traced_has_no_error(session: Session, root: Path) -> None:
     path = record(session, root)
-    assert await session.findings(path) == []
+    assert (await session.report(path)).reported == []
 
 
 async def test_another_recorded_call_can_be_chosen(session: Session, root: Path) -> None:
@@ -132,7 +132,7 @@ async def test_a_broken_file_is_one_message(session: Session, root: Path) -> Non
     file.write_text("{")
     session.files_changed([str(file)])
     session.files_changed([str(file)])
-    assert session.functions(path) == ["documented"]
+    assert session.engine.documents.functions(path) == ["documented"]
     messages = []
     while not session.events.empty():
         event = session.events.get_nowait()
@@ -180,7 +180,7 @@ async def test_a_recording_counts_while_the_program_agrees_with_it(
     recorded_file.write(root, {("program.py", "scaled"): (recorded_call,)})
     session.files_changed([str(recorded_file.path_in(root))])
     session.open(str(path), text)
-    await session.settle_inputs(str(path), patience=240)
+    await session.background.settle(str(path), patience=240)
     assert f"    y⟦: {shown}⟧ = x * n\n" in with_hints(
         text, await session.hints(str(path), wait=True)
     )
@@ -200,6 +200,6 @@ async def test_a_test_of_other_sizes_says_nothing_of_a_recording(
     recorded_file.write(root, {("tested.py", "scaled"): (recorded_call,)})
     session.files_changed([str(recorded_file.path_in(root))])
     session.open(str(path), text)
-    await session.settle_inputs(str(path), patience=240)
+    await session.background.settle(str(path), patience=240)
     assert session.sets(str(path), "scaled") == ["as recorded"]
     session.close(str(path))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from jaxsight.features.named_function import compiled_function
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from jaxsight.trust import Policy, Trust
@@ -133,12 +134,12 @@ async def test_inputs_that_one_definition_rejects_are_those_of_the_other(
     path = str(root / f"rejects_{failing}.py")
     text = FAILING.format(**{"first": "jnp.sin", "second": "jnp.sin", failing: "missing"})
     session.open(path, text)
-    await session.settle_inputs(path, patience=4 * PATIENCE)
+    await session.background.settle(path, patience=4 * PATIENCE)
     for _ in range(2):
         said = dict(zip(("first", "second"), await heads(session, path, text), strict=True))
         assert "f(x: f32[3])" in said.pop("second" if failing == "first" else "first")
         assert "sin" not in said[failing]
-        await session.settle_inputs(path, patience=4 * PATIENCE)
+        await session.background.settle(path, patience=4 * PATIENCE)
     session.close(path)
 
 
@@ -148,7 +149,7 @@ async def test_another_example_set_is_chosen_for_one_definition(
     session, root = redefining
     path = str(root / "sets.py")
     session.open(path, SETS)
-    assert session.functions(path) == ["f@1", "f"]
+    assert session.engine.documents.functions(path) == ["f@1", "f"]
     session.choose_set(path, "f@1", "large")
     await session.hints(path, wait=True)  # hovers wait for seconds only
     first, second = await heads(session, path, SETS)
@@ -158,7 +159,7 @@ async def test_another_example_set_is_chosen_for_one_definition(
         shown = await session.show(path, function)
         assert f"f32[{size}]" in shown.text
         assert name in shown.text
-        view, compiled = await session.kernels(path, function)
+        view, compiled = await compiled_function(session.engine, path, function, complete=True)
         assert view.subject.id == function
         assert compiled.is_complete
     said = await heads(session, path, SETS)

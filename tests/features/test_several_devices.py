@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.features.named_function import compiled_function
 from jaxsight.figures.program_notes import notes
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.source.text import Position
@@ -174,8 +175,11 @@ async def test_programs_of_several_devices_are_compiled_for_as_many(
     session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
     session.open(path, option + MODEL)
     try:
-        await session.settle_inputs(path, patience=240)
-        kernels = {name: (await session.kernels(path, name))[1] for name in SPANS}
+        await session.background.settle(path, patience=240)
+        kernels = {
+            name: (await compiled_function(session.engine, path, name, complete=True))[1]
+            for name in SPANS
+        }
     finally:
         await session.aclose()
     figures = {name: each for name, each in kernels.items() if isinstance(each, LocatedFigures)}
@@ -208,13 +212,13 @@ async def test_every_amount_of_memory_says_that_it_is_of_one_device(tmp_path: Pa
     session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
     session.open(path, LARGE)
     try:
-        await session.kernels(path, "f")
+        await compiled_function(session.engine, path, "f", complete=True)
         hints = await session.hints(path, wait=True)
         shown = [f"{hint.label}\n{hint.tooltip}" for hint in hints]
         hover = await session.hover(path, Position(4, 5))
         shown.append(hover.markdown if hover else "")
         shown.append((await session.show(path, "f", "kernels")).text)
-        findings = await session.findings(path, kernels=True)
+        findings = (await session.report(path, kernels=True)).reported
         shown += ["\n".join(finding.lines) for finding in findings]
         panel = await session.panel(path, "f")
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from jaxsight.features.named_function import view_of
 from jaxsight.session import Session
 from jaxsight.wire.messages.replies import Traced
 from tests.quiet import QUIET
@@ -153,7 +154,7 @@ async def test_another_mesh_is_another_question(session: Session, path: str) -> 
 async def test_an_axis_that_no_mesh_has_is_marked(session: Session, path: str) -> None:
     bare = str(Path(path).parent / "bare.py")
     session.open(bare, NO_MESH)
-    (finding,) = await session.findings(bare)
+    (finding,) = (await session.report(bare)).reported
     marked = NO_MESH.splitlines()[finding.range.start.line]
     assert marked[finding.range.start.column : finding.range.end.column] == "rows"
     assert (finding.code, finding.message) == ("JX906", "unknown mesh axis `rows`")
@@ -172,6 +173,6 @@ async def test_the_example_is_traced_in_each_way_to_shard(
     session: Session, function: str, output: str
 ) -> None:
     session.open(str(EXAMPLE), EXAMPLE.read_text(encoding="utf-8"))
-    reply = (await session.view(str(EXAMPLE), function)).answer.reply
+    reply = (await view_of(session.engine, str(EXAMPLE), function)).answer.reply
     assert isinstance(reply, Traced), reply
     assert reply.outputs == output

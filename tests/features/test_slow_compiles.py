@@ -15,6 +15,7 @@ import pytest
 
 from jaxsight.compiler import folding
 from jaxsight.events import Progress
+from jaxsight.features.named_function import compiled_function
 from jaxsight.figures import compile_time
 from jaxsight.figures.figures import Figures, Nowhere
 from jaxsight.figures.summary import headline
@@ -318,22 +319,22 @@ async def test_a_slow_program_is_shown_so_and_reported_with_what_was_measured(
     path = str(tmp_path / "chain.py")
     first = await configured(tmp_path)
     first.open(path, CHAIN)
-    await first.kernels(path, "chain")
-    findings = await first.findings(path, kernels=True)
+    await compiled_function(first.engine, path, "chain", complete=True)
+    findings = (await first.report(path, kernels=True)).reported
     await first.aclose()
     assert findings == []
     assert slowed(64.2)
     second = await configured(tmp_path)
     second.open(path, CHAIN)
-    _, kernels = await second.kernels(path, "chain")
+    _, kernels = await compiled_function(second.engine, path, "chain", complete=True)
     asking = asyncio.ensure_future(second.findings(path, kernels=True))
     measuring = asyncio.ensure_future(measured(second))
     # Where it takes less than a moment there is no progress, and nothing to interrupt.
     await asyncio.wait({asking, measuring}, return_when=asyncio.FIRST_COMPLETED)
     measuring.cancel()
     second.change(path, f"{CHAIN}# typed")
-    (interrupted,) = await asking
-    (found,) = await second.findings(path, kernels=True)
+    (interrupted,) = (await asking).reported
+    (found,) = (await second.report(path, kernels=True)).reported
     asked = second.engine.programs.compiles
     await second.aclose()
     assert isinstance(kernels, LocatedFigures)
@@ -347,7 +348,7 @@ async def test_a_slow_program_is_shown_so_and_reported_with_what_was_measured(
     assert asked > 0
     third = await configured(tmp_path)
     third.open(path, CHAIN)
-    again = await third.findings(path, kernels=True)
+    again = (await third.report(path, kernels=True)).reported
     asked = third.engine.programs.compiles
     await third.aclose()
     assert ([each.message for each in again], asked) == ([found.message], 0)

@@ -17,6 +17,7 @@ import pytest_asyncio
 
 from jaxsight import same_jaxpr
 from jaxsight.features.model import Action
+from jaxsight.features.named_function import view_of
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.session import Session
 from jaxsight.source.text import Edit, Position, Range
@@ -145,8 +146,8 @@ async def test_inside_a_function_its_source_is_offered(session: Session, path: s
 async def test_on_its_name_transformations_are_offered_and_a_gradient_for_a_scalar(
     session: Session, path: str
 ) -> None:
-    await session.view(path, "loss")
-    await session.view(path, "wide")
+    await view_of(session.engine, path, "loss")
+    await view_of(session.engine, path, "wide")
     found = await actions(session, path, at(MODEL, "loss(params"))
     transforms = [action.arguments[3] for action in found if len(action.arguments) == 4]
     assert transforms[:6] == ["grad", "grad", "vmap", "vmap", "jit", "jit"]

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import pytest
 import pytest_asyncio
 
+from jaxsight.features.named_function import compiled_function
+from jaxsight.features.sweeps.sweeping import sweep
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
 from jaxsight.sweeps.points import Sweep
@@ -93,11 +95,11 @@ def swept(opened: tuple[Session, str]) -> Sweeper:
     """Sweep a function of `SOURCE` for this machine's CPU."""
     session, path = opened
 
-    async def sweep(function: str, *sizes: str, **options: int | None) -> Sweep:
+    async def swept_by(function: str, *sizes: str, **options: int | None) -> Sweep:
         axes = [size for text in sizes if (size := parse(text)) is not None]
-        return await session.sweep(path, function, axes, "cpu", **options)  # type: ignore[arg-type]
+        return await sweep(session.engine, path, function, axes, "cpu", **options)  # type: ignore[arg-type]
 
-    return sweep
+    return swept_by
 
 
 def analysed(
@@ -186,9 +188,9 @@ async def test_what_cannot_be_swept_is_one_clear_message(
 
 async def test_a_sweep_changes_nothing_of_what_is_shown(opened: tuple[Session, str]) -> None:
     session, path = opened
-    before, first = await session.kernels(path, "gram")
-    await session.sweep(path, "gram", [SweptSize("B", (1, 2))], "cpu")
-    after, second = await session.kernels(path, "gram")
+    before, first = await compiled_function(session.engine, path, "gram", complete=True)
+    await sweep(session.engine, path, "gram", [SweptSize("B", (1, 2))], "cpu")
+    after, second = await compiled_function(session.engine, path, "gram", complete=True)
     assert after.answer is before.answer
     assert isinstance(first, LocatedFigures)
     assert isinstance(second, LocatedFigures)
@@ -207,4 +209,6 @@ async def test_a_sweep_runs_the_function_if_it_is_asked_to(swept: Sweeper) -> No
 async def test_what_is_not_here_is_not_run(opened: tuple[Session, str]) -> None:
     session, path = opened
     with pytest.raises(LookupError, match="h100"):
-        await session.sweep(path, "gram", [SweptSize("B", (1,))], "cuda:h100", measured=True)
+        await sweep(
+            session.engine, path, "gram", [SweptSize("B", (1,))], "cuda:h100", measured=True
+        )

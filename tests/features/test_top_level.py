@@ -57,7 +57,7 @@ async def test_a_statement_shows_what_it_computes(
     path = str(root / f"top_{list(PROGRAMS).index(name)}{bool(more)}.py")
     text = f"{HEAD}{statement}\n{more}"
     own.open(path, text)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     shown = await labels(own, path)
     line = text.split("\n").index(statement.split("\n")[-1])
     assert shown.get(line, "") == (f": {said}" if said else "")
@@ -72,15 +72,15 @@ async def test_an_edit_is_followed(project: tuple[Session, Path]) -> None:
     path = str(root / "edited.py")
     text = f"{HEAD}x = jnp.ones((3, 4))\ny = x.T\n"
     own.open(path, text)
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     assert await labels(own, path) == {4: ": f32[3,4]", 5: ": f32[4,3]"}
     own.change(path, text.replace("(3, 4)", "(5, 4)"))
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     assert await labels(own, path) == {4: ": f32[5,4]", 5: ": f32[4,5]"}
     own.change(path, text.replace("x.T", "x.T @ x.T"))
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     assert await labels(own, path) == {4: ": f32[3,4]"}
-    (finding,) = await own.findings(path)
+    (finding,) = (await own.report(path)).reported
     assert (finding.code, finding.range.start.line) == ("JX330", 5)
     own.close(path)
 
@@ -92,7 +92,7 @@ async def test_cells_show_what_they_compute(project: tuple[Session, Path]) -> No
     cells = [{"cell_type": "code", "source": source, "metadata": {}} for source in sources]
     path.write_text(json.dumps({"cells": cells, "nbformat": 4, "metadata": {}}))
     own.open(str(path), "\n".join(sources))
-    await own.settle_inputs(str(path), patience=240)
+    await own.background.settle(str(path), patience=240)
     shown = await labels(own, str(path))
     assert sorted(shown.values()) == [": f32[3,3]", ": f32[3,4]"]
     own.close(str(path))

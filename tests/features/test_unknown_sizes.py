@@ -169,7 +169,7 @@ FITTING = {
 async def hover_of(own: Session, path: Path, text: str) -> str:
     """Return the hover of `f`, without the escapes of Markdown."""
     own.open(str(path), text)
-    await own.settle_inputs(str(path), patience=240)
+    await own.background.settle(str(path), patience=240)
     line = text[: text.index("def f")].count("\n")
     hover = await own.hover(str(path), Position(line, 4))
     own.close(str(path))
@@ -202,8 +202,8 @@ async def test_sizes_that_do_not_fit_are_no_errors(
     own, root = project
     path = str(root / f"fitting_{'_'.join(name.split())}.py")
     own.open(path, f"{HEAD}{DATA}{F}def g(x, y):\n    return x @ y\n\n\n{FITTING[name]}\n")
-    await own.settle_inputs(path, patience=240)
-    found = await own.findings(path)
+    await own.background.settle(path, patience=240)
+    found = (await own.report(path)).reported
     own.close(path)
     assert [each.message for each in found if each.severity is Severity.ERROR] == []
 
@@ -216,7 +216,7 @@ async def test_hints_name_the_size_and_no_memory(project: tuple[Session, Path]) 
         + "    z = jnp.sum(y, 0)\n    return z\n\n\nf(jnp.ones((vocab, 4)))\n"
     )
     own.open(str(path), program)
-    await own.settle_inputs(str(path), patience=240)
+    await own.background.settle(str(path), patience=240)
     hints = {hint.range.start.line: hint.label for hint in await own.hints(str(path), wait=True)}
     own.close(str(path))
     lines = program.split("\n")

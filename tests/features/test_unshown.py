@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.events import Consent, FileStatus
+from jaxsight.features.findings.examined import examined
 from jaxsight.projects.projects import Projects
 from jaxsight.session import Session
 from jaxsight.source.text import Position
@@ -110,9 +111,9 @@ async def test_functions_that_use_arrays_by_operators_alone_are_asked_about(
     hover = await session.hover(path, Position(8, 4))
     assert hover is not None
     assert "**main** is" in hover.markdown  # not traced, or shown as in a run
-    examined = {each.function: each.kind for each in await session.examined(path)}
-    assert examined["main"] == "program"
-    assert examined["predict"] == examined["step"] != "program"
+    reasons = {each.function: each.kind for each in await examined(session.engine, path)}
+    assert reasons["main"] == "program"
+    assert reasons["predict"] == reasons["step"] != "program"
     await session.aclose()
 
 
@@ -238,10 +239,10 @@ async def test_a_function_that_shows_nothing_says_why_at_its_definition(
 ) -> None:
     path = str(tmp_path / "silent.py")
     session.open(path, SILENT)
-    await session.settle_inputs(path, patience=240)
+    await session.background.settle(path, patience=240)
     hints = [h for h in await session.hints(path, wait=True) if h.label.startswith("not shown")]
     hover = await session.hover(path, Position(11, 5))
-    examined = {each.function: each.reason for each in await session.examined(path)}
+    reasons = {each.function: each.reason for each in await examined(session.engine, path)}
     session.close(path)
     assert [(hint.range.start.line, hint.label) for hint in hints] == [
         (11, "not shown: an error ends the program before it is called"),
@@ -249,13 +250,13 @@ async def test_a_function_that_shows_nothing_says_why_at_its_definition(
     ]
     assert hover is not None
     assert "an error ends the program before it is called" in hover.markdown
-    assert examined["after"] == "an error ends the program before it is called"
+    assert reasons["after"] == "an error ends the program before it is called"
 
 
 async def test_a_function_of_unknown_data_says_so(session: Session, tmp_path: Path) -> None:
     path = str(tmp_path / "of_data.py")
     session.open(path, OF_DATA)
-    await session.settle_inputs(path, patience=240)
+    await session.background.settle(path, patience=240)
     hints = [h for h in await session.hints(path, wait=True) if h.label.startswith("not shown")]
     session.close(path)
     assert [(hint.range.start.line, hint.label) for hint in hints] == [
@@ -290,7 +291,7 @@ main()
 async def test_nested_functions_say_why(session: Session, tmp_path: Path) -> None:
     path = str(tmp_path / "nested.py")
     session.open(path, NESTED)
-    await session.settle_inputs(path, patience=240)
+    await session.background.settle(path, patience=240)
     hints = [h for h in await session.hints(path, wait=True) if h.label.startswith("not shown")]
     session.close(path)
     assert [(hint.range.start.line, hint.label) for hint in hints] == [

@@ -340,7 +340,7 @@ async def test_a_comment_ignores_what_was_found_and_is_not_unused(
     assert (await real(session, tmp_path, text)).findings == ()
     file = tmp_path / "model.py"
     session.open(str(file), text)
-    assert await session.findings(str(file), kernels=True) == []
+    assert (await session.report(str(file), kernels=True)).reported == []
     session.close(str(file))
 
 

@@ -25,6 +25,7 @@ from jsonschema import Draft202012Validator
 from jaxsight.features.asking.known import AgentQuestion, Topic
 from jaxsight.features.kernels.record import record
 from jaxsight.features.locked.functions import facts_of_kernels
+from jaxsight.features.named_function import compiled_function
 from jaxsight.features.panel.record import record as panel_record
 from jaxsight.features.reporting.entry import ReportedFunction
 from jaxsight.figures.summary import NOT_YET
@@ -275,7 +276,7 @@ async def test_every_view_has_the_same_figures(
     quiet = {"examplesFromPrograms": False, "proposeInputs": False, "lens": True}
     session.configure([str(tmp_path)], {**quiet, "python": sys.executable, "target": target})
     session.open(str(path), source)
-    _, figures = await session.kernels(str(path), function)
+    _, figures = await compiled_function(session.engine, str(path), function, complete=True)
     if not isinstance(figures, LocatedFigures):  # it needs other devices: no view has figures
         assert figures.trouble.kind == "target"
         return

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.features.kernels.record import record
+from jaxsight.features.named_function import compiled_function
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.programs.refused import Refused
@@ -97,7 +98,9 @@ async def ask(programs: Sequence[Program], target: str, folder: Path = FOLDER) -
 async def _ask(session: Session, program: Program, path: Path, text: str) -> Answer:
     session.open(str(path), text)
     try:
-        view, result = await session.kernels(str(path), program.function, complete=True)
+        view, result = await compiled_function(
+            session.engine, str(path), program.function, complete=True
+        )
     except LookupError as error:
         return Answer(error=str(error))
     finally:

@@ -18,6 +18,7 @@ import pytest
 
 from jaxsight import rules
 from jaxsight.features.findings import run_rules
+from jaxsight.features.named_function import view_of
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.rule import Rule
@@ -55,8 +56,8 @@ async def programs_of(rule: Rule, folder: Path) -> list[tuple[View, Outlined]]:
         for block in (*cases.blocks(FOUND), *cases.blocks(NOT_FOUND)):
             path = str(folder / "case.py")
             session.open(path, without_marks(block.text))
-            for function in session.functions(path):
-                view = await session.view(path, function)
+            for function in session.engine.documents.functions(path):
+                view = await view_of(session.engine, path, function)
                 outlined = await session.engine.programs.outline(view) if view.is_traced else None
                 if outlined is not None:
                     programs.append((view, outlined))

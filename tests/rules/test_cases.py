@@ -85,7 +85,7 @@ async def marked(rule: Rule, block: Block, session: Session, folder: Path) -> st
     session.open(path, source)
     program = rule.in_text or rule.in_module or rule.in_program or rule.explain
     compiled = rule.in_kernels is not None or program is None
-    findings = await session.findings(path, kernels=compiled)
+    findings = (await session.report(path, kernels=compiled)).reported
     session.close(path)
     return _SECONDS.sub("… s", with_marks(source, findings))
 
@@ -98,7 +98,7 @@ async def fixed(cases: Cases, session: Session, folder: Path) -> list[tuple[Bloc
         assert (program.language, change.language) == ("python", "diff")
         path = str(folder / "case.py")
         session.open(path, program.text)
-        await session.findings(path, kernels=True)
+        await session.report(path, kernels=True)
         fixes = await session.fixes(path)
         session.close(path)
         title = without_seconds(fixes[0].title) if fixes else "nothing is offered"

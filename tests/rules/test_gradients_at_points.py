@@ -50,7 +50,7 @@ def texts(part: str) -> Iterator[str]:
 async def findings(session: Session, text: str, folder: Path) -> list[Finding]:
     path = str(folder / "case.py")
     session.open(path, text)
-    found = await session.findings(path, kernels=False)
+    found = (await session.report(path, kernels=False)).reported
     session.close(path)
     return found
 

@@ -40,8 +40,8 @@ async def findings_of(session: Session, file: Path, functions: int) -> list[Find
     """Return the findings of a file that has so many functions with example inputs at least."""
     path, text = str(file), await asyncio.to_thread(file.read_text, encoding="utf-8")
     session.open(path, text)
-    findings = await session.findings(path, kernels=False)
-    assert len(session.functions(path)) >= functions
+    findings = (await session.report(path, kernels=False)).reported
+    assert len(session.engine.documents.functions(path)) >= functions
     session.close(path)
     return findings
 

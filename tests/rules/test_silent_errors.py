@@ -48,7 +48,7 @@ async def session() -> AsyncIterator[Session]:
 async def findings_of(session: Session, file: Path) -> list[Finding]:
     path, text = str(file), await asyncio.to_thread(file.read_text, encoding="utf-8")
     session.open(path, text)
-    findings = await session.findings(path, kernels=False)
+    findings = (await session.report(path, kernels=False)).reported
     session.close(path)
     return findings
 

@@ -11,6 +11,7 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jaxsight.features.named_function import view_of
 from jaxsight.queries.sizes import samples
 from jaxsight.queries.sizes.formulas import explanations
 from jaxsight.queries.sizes.naming import chooser, named
@@ -66,7 +67,9 @@ async def test_no_name_is_wrong_for_sizes_that_were_not_tried(
 ) -> None:
     path = str(tmp_path / "calls.py")
     session.open(path, module(EVERY))
-    results = [await measured(session, path, name) for name in session.functions(path)]
+    results = [
+        await measured(session, path, name) for name in session.engine.documents.functions(path)
+    ]
     session.close(path)
     traced = [result for result in results if result is not None]
     assert len(traced) > 15
@@ -81,7 +84,7 @@ async def test_fixed_sizes_are_found_without_naming_dimensions(
     path = str(tmp_path / "fixed.py")
     session.open(path, FIXED)
     for function, fixed in (("free", None), ("blocks", ("L", 128))):
-        answer = (await session.view(path, function)).answer
+        answer = (await view_of(session.engine, path, function)).answer
         few = await session.engine.sizes.explored(answer, with_names=False)
         assert session.engine.sizes.known(answer) is None
         all_of_it = await session.engine.sizes.explored(answer)

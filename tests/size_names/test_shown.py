@@ -112,7 +112,7 @@ async def test_no_sizes_have_effects(session: Session, tmp_path: Path) -> None:
     path = str(tmp_path / "writing.py")
     session.open(path, WRITING.replace("{FOLDER}", str(tmp_path)))
     assert await labels(session, path, wait=True) == []
-    assert await session.findings(path) == []
+    assert (await session.report(path)).reported == []
     assert texts(tmp_path) == []
     session.close(path)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.events import FileStatus
+from jaxsight.features.named_function import compiled_function
 from jaxsight.figures.summary import origin
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.programs.located_figures import LocatedFigures
@@ -78,7 +79,7 @@ async def test_the_own_gpu_is_the_default_and_has_its_chips_figures(
 ) -> None:
     python = simulate_gpu(root, GPUS["h100"].specification(), monkeypatch)
     async with opened(python) as (session, path):
-        kernels = (await session.kernels(path, "product"))[1]
+        kernels = (await compiled_function(session.engine, path, "product", complete=True))[1]
         assert isinstance(kernels, LocatedFigures)
         assert (kernels.target.name, kernels.target.chip) == ("cuda", GPUS["h100"])
         assert (kernels.compiled.how, kernels.compiled.device_kind) == ("device", H100)
@@ -92,7 +93,7 @@ async def test_the_own_gpu_is_the_default_and_has_its_chips_figures(
         assert hints[0].label.endswith("· cuda")
         assert f"this machine's {H100}, compiled on the device" in hints[0].tooltip
         assert "default target: JAX uses it on this machine" in hints[0].tooltip
-        findings = await session.findings(path, kernels=True)
+        findings = (await session.report(path, kernels=True)).reported
         assert "JX423" in {finding.code for finding in findings}
         offers = {offer.target: offer for offer in (await session.offers(path)).targets}
         assert (offers["cuda"].title, offers["cuda"].active) == (f"this machine's {H100}", True)
@@ -114,7 +115,7 @@ async def test_a_device_without_known_figures_has_no_estimate(
     described = GPUS["h100"].specification(pcie)
     python = simulate_gpu(root, described, monkeypatch, pcie)
     async with opened(python) as (session, path):
-        kernels = (await session.kernels(path, "product"))[1]
+        kernels = (await compiled_function(session.engine, path, "product", complete=True))[1]
         assert isinstance(kernels, LocatedFigures)
         assert total(kernels.graph, kernels.target) is None
         assert kernels.target.facts[-1] == f"no estimates: figures of {pcie} are not known"
@@ -127,14 +128,17 @@ async def test_a_full_device_is_named_and_tried_again(
     monkeypatch.setenv("SIMULATED_ERROR", "INTERNAL: CUDA_ERROR_OUT_OF_MEMORY: out of memory")
     source = SOURCE.replace("2048", "1024")  # results of the other are on disk
     async with opened(python, source) as (session, path):
-        _, refused = await session.kernels(path, "product")
+        _, refused = await compiled_function(session.engine, path, "product", complete=True)
         assert isinstance(refused, Refused)
         assert refused.trouble.message == (
             f"this machine's {H100} has too little free memory to compile; wait until it is free, "
             "or choose cuda:h100, which needs no device"
         )
         monkeypatch.delenv("SIMULATED_ERROR")
-        assert isinstance((await session.kernels(path, "product"))[1], LocatedFigures)
+        assert isinstance(
+            (await compiled_function(session.engine, path, "product", complete=True))[1],
+            LocatedFigures,
+        )
 
 
 def test_a_python_with_the_plugin_needs_no_other_compiler(tmp_path: Path) -> None:

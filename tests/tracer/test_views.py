@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.model import Hover
+from jaxsight.features.named_function import view_of
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
 from tests.quiet import QUIET
@@ -94,7 +95,7 @@ async def session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 async def test_editor_is_offered_the_interpreters(session: Session, folder: Path) -> None:
     path, name = str(folder / "model.py"), Position(2, 4)
-    await session.view(path, "f")
+    await view_of(session.engine, path, "f")
     hover = await session.hover(path, name)
     assert isinstance(hover, Hover)
     assert (

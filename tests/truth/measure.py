@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from jaxsight.features.named_function import view_of
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.traces import tracer_requests
@@ -203,7 +204,7 @@ async def given(session: Session, path: Path, function: str, program: bool) -> G
 
 
 async def _given(session: Session, path: Path, function: str, program: bool) -> Given:
-    view = await session.view(str(path), function)
+    view = await view_of(session.engine, str(path), function)
     caveats = tuple(f"line {c.range.start.line + 1} {c.reason}" for c in view.caveats)
     reply = view.answer.reply
     if isinstance(reply, Failed):

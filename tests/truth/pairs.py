@@ -65,7 +65,7 @@ async def _answers(session: Session, folder: Path, case: Case) -> dict[str, Give
     write(folder, dict(case.files))
     path = folder / case.main
     session.open(str(path), case.text)
-    names = session.functions(str(path))
+    names = session.engine.documents.functions(str(path))
     answers = {name: await given(session, path, name, True) for name in names}
     session.close(str(path))
     return answers

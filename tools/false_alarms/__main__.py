@@ -52,8 +52,8 @@ async def alarms(folder: Path, names: dict[Path, str], *, tells: bool = False) -
     found: list[str] = []
     for number, (path, name) in enumerate(names.items()):
         session.open(str(path), path.read_text())
-        await session.settle_inputs(str(path), patience=120)
-        every = await session.findings(str(path))
+        await session.background.settle(str(path), patience=120)
+        every = (await session.report(str(path))).reported
         errors = [f"{name}: {f.code} {f.message}" for f in every if f.severity is Severity.ERROR]
         found += errors
         session.close(str(path))

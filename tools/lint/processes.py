@@ -18,22 +18,18 @@ STARTS = {
 OF_A_LOOP = {"subprocess_exec", "subprocess_shell"}
 
 ALLOWED = {
-    "cli/agents/tools.py": "with_packages",
     "cli/checking/recompilations.py": "the user's tests",
-    "jaxsight_dataset/cli/command.py": "with_packages",
     "cli/git.py": "program",
     "cli/resident/client.py": "resident",
-    "jaxsight_dataset/making/worker_process.py": "with_packages",
     "recording/running.py": "the user's program",
     "jaxsight_repro/cli/processes.py": "by the path of `boot.py`, in the user's folder",
     "jaxsight_repro/capturing/run.py": "this process again, with its own arguments",
     "jaxsight_repro/compat/configuration.py": "with_packages",
     "jaxsight_repro/processes.py": "by the path of `boot.py`, in the user's folder",
     "jaxsight_repro/reducing/statements/reduction.py": "the user's check",
-    "workers/compilation/direct.py": "compiler_python",
+    "workers/child.py": "an `OwnPython`",
     "workers/compilation/installation.py": "isolated",
     "workers/process.py": "guarded",
-    "workers/program_files.py": "with_packages",
     "workers/confinement/launch.py": "what it is told to become",
     "workers/watchdog/guardian.py": "what it is told to guard",
     "workers/watchdog/watched.py": "guarded",

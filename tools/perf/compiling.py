@@ -16,6 +16,7 @@ from time import perf_counter as now
 import psutil
 
 from jaxsight.compiler.serve import IDLE
+from jaxsight.features.named_function import compiled_function
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.queries.programs.refused import Refused
@@ -52,8 +53,8 @@ class _Kernels:
         """
         begin = now()
         self.session.change(self._path, text)
-        _, result = await self.session.kernels(
-            self._path, self._program.function, self._target, complete=complete
+        _, result = await compiled_function(
+            self.session.engine, self._path, self._program.function, self._target, complete=complete
         )
         if isinstance(result, Refused):
             raise BenchError(result.trouble.message)
@@ -62,7 +63,7 @@ class _Kernels:
     async def findings(self) -> float:
         """Milliseconds that the findings of the text take, once its kernels are known."""
         begin = now()
-        await self.session.findings(self._path, kernels=True)
+        await self.session.report(self._path, kernels=True)
         return milliseconds(begin)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.features.kernels.uncompiled import uncompiled
+from jaxsight.features.named_function import view_of
 from jaxsight.projects.projects import Projects
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
@@ -190,10 +191,10 @@ async def _of_file(
     session: Session, file: str, names: list[str], *, large: bool, kernels: bool
 ) -> Checked:
     session.open(file, _text(file))
-    findings = await session.findings(file, kernels=kernels)
+    findings = (await session.report(file, kernels=kernels)).reported
     traced, refused = [], []
     for name in names:
-        view = await session.view(file, name)
+        view = await view_of(session.engine, file, name)
         (traced if isinstance(view.answer.reply, Traced) else refused).append(name)
     noted = [
         Noted(finding.code, finding.range.start.line + 1, "; ".join(finding.lines))

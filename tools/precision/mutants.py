@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.features.kernels.uncompiled import uncompiled
+from jaxsight.features.named_function import view_of
 from jaxsight.projects.projects import Projects
 from jaxsight.rules import RULES
 from jaxsight.session import Session
@@ -283,7 +284,7 @@ async def _found(made: Mutants, codes: Sequence[str], python: str, target: str) 
             session.open(file, made.text)
             if not await _is_traced(session, file, made.names[_ARRAY]):
                 return found
-            findings = await session.findings(file, kernels=bool(target))
+            findings = (await session.report(file, kernels=bool(target))).reported
             failed = {each.function for each in await uncompiled(session.engine, file)}
             for code in codes:
                 rule, name, line = RULES[code], made.names[code], made.lines[code]
@@ -303,7 +304,7 @@ async def _found(made: Mutants, codes: Sequence[str], python: str, target: str) 
 
 
 async def _is_traced(session: Session, file: str, name: str) -> bool:
-    view = await session.view(file, name)
+    view = await view_of(session.engine, file, name)
     return isinstance(view.answer.reply, Traced)
 
 

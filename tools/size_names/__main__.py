@@ -95,7 +95,7 @@ async def _of_file(root: Path, path: Path, names: set[str] | None) -> AsyncItera
     try:
         session.configure([str(root)], {**QUIET, "python": sys.executable})
         session.open(str(path), _text(path))
-        for function in session.functions(str(path)):
+        for function in session.engine.documents.functions(str(path)):
             if names is not None and function not in names:
                 continue
             result = await measured(session, str(path), function)

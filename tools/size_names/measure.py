@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.resizing import SizedInputs
+from jaxsight.features.named_function import view_of
 from jaxsight.queries.sizes.explorer import inputs_of
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import Answer
@@ -37,7 +38,7 @@ class Measured:
 
 async def measured(session: Session, path: str, function: str, seed: int = 0) -> Measured | None:
     """Measure a function; `None` if it is not traced, or has no named sizes."""
-    view = await session.view(path, function)
+    view = await view_of(session.engine, path, function)
     answer = view.answer
     if not isinstance(answer.reply, Traced):
         return None

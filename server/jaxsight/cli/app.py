@@ -6,13 +6,13 @@ import dataclasses
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any
 
 import rich_click as click
 
 from jaxsight import __version__, extensions
 from jaxsight.cli import completion
-from jaxsight.cli.parameters import Command, Group, Option
+from jaxsight.cli.parameters import Command, Group
 
 _COMMANDS = {
     "Look": {
@@ -127,12 +127,6 @@ def _visible_complaints() -> Iterator[None]:
         raise
 
 
-NoServer = Annotated[
-    bool,
-    Option("--no-server", help="Run the command in this process; may also follow the command."),
-]
-
-
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": _HELP},
@@ -142,7 +136,7 @@ NoServer = Annotated[
     "--install-completion", completion.install, "Install completion for the current shell."
 )
 @completion.option("--show-completion", completion.show, "Show completion for the current shell.")
-def app(no_server: NoServer = False) -> None:
+def app(*, no_server: bool = False) -> None:
     """Show how JAX traces and compiles your functions: shapes, jaxprs, kernels and errors.
 
     Functions are traced with the example inputs in their docstrings, else as they
@@ -156,4 +150,7 @@ def app(no_server: NoServer = False) -> None:
             \"\"\"
 
     Run [bold]jaxsight COMMAND --help[/bold] for the options of a command.
+
+    Args:
+        no_server: Run the command in this process; may also follow the command.
     """

@@ -93,7 +93,7 @@ class CommandRun:
 
     def python(self, path: Path) -> dict[str, str] | None:
         """Return the interpreter that traces a file's functions, for JSON."""
-        python = self.session.python(str(path))
+        python = self.session.engine.projects.of(str(path)).interpreter
         if python is None:
             return None
         return {**asdict(python), "reason": self._reason(python.reason)}
@@ -173,7 +173,7 @@ class CommandRun:
 
     def note_python(self, path: Path) -> None:
         """Print the interpreter of a file that need not be traced, as for one that is."""
-        if (python := self.session.python(str(path))) is not None:
+        if (python := self.session.engine.projects.of(str(path)).interpreter) is not None:
             self._note_python(python.path, python.reason)
 
     def expect_python(self, python: str) -> None:

@@ -22,9 +22,9 @@ P = ParamSpec("P")
 def command(
     function: Callable[P, int | Coroutine[object, None, int]],
 ) -> Callable[P, NoReturn]:
-    """Return a function for Typer that calls `function` and exits with the status it returns.
+    """Return a function for click that calls `function` and exits with the status it returns.
 
-    The signature and the docstring, which Typer reads the options and the help from, are the same.
+    The signature and the docstring, which have the options and the help, are the same.
     """
 
     @functools.wraps(function)

@@ -20,6 +20,7 @@ from jaxsight.features.findings import inputs
 from jaxsight.features.hover.line_shapes import line_shapes
 from jaxsight.features.hover.text import function_hover, updates
 from jaxsight.features.model import VirtualText
+from jaxsight.features.named_function import name_sizes
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line, visible
 from jaxsight.wire.messages.replies import Traced
@@ -62,7 +63,7 @@ class FunctionView:
         view = await trace_view(run, address, source, set_name, Printer())
         if not isinstance(view.answer.reply, Traced):
             return None
-        await run.get(run.session.name_sizes(view))
+        await run.get(name_sizes(run.session.engine, view))
         document = None
         if view_name not in (ShownForm.HOVER, ShownForm.SHAPES):
             document = await _show_document(run, address, view_name)

@@ -1,65 +1,55 @@
-"""Arguments and options of commands, declared by the signatures of their functions.
+"""Arguments and options of commands, declared by the signatures and docstrings of their functions.
 
-The annotation of a parameter says how the command line names it; its type and its default are those
-of the parameter:
+Parameters before `*` are positional arguments, those after it options. Their types and defaults are
+those of the parameters, and their texts are in the docstring:
 
-    limit: Annotated[int, Option(metavar="N", min=0, help="Functions to list at most.")] = 20
+    def listed(path: Path, *, limit: int = 20, only: list[str] | None = None) -> int:
+        \"\"\"List functions.
 
-click checks a default as it checks what is given, so it must not be below `min`.
+        Args:
+            path (FILE): File with the functions.
+            limit (N>=0): Functions to list at most.
+            only (--only -n NAME): Functions to list. Repeatable. [default: all]
+        \"\"\"
+
+In parentheses are the names of an option, if they are not that of the parameter, its metavar, and
+the least number that it takes. `[default: …]` says in words what is used without it. An option
+without a text is hidden. What several commands have is an annotation of `options.py`, with the same
+text: `Annotated[bool, "(--json): Print JSON."]`.
+
+click checks a default as it checks what is given, so it must not be below the least number.
+`python -OO`, which has no docstrings, has no commands.
 The rest is click: `@app.command("install")` adds a function to a `Group`.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum, EnumType
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import rich_click as click
 
-
-@dataclass(frozen=True, slots=True)
-class Positional:
-    """A positional argument; `show_default` says what it is where it is not given."""
-
-    metavar: str
-    help: str = ""
-    show_default: str | bool = False
-
-
-class Option:
-    """An option of a command. Without names, it has that of the parameter."""
-
-    def __init__(
-        self,
-        *names: str,
-        help: str = "",
-        metavar: str | None = None,
-        min: float | None = None,
-        show_default: str | bool = True,
-        hidden: bool = False,
-    ) -> None:
-        self.names = names
-        self.min = min
-        self.settings = {
-            "help": help,
-            "metavar": metavar,
-            "show_default": show_default,
-            "hidden": hidden,
-        }
+_ARGUMENTS = "\nArgs:\n"
+_DESCRIBED = re.compile(
+    r"(\((?P<names>(-+\w\S*\s*)*)(?P<metavar>.*?)(>=(?P<min>[\d.]+))?\))?:?\s*(?P<help>.*?)"
+    r"(\s*\[default: (?P<default>.*)\])?"
+)
 
 
 class _FromSignature(click.Command):
-    """Takes the parameters of a command from the signature of its function."""
+    """Takes the parameters of a command from its function."""
 
     def __init__(self, name: str | None = None, **settings: Any) -> None:
         function = settings.get("callback")
         declared = _parameters(function) if function is not None else ()
         others = settings.pop("params", None) or ()
+        if settings.get("help"):
+            settings["help"] = inspect.cleandoc(settings["help"]).partition(_ARGUMENTS)[0]
         super().__init__(name, params=[*others, *declared], **settings)
 
 
@@ -115,26 +105,43 @@ class _Choice(click.Choice[str]):
 
 
 def _parameters(function: Callable[..., object]) -> Iterator[click.Parameter]:
+    _, _, arguments = (inspect.getdoc(function) or "").partition(_ARGUMENTS)
+    texts = dict(re.findall(r"^ {4}(\w+) ?(.*(?:\n {8}.*)*)", arguments, re.MULTILINE))
     hints = get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
-        (declared,) = hints[name].__metadata__
-        kind, is_several = _kind(hints[name].__origin__)
-        default = parameter.default
-        is_required = default is parameter.empty
-        settings: dict[str, Any] = {"type": _type(kind, declared), "required": is_required}
-        if not is_required:  # click does not miss a value whose default is None
+        hint = hints[name]
+        if get_origin(hint) is Annotated:
+            hint, texts[name] = get_args(hint)
+        described = _DESCRIBED.fullmatch(" ".join(texts[name].split()))
+        assert described is not None, name
+        kind, is_several = _kind(hint)
+        default: Any = parameter.default
+        settings: dict[str, Any] = {
+            "type": _type(kind, described["min"]),
+            "required": default is parameter.empty,
+            "metavar": described["metavar"] or None,
+            "help": described["help"],
+        }
+        if default is not parameter.empty:  # to click 8.3, `None` would be one as well
             settings["default"] = default.value if isinstance(default, Enum) else default
         if is_several:  # click has tuples
             settings["callback"] = lambda _context, _parameter, values: list(values) or None
-        if isinstance(declared, Positional):
-            count = -1 if is_several else 1
-            settings |= {"metavar": declared.metavar, "nargs": count}
-            settings["help"] = _help(declared, settings["type"])
-            yield _NamedArgument(name, **settings)
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            # click and rich-click write choices and defaults of options alone.
+            if isinstance(settings["type"], _Choice):
+                settings["help"] += f" \\[{'|'.join(settings['type'].choices)}]"
+            if described["default"]:
+                settings["help"] += f" [dim]\\[default: ({described['default']})][/dim]"
+            yield _NamedArgument(name, nargs=-1 if is_several else 1, **settings)
         else:
-            names = declared.names or (f"--{name.replace('_', '-')}",)
-            settings |= {**declared.settings, "multiple": is_several}
-            yield click.RichOption([name, *names], is_flag=kind is bool, **settings)
+            yield click.RichOption(
+                [name, *((described["names"] or "").split() or [f"--{name.replace('_', '-')}"])],
+                is_flag=kind is bool,
+                multiple=is_several,
+                show_default=described["default"] or True,
+                hidden=not described["help"],
+                **settings,
+            )
 
 
 def _kind(hint: Any) -> tuple[Any, bool]:
@@ -144,24 +151,12 @@ def _kind(hint: Any) -> tuple[Any, bool]:
     return (get_args(hint)[0], True) if get_origin(hint) is list else (hint, False)
 
 
-def _type(kind: Any, declared: Positional | Option) -> Any:
+def _type(kind: Any, least: str | None) -> Any:
     if get_origin(kind) is Literal or isinstance(kind, EnumType):
         return _Choice(kind)
     if kind is Path:
         return click.Path(path_type=Path)
-    if isinstance(declared, Option) and declared.min is not None:
-        if kind is int:
-            return click.IntRange(int(declared.min))
-        return click.FloatRange(declared.min)
+    if least is not None:
+        number = int(least) if least.isdigit() else float(least)
+        return click.IntRange(int(number)) if kind is int else click.FloatRange(number)
     return kind
-
-
-def _help(argument: Positional, kind: Any) -> str:
-    """Return the help of an argument with its choices and its default.
-
-    click and rich-click write these of options alone.
-    """
-    choices = f" \\[{'|'.join(kind.choices)}]" if isinstance(kind, _Choice) else ""
-    default = argument.show_default
-    shown = f" [dim]\\[default: ({default})][/dim]" if default else ""
-    return f"{argument.help}{choices}{shown}"

@@ -13,6 +13,8 @@ from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.cli.output.reports.text import report
 from jaxsight.cli.sources.arguments import Address, read_source
 from jaxsight.features.findings import failures
+from jaxsight.features.findings.examined import examined
+from jaxsight.features.named_function import question_of, view_of
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module
@@ -35,12 +37,13 @@ async def trace_view(
     try:
         if set_name is not None:
             run.session.choose_set(path, address.function, set_name)
-        view = await run.get(run.session.view(path, address.function))
+        view = await run.get(view_of(run.session.engine, path, address.function))
     except LookupError as error:
         functions = Module.parse(source).functions
         ranges = (each.range for each in functions if each.function.qualname == address.function)
         own = next(ranges, None)
-        for finding in await run.get(run.session.findings(path, patience=0)):
+        findings = await run.get(run.session.report(path, patience=0))
+        for finding in findings.reported:
             if own is not None and own.start <= finding.range.start < own.end:
                 printer.print(report(Reported(path, source, finding), printer.columns))
         raise CommandError(str(error.args[0])) from error
@@ -62,7 +65,7 @@ async def find_question(run: CommandRun, address: Address, set_name: str | None)
     with failing_on(LookupError):
         if set_name is not None:
             run.session.choose_set(path, address.function, set_name)
-        return await run.get(run.session.question(path, address.function))
+        return await run.get(question_of(run.session.engine, path, address.function))
 
 
 async def _open(run: CommandRun, address: Address, source: str, *, settle: bool = True) -> None:
@@ -88,13 +91,14 @@ async def _open(run: CommandRun, address: Address, source: str, *, settle: bool 
         names = [function.qualname for function in functions]
         near = or_nearest(address.function, names) or _functions(names)
         raise CommandError(f"no function {address.function} in {name}{near}")
-    if address.function in run.session.functions(path):
+    if address.function in run.session.engine.documents.functions(path):
         return
     if settle and run.inputs is InputsChoice.ALL:
-        await run.get(run.session.settle_inputs(path, only=address.function))
-        if address.function in run.session.functions(path):
+        await run.get(run.session.background.settle(path, only=address.function))
+        if address.function in run.session.engine.documents.functions(path):
             return
-    reason = await run.get(run.session.why_not_examined(path, address.function))
+    examinations = await run.get(examined(run.session.engine, path, address.function))
+    reason = next((each.reason for each in examinations), "")
     raise CommandError(
         f"{address.function}: {reason}; add a section to its docstring, such as\n"
         "\n"

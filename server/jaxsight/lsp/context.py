@@ -23,6 +23,7 @@ from jaxsight.lsp.documents.text import Units
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.wording import MOST, cut
 from jaxsight.text.inert import block
+from jaxsight.text.terminal import unasked
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -169,6 +170,22 @@ class ClientContext:
         )
         selected = await self.connection.window_show_message_request_async(params)
         return selected.title if selected is not None and selected.title in answers else None
+
+    async def agrees(self, question: str, answers: Sequence[str], command: str) -> bool:
+        """Ask the user, and return whether the last answer was selected.
+
+        Args:
+            question: what is to be done.
+            answers: one that does nothing should be the first: some clients always return that.
+            command: what does it in a terminal.
+
+        Raises:
+            LookupError: the client shows no questions; the message says what to do.
+        """
+        try:
+            return await self.ask(question, answers) == answers[-1]
+        except JsonRpcException as error:
+            raise LookupError(unasked(command)) from error
 
     def start(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         """Run a coroutine that nobody awaits; log its errors."""

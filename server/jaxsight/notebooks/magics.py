@@ -159,26 +159,32 @@ _MOST = 12
 """Functions of a cell that are shown, a choice: each is a picture, and some may take a minute."""
 
 
+MAGICS = ("kernels", "jaxpr", "shapes", "sourcerize", "measure", "sweep")
+"""The methods of `Magics` that are magics; `kernels` is also one of cells."""
+
+
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add the magics to a shell: what `%load_ext jaxsight` does."""
-    for name, magic in _MAGICS.items():
-        kinds = ("line", "cell") if name == "kernels" else ("line",)
-        for magic_kind in kinds:
-            shell.register_magic_function(magic(shell), magic_kind, name)
+    magics = Magics(shell)
+    for name in MAGICS:
+        for kind in ("line", "cell") if name == "kernels" else ("line",):
+            shell.register_magic_function(getattr(magics, name), kind, name)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Remove the magics: what `%unload_ext jaxsight` does."""
-    for name in _MAGICS:
+    for name in MAGICS:
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop(name, None)
 
 
-Magic = Callable[..., object]
+class Magics:
+    """The magics of one shell."""
 
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
 
-def _kernels(shell: InteractiveShell) -> Magic:
-    def kernels(line: str, cell: str | None = None) -> None:
+    def kernels(self, line: str, cell: str | None = None) -> None:
         """Show the kernels of a function as a graph, with memory, source, jaxpr and HLO.
 
         `%kernels [-t TARGET] [-w PIXELS] [--height PIXELS] [-m] [--still] f(x)`
@@ -200,13 +206,99 @@ def _kernels(shell: InteractiveShell) -> Magic:
             if "still" in options:
                 options["interactive"] = not options.pop("still")
             if cell is None:
-                _show(_call(shell, rest, "%kernels"), options)
+                _show(_call(self._shell, rest, "%kernels"), options)
                 return
             if rest:
                 raise BadLine(f"%%kernels takes options alone, got {rest[:40]!r}")
-        _run_and_show(shell, cell, options)
+        _run_and_show(self._shell, cell, options)
 
-    return kernels
+    def jaxpr(self, line: str) -> None:
+        """Print the jaxpr of a function.
+
+        `%jaxpr f(x)`: the call is traced, not made.
+        """
+        from jaxsight.tracer.programs import jaxpr_text
+
+        with _usage_errors():
+            traced = _traced(_call(self._shell, line, "%jaxpr"))
+        print(jaxpr_text.whole(0, traced.jaxpr).text)
+
+    def shapes(self, line: str) -> None:
+        """Print the types of all expressions of a function that create equations.
+
+        `%shapes f(x)`: the call is traced, not made. Functions that it calls are included.
+        """
+
+        with _usage_errors():
+            traced = _traced(_call(self._shell, line, "%shapes"))
+        print("\n".join(shapes_of(traced.jaxpr)))
+
+    def sourcerize(self, line: str) -> None:
+        """Print a function's jaxpr as JAX source, which is verified to be the same program.
+
+        `%sourcerize [--style STYLE] [--inline] [--scopes] f(x)`
+
+        Options:
+            --style: `lax`, which is the same program, or `pretty`, which is easier to read.
+            --inline: without functions of their own for calls.
+            --scopes: with named scopes.
+        """
+        import jaxsight_source
+
+        known: dict[str, Converter] = {"style": str, "inline": None, "scopes": None}
+        with _usage_errors():
+            options, rest = parse_options(line, known, {"-s": "style"})
+            call = _call(self._shell, rest, "%sourcerize")
+            write: Any = jaxsight_source.sourcerize
+            made = write(call.function, **options)
+            print(made(*call.args, **call.kwargs) if call.is_call else made)
+
+    def measure(self, line: str) -> object:
+        """Measure what a function takes on the device that JAX uses here, and its kernels.
+
+        `%measure [--repeat N] [--seconds S] f(x)`
+
+        Options:
+            --repeat: timed runs; by default as many as the median needs to be known to 1 %.
+            --seconds: time of all runs after which they end.
+        """
+        from jaxsight.library.measuring import measure as measured
+
+        known: dict[str, Converter] = {"repeat": int, "seconds": float, "target": str}
+        with _usage_errors():
+            options, rest = parse_options(line, known, _SHORT | {"-n": "repeat"})
+            call = _function(_call(self._shell, rest, "%measure"))
+            return measured(call.function, **options)(*call.args, **call.kwargs)  # type: ignore[arg-type]
+
+    def sweep(self, line: str) -> object:
+        """Show how a function's figures grow with its sizes.
+
+        `%sweep [-t TARGET] [--memory SIZE] [-m] n=1..64 [m=8,16] f(x)`
+
+        An argument with a swept dimension is a function of the size:
+        `%sweep B=1..64 loss(params, lambda B: jax.ShapeDtypeStruct((B, 128), 'float32'))`
+
+        Options:
+            -t, --target: as for `%kernels`.
+            --memory: what the largest size must fit in, such as 60GiB.
+            -m, --measure: run the function with each size, too.
+        """
+        from jaxsight.library.sweeps import sweep as swept
+        from jaxsight.sweeps.swept_sizes import BadSizes, parse
+
+        known: dict[str, Converter] = {"target": str, "memory": str, "measure": None}
+        with _usage_errors():
+            options, rest = parse_options(line, known, _SHORT)
+            sizes = {}
+            while rest:
+                word, _, after = rest.partition(" ")
+                if "(" in word or (size := parse(word)) is None:
+                    break
+                sizes[size.name], rest = size.values, after.strip()
+            if not sizes:
+                raise BadSizes("no sizes to sweep; write e.g. %sweep n=1..64 f(x)")
+            call = _function(_call(self._shell, rest, "%sweep"))
+            return swept(call.function, **options, **sizes)(*call.args, **call.kwargs)  # type: ignore[arg-type]
 
 
 def _show(call: WrittenCall, options: dict[str, Any]) -> None:
@@ -240,124 +332,6 @@ def _run_and_show(shell: InteractiveShell, cell: str, options: dict[str, Any]) -
             _show(WrittenCall(function, args, kwargs), options)
     if len(found) > _MOST:
         print(f"{len(found) - _MOST} more functions are not shown")
-
-
-def _jaxpr(shell: InteractiveShell) -> Magic:
-    def jaxpr(line: str) -> None:
-        """Print the jaxpr of a function.
-
-        `%jaxpr f(x)`: the call is traced, not made.
-        """
-        from jaxsight.tracer.programs import jaxpr_text
-
-        with _usage_errors():
-            traced = _traced(_call(shell, line, "%jaxpr"))
-        print(jaxpr_text.whole(0, traced.jaxpr).text)
-
-    return jaxpr
-
-
-def _shapes(shell: InteractiveShell) -> Magic:
-    def shapes(line: str) -> None:
-        """Print the types of all expressions of a function that create equations.
-
-        `%shapes f(x)`: the call is traced, not made. Functions that it calls are included.
-        """
-
-        with _usage_errors():
-            traced = _traced(_call(shell, line, "%shapes"))
-        print("\n".join(shapes_of(traced.jaxpr)))
-
-    return shapes
-
-
-def _sourcerize(shell: InteractiveShell) -> Magic:
-    def sourcerize(line: str) -> None:
-        """Print a function's jaxpr as JAX source, which is verified to be the same program.
-
-        `%sourcerize [--style STYLE] [--inline] [--scopes] f(x)`
-
-        Options:
-            --style: `lax`, which is the same program, or `pretty`, which is easier to read.
-            --inline: without functions of their own for calls.
-            --scopes: with named scopes.
-        """
-        import jaxsight_source
-
-        known: dict[str, Converter] = {"style": str, "inline": None, "scopes": None}
-        with _usage_errors():
-            options, rest = parse_options(line, known, {"-s": "style"})
-            call = _call(shell, rest, "%sourcerize")
-            write: Any = jaxsight_source.sourcerize
-            made = write(call.function, **options)
-            print(made(*call.args, **call.kwargs) if call.is_call else made)
-
-    return sourcerize
-
-
-def _measure(shell: InteractiveShell) -> Magic:
-    def measure(line: str) -> object:
-        """Measure what a function takes on the device that JAX uses here, and its kernels.
-
-        `%measure [--repeat N] [--seconds S] f(x)`
-
-        Options:
-            --repeat: timed runs; by default as many as the median needs to be known to 1 %.
-            --seconds: time of all runs after which they end.
-        """
-        from jaxsight.library.measuring import measure as measured
-
-        known: dict[str, Converter] = {"repeat": int, "seconds": float, "target": str}
-        with _usage_errors():
-            options, rest = parse_options(line, known, _SHORT | {"-n": "repeat"})
-            call = _function(_call(shell, rest, "%measure"))
-            return measured(call.function, **options)(*call.args, **call.kwargs)  # type: ignore[arg-type]
-
-    return measure
-
-
-def _sweep(shell: InteractiveShell) -> Magic:
-    def sweep(line: str) -> object:
-        """Show how a function's figures grow with its sizes.
-
-        `%sweep [-t TARGET] [--memory SIZE] [-m] n=1..64 [m=8,16] f(x)`
-
-        An argument with a swept dimension is a function of the size:
-        `%sweep B=1..64 loss(params, lambda B: jax.ShapeDtypeStruct((B, 128), 'float32'))`
-
-        Options:
-            -t, --target: as for `%kernels`.
-            --memory: what the largest size must fit in, such as 60GiB.
-            -m, --measure: run the function with each size, too.
-        """
-        from jaxsight.library.sweeps import sweep as swept
-        from jaxsight.sweeps.swept_sizes import BadSizes, parse
-
-        known: dict[str, Converter] = {"target": str, "memory": str, "measure": None}
-        with _usage_errors():
-            options, rest = parse_options(line, known, _SHORT)
-            sizes = {}
-            while rest:
-                word, _, after = rest.partition(" ")
-                if "(" in word or (size := parse(word)) is None:
-                    break
-                sizes[size.name], rest = size.values, after.strip()
-            if not sizes:
-                raise BadSizes("no sizes to sweep; write e.g. %sweep n=1..64 f(x)")
-            call = _function(_call(shell, rest, "%sweep"))
-            return swept(call.function, **options, **sizes)(*call.args, **call.kwargs)  # type: ignore[arg-type]
-
-    return sweep
-
-
-_MAGICS: dict[str, Callable[[InteractiveShell], Magic]] = {
-    "kernels": _kernels,
-    "jaxpr": _jaxpr,
-    "shapes": _shapes,
-    "sourcerize": _sourcerize,
-    "measure": _measure,
-    "sweep": _sweep,
-}
 
 
 def _call(shell: InteractiveShell, text: str, magic: str) -> WrittenCall:

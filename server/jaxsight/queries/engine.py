@@ -107,8 +107,8 @@ class Engine:
         """Drop what is known of a document, and stop what is being asked about it."""
         self.documents.close(path)
         self.traces.cache.cancel(path)
-        self.sizes.cancel(path)
-        self.processes.cancel(path)
+        self.sizes.running.cancel(path)
+        self.processes.running.cancel(path)
         self.waiting.close(path)
         self.programs.close(path)
         self.attention.close(path)
@@ -138,15 +138,15 @@ class Engine:
             document.rejected = {}
         self.dry_runs.outdate()
         self.traces.cache.cancel_all()
-        self.sizes.cancel_all()
-        self.processes.cancel_all()
+        self.sizes.running.cancel()
+        self.processes.running.cancel()
 
     async def aclose(self) -> None:
         """End all processes and threads."""
         self.waiting.cancel()
         for path in self.documents.by_path:
             self.traces.cache.cancel(path)
-        self.sizes.cancel_all()
+        self.sizes.running.cancel()
         await self.measurements.aclose()
         await self.processes.aclose()
         await self.rules.aclose()

@@ -12,8 +12,9 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Hashable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from jaxsight.source.module import Module
@@ -178,6 +179,47 @@ def forget(running: dict[K, R], key: K, task: asyncio.Task[object]) -> None:
     current = running.get(key)
     if current is not None and current.task is task:
         del running[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared(Generic[T]):
+    path: str
+    task: asyncio.Task[T]
+
+
+class SharedWork(Generic[T]):
+    """Work about files that runs once for all who ask for it meanwhile."""
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, _Shared[T]] = {}
+
+    async def result(
+        self, key: Hashable, path: str, work: Callable[[], Coroutine[None, None, T]], cancelled: T
+    ) -> T:
+        """Return the result of the work with this key, which begins if it does not run.
+
+        Args:
+            key: all with the same one share the work.
+            path: the file that it is about.
+            work: starts it.
+            cancelled: the result if `cancel` has ended it.
+        """
+        running = self._running.get(key)
+        if running is None:
+            running = self._running[key] = _Shared(path, asyncio.create_task(work()))
+            running.task.add_done_callback(lambda done: forget(self._running, key, done))
+        try:
+            return await asyncio.shield(running.task)
+        except asyncio.CancelledError:
+            if running.task.cancelled():
+                return cancelled
+            raise
+
+    def cancel(self, path: str | None = None) -> None:
+        """Cancel what runs for a file, whose text changed or that was closed; or all."""
+        for running in list(self._running.values()):
+            if path is None or running.path == path:
+                running.task.cancel()
 
 
 class RunningTasks:

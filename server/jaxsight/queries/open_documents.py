@@ -78,6 +78,11 @@ class OpenDocuments:
         """Return the functions of a document that have example inputs."""
         return document.subjects(self.outside(document.path))
 
+    def functions(self, path: str) -> list[str]:
+        """Return the ids of a file's functions that have example inputs (`Module.ids`)."""
+        document = self.now(path)
+        return [] if document is None else [each.id for each in self.subjects(document)]
+
     def dry_calls(self, path: str) -> Observed:
         """Return the calls of a document's functions in dry runs."""
         return self._dry_calls.get(path, _NONE)

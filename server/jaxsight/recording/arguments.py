@@ -9,7 +9,7 @@ import jax
 
 from jaxsight.meshes.compat import shardings
 from jaxsight.recording.expressions import Built, Expressions, not_built
-from jaxsight.recording.notation import Meshes, UnwritableError, write
+from jaxsight.recording.notation import Meshes, Notation, UnwritableError
 from jaxsight.recording.reachable import Reachable
 from jaxsight.wire.meshes import MANUAL
 
@@ -44,6 +44,7 @@ def write_call(
     lines: list[str] = []
     unwritten: list[tuple[str, str]] = []
     meshes = Meshes()
+    notation = Notation(meshes)
     # The mesh that `jax.set_mesh` has put in effect.
     context = jax.sharding.get_abstract_mesh()
     if not context.empty:
@@ -56,7 +57,7 @@ def write_call(
             meshes.take(shardings.mesh(value))
             continue
         try:
-            lines.append(f"{name}: {write(value, meshes, name)}")
+            lines.append(f"{name}: {notation.write(value, name)}")
             continue
         except UnwritableError as error:
             reason = str(error)

@@ -15,14 +15,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.meshes.compat import shardings
-from jaxsight.recording.notation import (
-    DEEPEST,
-    LONGEST,
-    UnwritableError,
-    bracketed,
-    is_array,
-    scalar,
-)
+from jaxsight.recording.notation import UnwritableError, Writer, scalar
 from jaxsight.recording.reachable import Reachable
 from jaxsight_source.compat import avals
 
@@ -38,30 +31,20 @@ def not_built(value: object, names: Reachable) -> str | None:
     return None
 
 
-class Expressions:
+class Expressions(Writer):
     """Writes expressions for one module."""
 
     def __init__(self, names: Reachable, built: Built = not_built) -> None:
         self._names = names
         self._built = built
 
-    def write(self, value: object, name: str = "", depth: int = 0) -> str:
-        """Return an expression for a value.
+    def key(self, key: object) -> str:
+        """Return a key, which is a literal."""
+        return scalar(key)
 
-        Raises:
-            UnwritableError: there is none.
-        """
-        if depth > DEEPEST:
-            raise UnwritableError(f"it is nested more than {DEEPEST} levels deep")
-        text = self._written(value, name, depth)
-        if len(text) > LONGEST:
-            raise UnwritableError(f"its example is longer than {LONGEST:,} characters")
-        return text
-
-    def _written(self, value: Any, name: str, depth: int) -> str:
+    def other(self, value: Any, name: str, depth: int) -> str:
+        """Return a literal, a name of the module, or the call that makes an object."""
         kind = type(value)
-        if is_array(value):
-            return self._array(value)
         if depth == 0 and name != _SELF and is_bound(value):
             raise UnwritableError("it is a Flax module that has its variables")
         if kind is float or kind is complex:
@@ -71,14 +54,6 @@ class Expressions:
             return scalar(value) if not scalar(value).startswith("~") else "0.0"
         if kind in (bool, int, str, type(None)):
             return scalar(value, name)
-        if kind is dict:
-            items = (
-                f"{scalar(key)}: {self.write(item, str(key), depth + 1)}"
-                for key, item in value.items()
-            )
-            return "{" + ", ".join(items) + "}"
-        if kind in (list, tuple):
-            return bracketed(kind, [self.write(item, name, depth + 1) for item in value])
         if (own := self._names.name_of(value)) is not None:
             return own
         return self._object(value, depth)
@@ -136,7 +111,8 @@ class Expressions:
                 return own
         raise UnwritableError(f"its module does not import `{names[0]}`")
 
-    def _array(self, value: Any) -> str:
+    def array(self, value: Any) -> str:
+        """Return zeros of the same type."""
         if isinstance(value, np.ndarray | np.generic):
             shape, dtype = value.shape, value.dtype
             module = self._module("numpy", "jax.numpy")

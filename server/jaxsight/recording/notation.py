@@ -11,6 +11,7 @@ No value of an array is written. Of Python's own values, those are that select w
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,32 +79,67 @@ def is_array(value: object) -> bool:
     return isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUMmV"
 
 
-def write(value: object, meshes: Meshes, name: str = "", depth: int = 0) -> str:
-    """Return a value as one line of the notation.
+class Writer(ABC):
+    """Writes values as text: built-in containers as Python does, their parts as a subclass does."""
 
-    Args:
-        meshes: takes the meshes of its arrays.
-        name: that of the parameter or the key.
-        depth: the number of brackets around it.
+    def write(self, value: object, name: str = "", depth: int = 0) -> str:
+        """Return a value as one line.
 
-    Raises:
-        UnwritableError: the notation has no form for it.
-    """
-    if depth > DEEPEST:
-        raise UnwritableError(f"it is nested more than {DEEPEST} levels deep")
-    if is_array(value):
-        return _array(value, meshes)
-    kind = type(value)
-    if isinstance(value, dict) and kind is dict:
-        parts = [
-            f"{_key(key)}: {write(item, meshes, str(key), depth + 1)}"
-            for key, item in value.items()
-        ]
-        return _short("{" + ", ".join(parts) + "}")
-    if isinstance(value, list | tuple) and kind in (list, tuple):
-        parts = [write(item, meshes, name, depth + 1) for item in value]
-        return _short(bracketed(kind, parts))
-    return scalar(value, name)
+        Args:
+            name: that of the parameter or the key.
+            depth: the number of brackets around it.
+
+        Raises:
+            UnwritableError: it has no form.
+        """
+        if depth > DEEPEST:
+            raise UnwritableError(f"it is nested more than {DEEPEST} levels deep")
+        text = self.array(value) if is_array(value) else self._text(value, name, depth)
+        if len(text) > LONGEST:
+            raise UnwritableError(f"its example is longer than {LONGEST:,} characters")
+        return text
+
+    def _text(self, value: Any, name: str, depth: int) -> str:
+        kind = type(value)
+        if kind is dict:
+            items = value.items()
+            parts = [f"{self.key(k)}: {self.write(v, str(k), depth + 1)}" for k, v in items]
+            return "{" + ", ".join(parts) + "}"
+        if kind in (list, tuple):
+            return bracketed(kind, [self.write(item, name, depth + 1) for item in value])
+        return self.other(value, name, depth)
+
+    @abstractmethod
+    def array(self, value: Any) -> str:
+        """Return an array."""
+
+    @abstractmethod
+    def key(self, key: object) -> str:
+        """Return the key of an item."""
+
+    @abstractmethod
+    def other(self, value: Any, name: str, depth: int) -> str:
+        """Return what is neither an array nor a built-in container."""
+
+
+class Notation(Writer):
+    """Writes the notation of example inputs."""
+
+    def __init__(self, meshes: Meshes) -> None:
+        """Begin; `meshes` takes the meshes of arrays."""
+        self._meshes = meshes
+
+    def array(self, value: Any) -> str:
+        """Return the type of an array."""
+        return _array(value, self._meshes)
+
+    def key(self, key: object) -> str:
+        """Return a key, which selects what a program is."""
+        return _key(key)
+
+    def other(self, value: Any, name: str, depth: int) -> str:
+        """Return a literal."""
+        return scalar(value, name)
 
 
 def bracketed(kind: type, parts: Sequence[str]) -> str:
@@ -196,9 +232,3 @@ def _sizes(shape: tuple[object, ...], spec: Spec) -> str:
         raise UnwritableError("one of its sizes is no number")
     divided = spec or ((),) * len(shape)
     return ", ".join(f"{size}{over(axes)}" for size, axes in zip(shape, divided, strict=True))
-
-
-def _short(text: str) -> str:
-    if len(text) > LONGEST:
-        raise UnwritableError(f"its example is longer than {LONGEST:,} characters")
-    return text

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 
+from jaxsight.workers import child
 from jaxsight.workers.confinement import start as confinement
 from jaxsight.workers.environment import UNLESS_SET
 from jaxsight.workers.own_python import booted, with_packages
@@ -44,28 +45,17 @@ async def program_text(
     """
     started = with_packages(python, *booted("source"), json.dumps(wanted))
     with confinement.temporary(UNLESS_SET | started.environment) as variables:
-        process = await asyncio.create_subprocess_exec(
-            *confinement.confined(started.command),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=variables,
-            cwd=started.folder,
-        )
+        command = confinement.confined(started.command)
+        own = replace(started, command=command, environment=variables)
         try:
-            out, errors = await asyncio.wait_for(process.communicate(content), limit)
+            status, out, errors = await asyncio.wait_for(child.answered(own, content), limit)
         except TimeoutError:
-            process.kill()
-            await process.wait()
             raise NotTimely(f"the program was not read within {limit:g} s") from None
-        except asyncio.CancelledError:
-            process.kill()
-            raise
     try:
         answer = json.loads(out)
     except ValueError:
         last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        raise NotRead(f"the process that reads it ended: {last or process.returncode}") from None
+        raise NotRead(f"the process that reads it ended: {last or status}") from None
     if "error" in answer:
         raise NotRead(answer["error"], different=answer["type"] == "NotTheSame")
     names = {field.name for field in fields(ProgramText)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -17,10 +16,11 @@ from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED, command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json, styled
-from jaxsight.cli.parameters import Group, Option, Positional
+from jaxsight.cli.parameters import Group
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
+from jaxsight.workers import child
 from jaxsight.workers.own_python import with_packages
 from jaxsight_dataset.cli import assuming, mined_sources, tasks
 from jaxsight_dataset.cli.around import explained, interruptible, say_what_runs
@@ -78,59 +78,33 @@ app = Group(
 )
 app.commands.update(tasks.app.commands)
 
-Out = Annotated[Path, Positional(metavar="OUT", help="Folder of the dataset.")]
+Out = Annotated[Path, "(OUT): Folder of the dataset."]
 
-Samples = Annotated[
-    int | None, Option(min=1, help="Number of rows.", show_default=str(Spec().samples))
-]
+Samples = Annotated[int | None, f"(>=1): Number of rows. [default: {Spec().samples}]"]
 
-Seed = Annotated[
-    int | None, Option(min=0, help="Seed of the generator.", show_default=str(Spec().seed))
-]
-
-Packages = Annotated[
-    list[str],
-    Positional(
-        metavar="PACKAGE", help="Installed packages, by import name; files and folders, by path."
-    ),
-]
-
-SpecFile = Annotated[
-    Path | None,
-    Option("--spec", metavar="FILE.toml", help="Fields of a specification; options override them."),
-]
-
-Names = "NAME,…"
-
-Categories = Annotated[
-    str | None, Option(metavar=Names, help="Categories of programs.", show_default="all")
-]
+Seed = Annotated[int | None, f"(>=0): Seed of the generator. [default: {Spec().seed}]"]
 
 Targets = Annotated[
     str | None,
-    Option(
-        metavar=Names, help="Devices to compile for, such as cpu,cuda:h100.", show_default="cpu"
-    ),
+    "(NAME,…): Devices to compile for, such as cpu,cuda:h100. [default: cpu]",
 ]
 
-Jobs = Annotated[
-    int | None,
-    Option(min=1, help="Shards to make at the same time.", show_default="number of CPUs"),
-]
+Jobs = Annotated[int | None, "(>=1): Shards to make at the same time. [default: number of CPUs]"]
 
-EngineOption = Annotated[EngineName, Option(help="What schedules the work.")]
+EngineOption = Annotated[EngineName, "What schedules the work."]
 
-FormatOption = Annotated[TableFormat, Option("--format", help="Format of the tables.")]
+FormatOption = Annotated[TableFormat, "(--format): Format of the tables."]
 
 
 @app.command("generate")
 @command
 def generate(
     out: Out,
+    *,
     samples: Samples = None,
     seed: Seed = None,
-    spec_file: SpecFile = None,
-    categories: Categories = None,
+    spec_file: Path | None = None,
+    categories: str | None = None,
     targets: Targets = None,
     jobs: Jobs = None,
     engine: EngineOption = EngineName.local,
@@ -142,6 +116,10 @@ def generate(
 
     The same specification and seed make the same bytes, whatever the engine and the number of jobs.
     Ctrl-C keeps finished shards; the same command continues where an earlier one ended.
+
+    Args:
+        spec_file (--spec FILE.toml): Fields of a specification; options override them.
+        categories (NAME,…): Categories of programs. [default: all]
     """
     given = {
         "samples": samples,
@@ -161,16 +139,10 @@ def generate(
 @app.command("mine")
 @command
 def mine(
-    packages: Packages,
+    packages: list[str],
     out: Out,
-    assume: Annotated[
-        int,
-        Option(
-            min=0,
-            metavar="N",
-            help="Functions of each installed package to call with assumed inputs, at most.",
-        ),
-    ] = 0,
+    *,
+    assume: int = 0,
     targets: Targets = None,
     jobs: Jobs = None,
     engine: EngineOption = EngineName.local,
@@ -184,6 +156,10 @@ def mine(
     and what doctests call functions with. Code of the packages is run. For `jax`, the calls with
     which JAX tests its primitives are mined, too. Each row has the package, its version, the path
     and the licence.
+
+    Args:
+        packages (PACKAGE): Installed packages, by import name; files and folders, by path.
+        assume (N>=0): Functions of each installed package to call with assumed inputs, at most.
     """
     with explained():
         paths = [Path(each) for each in packages if mined_sources.is_path(each)]
@@ -204,10 +180,9 @@ def mine(
 @command
 def verify(
     out: Out,
-    sample: Annotated[int, Option(min=0, help="Rows to make again, which runs their source.")] = 0,
-    digest: Annotated[
-        str | None, Option(metavar="SHA256", help="The digest that was published of the dataset.")
-    ] = None,
+    *,
+    sample: int = 0,
+    digest: str | None = None,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
@@ -216,6 +191,10 @@ def verify(
     Exits with 1 if something is wrong. Without --sample, no code of the dataset runs. With it, the
     source of these rows runs as your user, in processes that may not write files, start processes
     or use the network; this is no sandbox for code that exploits Python.
+
+    Args:
+        sample (>=0): Rows to make again, which runs their source.
+        digest (SHA256): The digest that was published of the dataset.
     """
     with explained(), interruptible(), RowProgress() as progress:
         described = manifest.read(out)
@@ -237,7 +216,7 @@ def verify(
 
 @app.command("stats")
 @command
-def stats(out: Out, as_json: AsJson = False) -> int:
+def stats(out: Out, *, as_json: AsJson = False) -> int:
     """Print statistics: rows by category, split and dtype, primitives, kernels, uniqueness."""
     with explained():
         computed = statistics.compute(out, manifest.read(out))
@@ -252,10 +231,15 @@ def stats(out: Out, as_json: AsJson = False) -> int:
 @command
 def show(
     out: Out,
-    number: Annotated[int, Positional(metavar="NUMBER", help="Number of the row.")],
+    number: int,
+    *,
     as_json: AsJson = False,
 ) -> int:
-    """Print a row: source, jaxpr, kernels."""
+    """Print a row: source, jaxpr, kernels.
+
+    Args:
+        number (NUMBER): Number of the row.
+    """
     with explained():
         described = manifest.read(out)
         row = _row(out, described, number)
@@ -297,15 +281,7 @@ def _spec(file: Path | None, options: dict[str, Any]) -> Spec:
 
 def _versions(python: str, packages: Sequence[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
     """Return the versions of what rows are made with, and those of packages, empty if unknown."""
-    own = with_packages(python, "-c", _VERSIONS, *packages)
-    done = subprocess.run(
-        own.command,
-        env=own.environment,
-        cwd=own.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = child.completed(with_packages(python, "-c", _VERSIONS, *packages))
     if done.returncode:
         raise CommandError(f"{python} has no JAX; choose another interpreter with --python")
     versions, known = json.loads(done.stdout)

@@ -12,7 +12,7 @@ from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json
-from jaxsight.cli.parameters import Group, Option, Positional
+from jaxsight.cli.parameters import Group
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
@@ -29,19 +29,19 @@ from jaxsight_dataset.tasks.selection import QuestionSet
 
 app = Group()
 
-Task = Annotated[TaskName, Positional(metavar="TASK", help="What is predicted.")]
+Task = Annotated[TaskName, "(TASK): What is predicted."]
 
-Dataset = Annotated[Path, Positional(metavar="DATASET", help="Folder of the dataset.")]
+Dataset = Annotated[Path, "(DATASET): Folder of the dataset."]
 
-Output = Annotated[Path, Option("--output", "-o", metavar="FILE", help="JSON Lines.")]
+Output = Annotated[Path, "(--output -o FILE): JSON Lines."]
 
-Split = Annotated[SplitName, Option(help="Split to ask about.")]
+Split = Annotated[SplitName, "Split to ask about."]
 
-Seed = Annotated[int, Option(min=0, help="Seed of the questions.")]
+Seed = Annotated[int, "(>=0): Seed of the questions."]
 
-Limit = Annotated[int | None, Option(min=1, help="Most rows to ask about.", show_default="all")]
+Limit = Annotated[int | None, "(>=1): Most rows to ask about. [default: all]"]
 
-Target = Annotated[str, Option(metavar="NAME", help="Device of kernels and memory.")]
+Target = Annotated[str, "(NAME): Device of kernels and memory."]
 
 
 @app.command("questions")
@@ -49,20 +49,22 @@ Target = Annotated[str, Option(metavar="NAME", help="Device of kernels and memor
 def questions(
     task: Task,
     dataset: Dataset,
+    *,
     output: Output,
     split: Split = SplitName.test,
     seed: Seed = 0,
     limit: Limit = None,
     target: Target = "cpu",
-    with_answers: Annotated[
-        bool, Option("--with-answers", help="Add answers, for training.")
-    ] = False,
+    with_answers: bool = False,
     python: Python = None,
 ) -> int:
     """Write the questions of a task about a dataset, as JSON Lines.
 
     A dataset, split, seed and limit have the same questions each time. Each has an `id`; a file of
     predictions has lines with `id` and `prediction`.
+
+    Args:
+        with_answers: Add answers, for training.
     """
     with explained(), interruptible(), RowProgress() as progress:
         asked = _asked(task, dataset, split, seed, limit, target, python, progress)
@@ -78,8 +80,9 @@ def questions(
 @command
 def baseline(
     task: Task,
-    name: Annotated[BaselineName, Positional(metavar="NAME", help="What predicts.")],
+    name: BaselineName,
     dataset: Dataset,
+    *,
     output: Output,
     split: Split = SplitName.test,
     seed: Seed = 0,
@@ -92,6 +95,9 @@ def baseline(
     `constant` is the most frequent answer of the split `train`; `nearest` the answer for its
     program that shares most operations with the one that is asked about; `jaxsight` its own
     answer, of same-program.
+
+    Args:
+        name (NAME): What predicts.
     """
     with explained(), interruptible(), RowProgress() as progress:
         asked = _asked(task, dataset, split, seed, limit, target, python, progress)
@@ -105,12 +111,9 @@ def baseline(
 @command
 def evaluate(
     task: Task,
-    predictions: Annotated[
-        Path, Positional(metavar="PREDICTIONS", help="JSON Lines with id and prediction.")
-    ],
-    dataset: Annotated[
-        Path, Positional(metavar="DATASET", help="Folder of the dataset.", show_default=".")
-    ] = Path(),
+    predictions: Path,
+    dataset: Path = Path(),
+    *,
     split: Split = SplitName.test,
     seed: Seed = 0,
     limit: Limit = None,
@@ -122,6 +125,10 @@ def evaluate(
 
     A question without a prediction, or with one of another type, counts as wrong. A prediction for
     a question that is not asked, or a second one, is an error: it is of other options.
+
+    Args:
+        predictions (PREDICTIONS): JSON Lines with id and prediction.
+        dataset (DATASET): Folder of the dataset. [default: .]
     """
     with explained(), interruptible(), RowProgress() as progress:
         asked = _asked(task, dataset, split, seed, limit, target, python, progress)

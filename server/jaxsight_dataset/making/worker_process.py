@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
-import signal
-import subprocess
 import time
+from dataclasses import replace
 from typing import Self
 
+from jaxsight.workers.child import ChildProcess
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.confinement import start as confinement
 from jaxsight.workers.own_python import booted, with_packages
@@ -73,7 +72,7 @@ class WorkerProcess:
         }
         self._seconds = seconds
         self._memory = memory
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self._own_folder = contextlib.ExitStack()
         self._unread = b""
 
@@ -90,10 +89,10 @@ class WorkerProcess:
             WorkerDied: the worker crashed, took too long, or used too much memory.
         """
         process = self._process or self._start()
-        assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(request).encode() + b"\n")
-            process.stdin.flush()
+            line = memoryview(json.dumps(request).encode() + b"\n")
+            while line:
+                line = line[os.write(process.requests, line) :]
         try:
             answer = json.loads(self._line(process))
         except (ValueError, RecursionError):
@@ -108,35 +107,22 @@ class WorkerProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        for pid in (process.pid, *guardian.descendants(process.pid)):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        process.communicate()
+        process.end()
         self._own_folder.close()
         self._unread = b""
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> ChildProcess:
         variables = self._own_folder.enter_context(confinement.temporary(self._variables))
-        self._process = subprocess.Popen(
-            confinement.confined(self._own.command),
-            cwd=self._own.folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=variables,
-            start_new_session=True,
-        )
+        command = confinement.confined(self._own.command)
+        self._process = ChildProcess(replace(self._own, command=command, environment=variables))
         return self._process
 
-    def _line(self, process: subprocess.Popen[bytes]) -> bytes:
-        assert process.stdout is not None
+    def _line(self, process: ChildProcess) -> bytes:
         deadline = time.monotonic() + self._seconds
-        pipe = process.stdout.fileno()
         while b"\n" not in self._unread:
-            if select.select([pipe], [], [], _PAUSE)[0]:
-                data = os.read(pipe, 1 << 20)
+            if (data := process.read(_PAUSE)) is not None:
                 if not data:
-                    code = process.wait()
+                    code = process.status()
                     self.end()
                     raise WorkerDied("crash", f"exit status {code}")
                 self._unread += data
@@ -144,8 +130,7 @@ class WorkerProcess:
                     self.end()
                     raise WorkerDied("memory", f"an answer of more than {_LONGEST >> 20} MiB")
                 continue
-            tree = [process.pid, *guardian.descendants(process.pid)]
-            if guardian.resident(tree) > self._memory:
+            if guardian.resident(process.tree) > self._memory:
                 self.end()
                 raise WorkerDied("memory", f"more than {self._memory >> 20} MiB")
             if time.monotonic() > deadline:

@@ -17,7 +17,7 @@ from jaxsight.cli.execution import INTERRUPTED, command
 from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer, Text, print_json, styled
-from jaxsight.cli.parameters import Group, Option, Positional
+from jaxsight.cli.parameters import Group
 from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
@@ -75,58 +75,21 @@ app = _Group(
     """
 )
 
-Output = Annotated[
-    Path | None,
-    Option("--output", "-o", metavar="FILE", help="File to write.", show_default="repro.py"),
-]
+Output = Annotated[Path | None, "(--output -o FILE): File to write. [default: repro.py]"]
 
 Timeout = Annotated[
     float | None,
-    Option(
-        "--timeout", metavar="SECONDS", help="Interrupt the program after this time, as a hang."
-    ),
+    "(--timeout SECONDS): Interrupt the program after this time, as a hang.",
 ]
-
-Module = Annotated[bool, Option("-m", help="Run a module, as [cyan]python -m[/cyan] does.")]
-
-Pytest = Annotated[bool, Option("--pytest", help="Run tests; write a repro for each failing test.")]
 
 CheckText = Annotated[
     str,
-    Option(
-        "--check",
-        metavar="CHECK",
-        help="What the program does wrong, if it does not fail by itself: see "
-        "[cyan]jaxsight repro reduce --help[/cyan].",
-        show_default="any failure",
-    ),
-]
-
-Program = Annotated[
-    list[str], Positional(metavar="SCRIPT [ARG]...", help="The program, with its arguments.")
-]
-
-Dump = Annotated[Path, Positional(metavar="DUMP", help="A dumped program, or a folder.")]
-
-DumpModule = Annotated[
-    str,
-    Option(
-        "--module",
-        metavar="NAME",
-        help="Module of a folder, such as [cyan]jit_step[/cyan].",
-        show_default="the one that was being compiled",
-    ),
-]
-
-DumpTimeout = Annotated[
-    float, Option("--timeout", metavar="SECONDS", help="Time after which the program hangs.")
+    "(--check CHECK): What the program does wrong, if it does not fail by itself: see "
+    "[cyan]jaxsight repro reduce --help[/cyan]. [default: any failure]",
 ]
 
 Issue = Annotated[
-    Path | None,
-    Option(
-        "--issue", metavar="FILE", help="File for the text of JAX's bug report form, in Markdown."
-    ),
+    Path | None, "(--issue FILE): File for the text of JAX's bug report form, in Markdown."
 ]
 
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -135,9 +98,10 @@ _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 @app.command("run", context_settings=_PASS_ON)
 @command
 def run(
-    program: Program,
-    module: Module = False,
-    pytest: Pytest = False,
+    program: list[str],
+    *,
+    module: bool = False,
+    pytest: bool = False,
     output: Output = None,
     timeout: Timeout = None,
     check: CheckText = "",
@@ -149,6 +113,11 @@ def run(
 
     Options of jaxsight come before the program, all others are the program's own.
     Exits with 0 if the repro fails in the same way as the program.
+
+    Args:
+        program (SCRIPT [ARG]...): The program, with its arguments.
+        module (-m): Run a module, as [cyan]python -m[/cyan] does.
+        pytest: Run tests; write a repro for each failing test.
     """
     kind: ProgramKind = "module" if module else "pytest" if pytest else "script"
     script = Path(program[0])
@@ -166,11 +135,12 @@ def run(
 @app.command("from-hlo")
 @command
 def from_hlo(
-    dump: Dump,
+    dump: Path,
+    *,
     check: CheckText = "",
-    module: DumpModule = "",
+    module: str = "",
     output: Output = None,
-    timeout: DumpTimeout = HANG_AFTER,
+    timeout: float = HANG_AFTER,
     issue: Issue = None,
     python: Python = None,
     as_json: AsJson = False,
@@ -181,6 +151,12 @@ def from_hlo(
     serialized `jax.export.Exported`, or the folder that a crashed run wrote with
     `XLA_FLAGS=--xla_dump_to=DIR`: the module that was being compiled when the run ended.
     Exits with 0 if the repro fails as `--check` says.
+
+    Args:
+        dump (DUMP): A dumped program, or a folder.
+        module (NAME): Module of a folder, such as [cyan]jit_step[/cyan]. [default: the one that was
+            being compiled]
+        timeout (SECONDS): Time after which the program hangs.
     """
     with failing_on(InvalidCheck, about=f"--check {check}: "):
         parse(check)
@@ -199,6 +175,7 @@ def from_hlo(
 @command
 async def function(
     function: Function,
+    *,
     set_name: SetName = None,
     output: Output = None,
     limit: Timeout = None,
@@ -302,40 +279,24 @@ def write_issue(issue: Path, repro: Path, python: str, failure: RunFailure) -> N
     write_file(issue, text.encode())
 
 
-Repro = Annotated[Path, Positional(metavar="REPRO.py", help="A repro, or a script that fails.")]
+_FORMS = ", ".join(f"[cyan]{form.text.replace('[', chr(92) + '[')}[/cyan]" for form in FORMS)
 
 InterestingCheck = Annotated[
     str,
-    Option(
-        "--check",
-        metavar="CHECK",
-        help="What makes a program interesting: "
-        + ", ".join(f"[cyan]{form.text.replace('[', chr(92) + '[')}[/cyan]" for form in FORMS)
-        + ".",
-        show_default="the failure of the file itself",
-    ),
-]
-
-SmallerOutput = Annotated[
-    Path | None,
-    Option("--output", "-o", metavar="OUT.py", help="File to write.", show_default="REPRO_min.py"),
-]
-
-Jobs = Annotated[int, Option(min=1, help="Candidates to run at the same time.")]
-
-CandidateTimeout = Annotated[
-    float, Option("--timeout", metavar="SECONDS", help="Time after which a candidate is a hang.")
+    f"(--check CHECK): What makes a program interesting: {_FORMS}. "
+    "[default: the failure of the file itself]",
 ]
 
 
 @app.command("reduce")
 @command
 def reduce(
-    repro: Repro,
+    repro: Path,
+    *,
     check: InterestingCheck = "",
-    output: SmallerOutput = None,
-    jobs: Jobs = 2,
-    timeout: CandidateTimeout = HANG_AFTER,
+    output: Path | None = None,
+    jobs: int = 2,
+    timeout: float = HANG_AFTER,
     issue: Issue = None,
     python: Python = None,
     as_json: AsJson = False,
@@ -351,6 +312,12 @@ def reduce(
         jaxsight repro reduce repro.py
         jaxsight repro reduce repro.py --check "temp>64MiB" -o small.py
         jaxsight repro reduce repro.py --check differs:jit,eager --issue issue.md
+
+    Args:
+        repro (REPRO.py): A repro, or a script that fails.
+        output (--output -o OUT.py): File to write. [default: REPRO_min.py]
+        jobs (>=1): Candidates to run at the same time.
+        timeout (SECONDS): Time after which a candidate is a hang.
     """
     with failing_on(InvalidCheck, about=f"--check {check}: "):
         parse(check)

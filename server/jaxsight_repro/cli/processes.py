@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
@@ -11,6 +9,7 @@ from pathlib import Path
 
 from jaxsight.cli.errors import failing_on
 from jaxsight.cli.user_python import user_environment
+from jaxsight.workers import child
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.watchdog import guardian
 from jaxsight_repro.capturing.case import ProgramKind
@@ -58,9 +57,7 @@ def _interrupt(process: subprocess.Popen[bytes]) -> int:
     try:
         return process.wait(_GRACE)
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
-        for pid in guardian.descendants(process.pid):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        child.kill(guardian.descendants(process.pid))
         process.kill()
         return process.wait()
 

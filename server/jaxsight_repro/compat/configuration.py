@@ -10,7 +10,6 @@ import ast
 import functools
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import jax
 from jax._src import xla_bridge
 
+from jaxsight.workers import child
 from jaxsight.workers.own_python import with_packages
 
 _update: Callable[[str, object], None] = jax.config.update
@@ -63,14 +63,7 @@ def _flagged() -> int:
 def defaults() -> dict[str, object]:
     """Return every option with the value that it has in a new process."""
     own = with_packages(sys.executable, "-c", "import jax; print(dict(jax.config.values))")
-    done = subprocess.run(
-        own.command,
-        env=own.environment,
-        cwd=own.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = child.completed(own)
     names = values()
     known = {
         name: ast.literal_eval(text) for name, text in _ITEM.findall(done.stdout) if name in names

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from jaxsight.workers.child import kill
 from jaxsight.workers.watchdog import guardian
 from jaxsight_repro import failures
 from jaxsight_repro.running import MOST_PROCESSES
@@ -89,23 +90,17 @@ class Child:
         """Kill and reap the child; without an `ending`, its exit status decides."""
         tree = guardian.descendants(self.pid)
         if ending is not None:
-            _kill([self.pid, *tree])
+            kill([self.pid, *tree])
         _, status = os.waitpid(self.pid, 0)
         os.close(self.pipe)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        _kill(tree)
+        kill(tree)
         shutil.rmtree(self.folder, ignore_errors=True)
         code = os.waitstatus_to_exitcode(status)
         if ending is None and code > 0:
             ending = failures.RunFailure(failures.EXCEPTION, "SystemExit", f"exit status {code}")
         self.ending = ending or failures.failure_of_exit(code)
-
-
-def _kill(pids: Sequence[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
 
 
 def start(task: Callable[[], bytes], limits: ChildLimits) -> Child:
@@ -169,7 +164,7 @@ def hold_interrupts() -> None:
 def sweep() -> None:
     """Kill all processes below this one."""
     while pids := guardian.descendants(os.getpid()):
-        _kill(pids)
+        kill(pids)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(-1, 0)
 

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.named_function import compiled_function
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.rules import RULES, file_of
 from jaxsight.rules.fixing.context import applied
@@ -42,7 +43,7 @@ async def fixes(session: Session, name: str, text: str, code: str) -> list[Fix]:
     """The fixes of a code in a text, which must have such a finding."""
     path = str(ROOT / f"{name}.py")
     session.open(path, text)
-    found = await session.findings(path, kernels=True)
+    found = (await session.report(path, kernels=True)).reported
     assert code in {finding.code for finding in found}, [finding.message for finding in found]
     proved = await session.fixes(path)
     session.close(path)
@@ -123,8 +124,8 @@ async def test_folding_is_kept_from_xla_at_the_jit_that_the_user_wrote(session: 
     assert lines == list(DECORATORS.values())
     path = str(ROOT / "unfolded.py")
     session.open(path, changed)
-    left = {finding.code for finding in await session.findings(path, kernels=True)}
-    _, result = await session.kernels(path, "f0")
+    left = {finding.code for finding in (await session.report(path, kernels=True)).reported}
+    _, result = await compiled_function(session.engine, path, "f0", complete=True)
     session.close(path)
     assert "JX102" not in left
     assert isinstance(result, LocatedFigures), result
@@ -194,7 +195,7 @@ async def test_a_loop_that_takes_many_times_as_long_on_a_gpu_is_no_fix() -> None
     assert fused != text  # 4 launches; a loop has 597
     path = str(ROOT / "launches.py")
     session.open(path, fused)
-    codes = {finding.code for finding in await session.findings(path, kernels=True)}
+    codes = {finding.code for finding in (await session.report(path, kernels=True)).reported}
     offered = await session.fixes(path)
     await session.aclose()
     assert codes == {"JX209"}

@@ -54,7 +54,7 @@ async def test_none_is_offered_where_jax_is_something_else(
     path = str(tmp_path / "other.py")
     text = MEASURED.replace("import jax\n", "from jax import jit\n").replace("jax.jit", "jit")
     session.open(path, text.replace("start =", "jax = 1\nstart ="))
-    assert [finding.code for finding in await session.findings(path)] == ["JX431"]
+    assert [finding.code for finding in (await session.report(path)).reported] == ["JX431"]
     assert await session.fixes(path) == []
     session.close(path)
 

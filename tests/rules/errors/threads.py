@@ -123,8 +123,8 @@ async def check(chosen: Sequence[Program]) -> list[Checked]:
 async def _findings(session: Session, file: Path, program: Program) -> tuple[Finding, ...]:
     await asyncio.to_thread(file.write_text, program.text, encoding="utf-8")
     session.open(str(file), program.text)
-    await session.settle_inputs(str(file))
-    findings = await session.findings(str(file), kernels=False)
+    await session.background.settle(str(file))
+    findings = (await session.report(str(file), kernels=False)).reported
     session.close(str(file))
     return tuple(findings)
 

@@ -346,7 +346,7 @@ async def _shown(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
         for program in PROGRAMS:
             path = str(folder / f"{program.name}.py")
             running.open(path, _IMPORTS + dedent(program.text))
-            await running.settle_inputs(path, patience=120)  # also on a machine that is busy
+            await running.background.settle(path, patience=120)  # also on a machine that is busy
             document = running.engine.documents.get(path)
             assert document is not None
             functions = found[program.name] = {}

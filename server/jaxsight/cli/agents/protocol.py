@@ -21,7 +21,7 @@ _BUDGET = 2000
 
 Budget = Annotated[int, Field(ge=400, le=20_000, description="Most characters of the answer.")]
 Where = Annotated[str, Field(description="FILE:FUNCTION, FILE:LINE, or FILE.")]
-Against = Annotated[str, Field(description="What to compare with: a revision, FILE:FUNCTION.")]
+Against = Annotated[str, Field(description="To compare with: revision, FILE:FUNCTION.")]
 Question = Literal["overview", "shapes", "kernels", "why", "fix", "memory", "compare"]
 Target = Annotated[str, Field(description="Device, e.g. cuda:h100 or cpu; default: the project's.")]
 
@@ -37,12 +37,8 @@ def server(tools: Tools) -> MCPServer:
 
     async def ask(
         where: Where,
-        question: Literal[
-            "overview", "shapes", "kernels", "why", "fix", "memory", "compare"
-        ] = "overview",
-        against: Annotated[
-            str, Field(description="To compare with: revision, FILE:FUNCTION.")
-        ] = "",
+        question: Question = "overview",
+        against: Against = "",
         target: Target = "",
         text: Annotated[str, Field(description="The whole text of the file, if unsaved.")] = "",
         budget: Budget = _BUDGET,

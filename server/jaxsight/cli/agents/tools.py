@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
@@ -25,6 +24,7 @@ from jaxsight.text.inert import one_line, visible, words
 from jaxsight.text.layout import cut
 from jaxsight.trust import Trust
 from jaxsight.trust.decisions import SSH
+from jaxsight.workers import child
 from jaxsight.workers.own_python import with_packages
 
 _MORE = "and {:,} more lines"
@@ -150,21 +150,12 @@ class Tools:
         """
         command = with_packages(sys.executable, "-m", "jaxsight", *arguments)
         trusted = json.dumps([*self.named, *([own] if own else [])])
-        process = await asyncio.create_subprocess_exec(
-            *command.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.folder,
-            env={**command.environment, "COLUMNS": "120", "PYTHONUTF8": "1", AGENT: trusted},
+        variables = {"COLUMNS": "120", "PYTHONUTF8": "1", AGENT: trusted}
+        here = replace(
+            command, environment=command.environment | variables, folder=str(self.folder)
         )
-        try:
-            printed, errors = await process.communicate(text.encode())
-        finally:
-            if process.returncode is None:  # the agent has given up
-                process.kill()
-                await process.wait()
-        if process.returncode not in (0, FOUND, NOTHING_EXAMINED) or not printed.strip():
+        status, printed, errors = await child.answered(here, text.encode())
+        if status not in (0, FOUND, NOTHING_EXAMINED) or not printed.strip():
             said = (errors or printed).decode("utf-8", "replace").strip()
             raise ToolFailure(visible(said[-1000:]) or "the command printed nothing")
         return printed.decode("utf-8", "replace").rstrip("\n")

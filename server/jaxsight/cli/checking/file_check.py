@@ -24,6 +24,7 @@ from jaxsight.cli.output.reports.reported import (
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.caveats import Completeness, completeness
+from jaxsight.features.findings.examined import examined
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.uncompiled import uncompiled
@@ -161,14 +162,14 @@ async def _checked(
         targets = options.locks.targets(path)
         with failing_on(LookupError):
             functions_to_lock = await run.get(lockable(run.session.engine, path, targets))
-    findings = await run.get(run.session.findings(path, kernels=True))
+    findings = (await run.get(run.session.report(path, kernels=True))).reported
     fixes: list[Fix] = []
     if options.with_fixes and any(finding.code in FIXES for finding in findings):
         fixes = await run.get(run.session.fixes(path))
     fix_of = {fix.finding: fix for fix in fixes if not fix.finding.assumed}
     answers = await run.get(completeness(run.session.engine, path))
     not_compiled = await run.get(uncompiled(run.session.engine, path))
-    functions = await run.get(run.session.examined(path))
+    functions = await run.get(examined(run.session.engine, path))
     verified = VerifiedImports()
     if options.verify:
         verified = await run.get(verify(run.session.engine, path, options.verify_timeout))
@@ -201,7 +202,9 @@ async def _settle(run: CommandRun, path: str, options: CheckOptions) -> bool:
     if run.inputs is not InputsChoice.ALL:
         return True
     budget = options.budget
-    return not budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))
+    return not budget.spend(
+        await run.get(run.session.background.settle(path, patience=budget.share))
+    )
 
 
 def _untold(
@@ -231,7 +234,7 @@ async def check_settings(run: CommandRun, files: Sequence[Path]) -> list[Reporte
             source = reading.text(path, strict=False)
         except reading.UnreadableError:
             source = ""  # there is a finding for it
-        findings = await run.session.findings(str(path))
+        findings = (await run.session.report(str(path))).reported
         reported += [Reported(str(path), source, finding) for finding in findings]
     return reported
 

@@ -19,13 +19,12 @@ from jaxsight.cli.options import (
     WhichInputs,
 )
 from jaxsight.cli.output.printing import Printer, as_json_line, print_json_line, versioned
-from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.arguments import (
     Address,
+    in_revision,
     parse_address,
     parse_against,
-    read_committed,
-    read_source,
+    paths_of,
 )
 from jaxsight.features.asking.answer import LEAST_BUDGET
 from jaxsight.features.asking.known import AgentQuestion, ComparedProgram, Topic, first_column
@@ -34,25 +33,14 @@ from jaxsight.source.module import Module
 BUDGET = 2000
 """Characters of an answer by default, a choice: about 600 tokens; three are a short read."""
 
-Where = Annotated[
-    str,
-    Positional(
-        metavar="FILE:LINE|FILE:FUNCTION",
-        help="Function, line of one, or file; [cyan]-[/cyan] is the text on stdin.",
-    ),
-]
-
-Question = Annotated[Topic, Option("--question", "-q", help="What the answer is about.")]
-
-Budget = Annotated[
-    int, Option(metavar="CHARACTERS", min=LEAST_BUDGET, help="Most characters of the answer.")
-]
+Budget = Annotated[int, f"(CHARACTERS>={LEAST_BUDGET}): Most characters of the answer."]
 
 
 @command
 async def ask(
-    where: Where,
-    question: Question = Topic.OVERVIEW,
+    where: str,
+    *,
+    question: Topic = Topic.OVERVIEW,
     target: Target = None,
     against: Against = None,
     budget: Budget = BUDGET,
@@ -75,6 +63,11 @@ async def ask(
         jaxsight ask model.py:loss --question memory --target cuda:h100
         jaxsight ask model.py:loss --question compare --against HEAD~1
         jaxsight ask - --stdin-filename src/model.py:loss --json < model.py
+
+    Args:
+        where (FILE:LINE|FILE:FUNCTION): Function, line of one, or file; [cyan]-[/cyan] is the text
+            on stdin.
+        question (--question -q): What the answer is about.
     """
     address = parse_address(where, stdin_filename)
     is_line = address.function.isdecimal()
@@ -83,8 +76,8 @@ async def ask(
     path, source = str(address.path), address.read()
     asked = AgentQuestion(path, function, line, question, target, stdin_filename or where)
     module = Module.parse(source)
-    baseline = parse_against(against)
-    paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
+    baseline = parse_against(against, address)
+    paths = paths_of(address, baseline)
     async with start_run(paths, python, allow, which, targets=[target]) as run:
         if target:
             with failing_on(LookupError):
@@ -112,7 +105,7 @@ async def _before(
     address: Address,
     asked: AgentQuestion,
     module: Module,
-    baseline: Address | str | None,
+    baseline: Address | None,
 ) -> ComparedProgram:
     """Return what a function is compared with.
 
@@ -129,15 +122,14 @@ async def _before(
         function = around[1].qualname if around is not None else ""
     if not function:
         raise CommandError("missing function: write FILE:FUNCTION to compare")
-    path = str(address.path)
-    if isinstance(baseline, Address):
-        name, path = f"{baseline.path.name}:{baseline.function}", str(baseline.path)
-        text, function = baseline.read(), baseline.function
-    elif baseline is None and address.text is not None:
-        name, text = f"{address.path.name} as saved", read_source(address.path)
+    if baseline is None and address.text is not None:
+        baseline = replace(address, text=None)
+        name = f"{address.path.name} as saved"
     else:
-        name = baseline or "HEAD"
-        text = read_committed(address.path, name)
-    run.session.open(path, text, in_background=False)
+        baseline = baseline or in_revision(address, "HEAD")
+        name = baseline.revision or f"{baseline.path.name}:{baseline.function}"
+        function = function if baseline.revision else baseline.function
+    path = str(baseline.path)
+    run.session.open(path, baseline.read(), in_background=False)
     run.show_step(f"compiling {function} of {name}")
     return await run.get(run.session.compared(path, function, asked.target, name))

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import rich_click as click
 
@@ -36,155 +35,40 @@ from jaxsight.cli.output.reports.reported import (
     misses,
     totals,
 )
-from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.texts import SourceFile, texts
 from jaxsight.locks.notation import Tolerance
 from jaxsight.settings.kinds import CODE_LIST
 from jaxsight.text.units import count
-
-Paths = Annotated[
-    list[Path] | None,
-    Positional(
-        metavar="PATH", help="Files or folders to check, or `-` for stdin.", show_default="."
-    ),
-]
-
-OutputFormat = Annotated[FindingsFormat, Option(help="Output format for findings.")]
-
-AlsoReport = Annotated[
-    list[str] | None,
-    Option(
-        "--report",
-        metavar="FORMAT:FILE",
-        help="Also write the findings to a file, e.g. [cyan]sarif:jaxsight.sarif[/cyan]. "
-        "Repeatable.",
-    ),
-]
-
-Select = Annotated[
-    list[str] | None,
-    Option(metavar="RULE", help="Rules or rule prefixes to enable (e.g. JX4). Repeatable."),
-]
-
-Ignore = Annotated[
-    list[str] | None,
-    Option(metavar="RULE", help="Rules or rule prefixes to disable. Repeatable."),
-]
-
-ApplyFixes = Annotated[bool, Option("--fix", help="Apply verified safe fixes.")]
-
-ApplyUnsafeFixes = Annotated[
-    bool,
-    Option("--unsafe-fixes", help="Also apply fixes that may change signatures or values."),
-]
-
-Calls = Annotated[
-    list[str] | None,
-    Option(metavar="TEST", help="Also run these pytest targets and report recompilations."),
-]
-
-Baseline = Annotated[
-    Path | None,
-    Option(metavar="FILE", help="Ignore findings listed in this baseline file."),
-]
-
-WriteBaseline = Annotated[
-    Path | None, Option(metavar="FILE", help="Write all findings to a baseline file.")
-]
-
-VerifyImport = Annotated[
-    bool,
-    Option(
-        "--verify-import",
-        help="Also import each file and report functions whose programs differ.",
-    ),
-]
-
-VerifyTimeout = Annotated[
-    float | None,
-    Option(
-        metavar="SECONDS",
-        min=0.1,
-        help="Time limit for each import.",
-        show_default="the setting timeouts.execute",
-    ),
-]
-
-
-StdinFilename = Annotated[
-    Path | None,
-    Option(metavar="FILE", help="Name of the file that stdin has, for settings and imports."),
-]
-
-InputsTime = Annotated[
-    float,
-    Option(
-        metavar="SECONDS",
-        min=0,
-        help="Time limit for finding inputs that nobody wrote, in all files together.",
-    ),
-]
-
-NoCache = Annotated[
-    bool,
-    Option("--no-cache", help="Trace all files, also those unchanged since the last check."),
-]
-
-Verbose = Annotated[
-    bool,
-    Option(
-        "--verbose",
-        "-v",
-        help="List each function with its inputs, or with the reason why it was not examined.",
-    ),
-]
-
-Locked = Annotated[
-    bool,
-    Option("--locked", help="Also report functions that differ from jaxsight.lock."),
-]
-
-Update = Annotated[
-    bool, Option("--update", help="With --locked: accept what differs into jaxsight.lock.")
-]
-
-Tolerate = Annotated[
-    list[str] | None,
-    Option(
-        metavar="FIGURE=AMOUNT",
-        help="With --locked: tolerate differences of a figure, such as temp=5% or kernels=1. "
-        "Repeatable.",
-    ),
-]
 
 _TIME_IS_UP = "note: the time limit for inputs was reached in some files; raise --inputs-time"
 
 
 @command
 async def check(
-    paths: Paths = None,
-    output_format: OutputFormat = FindingsFormat.TEXT,
-    report: AlsoReport = None,
-    select: Select = None,
-    ignore: Ignore = None,
+    paths: list[Path] | None = None,
+    *,
+    output_format: FindingsFormat = FindingsFormat.TEXT,
+    report: list[str] | None = None,
+    select: list[str] | None = None,
+    ignore: list[str] | None = None,
     target: Target = None,
-    fix: ApplyFixes = False,
-    unsafe_fixes: ApplyUnsafeFixes = False,
-    calls: Calls = None,
-    baseline: Baseline = None,
-    write_baseline: WriteBaseline = None,
-    verify_import: VerifyImport = False,
-    verify_timeout: VerifyTimeout = None,
-    locked: Locked = False,
-    update: Update = False,
-    tolerate: Tolerate = None,
+    fix: bool = False,
+    unsafe_fixes: bool = False,
+    calls: list[str] | None = None,
+    baseline: Path | None = None,
+    write_baseline: Path | None = None,
+    verify_import: bool = False,
+    verify_timeout: float | None = None,
+    locked: bool = False,
+    update: bool = False,
+    tolerate: list[str] | None = None,
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
-    inputs_time: InputsTime = INPUTS_TIME,
-    no_cache: NoCache = False,
-    stdin_filename: StdinFilename = None,
-    verbose: Verbose = False,
+    inputs_time: float = INPUTS_TIME,
+    no_cache: bool = False,
+    stdin_filename: Path | None = None,
+    verbose: bool = False,
 ) -> int:
     """Trace all functions and report errors and performance problems.
 
@@ -200,6 +84,32 @@ async def check(
         jaxsight check --locked --tolerate temp=5%
         jaxsight check --output-format github --report sarif:jaxsight.sarif
         jaxsight check - --stdin-filename src/model.py < model.py
+
+    Args:
+        paths (PATH): Files or folders to check, or `-` for stdin. [default: .]
+        output_format: Output format for findings.
+        report (FORMAT:FILE): Also write the findings to a file, e.g.
+            [cyan]sarif:jaxsight.sarif[/cyan]. Repeatable.
+        select (RULE): Rules or rule prefixes to enable (e.g. JX4). Repeatable.
+        ignore (RULE): Rules or rule prefixes to disable. Repeatable.
+        fix: Apply verified safe fixes.
+        unsafe_fixes: Also apply fixes that may change signatures or values.
+        calls (TEST): Also run these pytest targets and report recompilations.
+        baseline (FILE): Ignore findings listed in this baseline file.
+        write_baseline (FILE): Write all findings to a baseline file.
+        verify_import: Also import each file and report functions whose programs differ.
+        verify_timeout (SECONDS>=0.1): Time limit for each import. [default: the setting
+            timeouts.execute]
+        locked: Also report functions that differ from jaxsight.lock.
+        update: With --locked: accept what differs into jaxsight.lock.
+        tolerate (FIGURE=AMOUNT): With --locked: tolerate differences of a figure, such as temp=5%
+            or kernels=1. Repeatable.
+        inputs_time (SECONDS>=0): Time limit for finding inputs that nobody wrote, in all files
+            together.
+        no_cache: Trace all files, also those unchanged since the last check.
+        stdin_filename (FILE): Name of the file that stdin has, for settings and imports.
+        verbose (--verbose -v): List each function with its inputs, or with the reason why it was
+            not examined.
     """
     paths = paths or [Path()]
     files = list(texts(paths, stdin_filename))

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import Annotated
 
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson
 from jaxsight.cli.output.printing import Printer, Table, cells, print_json, print_page
-from jaxsight.cli.parameters import Positional
 from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.files.reading import UnreadableError
 from jaxsight.rules import RULES, rule_of
 from jaxsight.rules.documentation import page
 from jaxsight.rules.rule import Rule
 
-ExplainedName = Annotated[
-    str | None,
-    Positional(
-        metavar="NAME",
-        help="Rule, by code (JX102) or name, a primitive of JAX (dot_general), "
-        "or an operation of StableHLO or HLO (fusion).",
-        show_default="list all",
-    ),
-]
-
 
 @command
-def explain(name: ExplainedName = None, as_json: AsJson = False) -> int:
-    """Explain a rule, a primitive or an operation, or list all rules."""
+def explain(name: str | None = None, *, as_json: AsJson = False) -> int:
+    """Explain a rule, a primitive or an operation, or list all rules.
+
+    Args:
+        name (NAME): Rule, by code (JX102) or name, a primitive of JAX (dot_general), or an
+            operation of StableHLO or HLO (fusion). [default: list all]
+    """
     if name is None:
         _print_all(as_json)
         return 0

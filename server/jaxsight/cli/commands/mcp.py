@@ -5,24 +5,13 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.parameters import Positional
-
-Folders = Annotated[
-    list[Path] | None,
-    Positional(
-        metavar="FOLDER",
-        help="Folders whose code may run, besides those you trust.",
-        show_default="none",
-    ),
-]
 
 
 @command
-def mcp(folders: Folders = None) -> int:
+def mcp(folders: list[Path] | None = None) -> int:
     """Serve coding agents over the Model Context Protocol, on stdio.
 
     The tools are ask, check, sweep, reduce and explain. Code runs only in folders that you name
@@ -33,6 +22,9 @@ def mcp(folders: Folders = None) -> int:
         jaxsight mcp
         jaxsight mcp ~/project
         claude mcp add jaxsight -- jaxsight mcp
+
+    Args:
+        folders (FOLDER): Folders whose code may run, besides those you trust. [default: none]
     """
     if find_spec("mcp") is None:
         raise CommandError("the package mcp is missing; run `pip install 'jaxsight[mcp]'`")

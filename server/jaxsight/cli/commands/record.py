@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated
 
 import rich_click as click
 
@@ -13,11 +12,9 @@ from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Python
 from jaxsight.cli.output.printing import Printer
-from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.recorded_examples import WrittenTo, write_examples
 from jaxsight.cli.recording.starting import program_environment, starting
 from jaxsight.cli.recording.until_seen import (
-    FILE_OPTION,
     OPTION,
     ProgressOutput,
     RecordCommand,
@@ -31,85 +28,21 @@ from jaxsight.recording.program import project_root, root_of
 from jaxsight.recording.recorded_file import Functions, RecordedFileError
 from jaxsight.text.inert import one_line
 
-Program = Annotated[
-    list[str] | None,
-    Positional(
-        metavar="-- COMMAND [ARG]...",
-        help="Program to run; without one, what was recorded before is listed.",
-        show_default=False,
-    ),
-]
-
-Write = Annotated[
-    bool,
-    Option("--write", help="Add what was recorded to the functions' docstrings."),
-]
-
-To = Annotated[
-    WrittenTo,
-    Option("--to", help="Where [cyan]--write[/cyan] adds examples."),
-]
-
-Only = Annotated[
-    list[str] | None,
-    Option(
-        "--only",
-        metavar="NAME",
-        help="Functions to list and to write, as [cyan]loss[/cyan], [cyan]Model.*[/cyan] or "
-        "[cyan]model.py:*[/cyan]. Repeatable.",
-        show_default="all",
-    ),
-]
-
-Limit = Annotated[int, Option("--limit", metavar="N", help="Functions to list at most.", min=0)]
-
-UntilSeen = Annotated[
-    bool,
-    Option(
-        OPTION,
-        help="End the program once each function that uses JAX was called: of the files named "
-        "before [cyan]--[/cyan], or of the script (of what it imports, if it has none), or of what "
-        "the tests import.",
-    ),
-]
-
-SeenFiles = Annotated[list[Path] | None, Option(FILE_OPTION, hidden=True)]
-
-TimeLimit = Annotated[
-    float,
-    Option(
-        "--time-limit",
-        metavar="SECONDS",
-        help="With [cyan]--until-seen[/cyan]: end the program after this time.",
-        min=1,
-    ),
-]
-
-ProgressForm = Annotated[
-    ProgressOutput,
-    Option(
-        "--progress",
-        help="With [cyan]--until-seen[/cyan]: print progress on stderr, or as lines of JSON on "
-        "stdout.",
-    ),
-]
-
-Tests = Annotated[bool, Option("--tests", help="Record functions in files of tests, too.")]
-
 
 @click.command(cls=RecordCommand)
 @command
 async def record(
-    program: Program = None,
-    until_seen: UntilSeen = False,
-    seen_files: SeenFiles = None,
-    time_limit: TimeLimit = TIME_LIMIT,
-    progress: ProgressForm = ProgressOutput.TEXT,
-    write: Write = False,
-    to: To = WrittenTo.DOCSTRING,
-    only: Only = None,
-    limit: Limit = 20,
-    tests: Tests = False,
+    program: list[str] | None = None,
+    *,
+    until_seen: bool = False,
+    seen_files: list[Path] | None = None,
+    time_limit: float = TIME_LIMIT,
+    progress: ProgressOutput = ProgressOutput.TEXT,
+    write: bool = False,
+    to: WrittenTo = WrittenTo.DOCSTRING,
+    only: list[str] | None = None,
+    limit: int = 20,
+    tests: bool = False,
     python: Python = None,
 ) -> int:
     """Run a program, and use what its functions are called with as their example inputs.
@@ -130,6 +63,23 @@ async def record(
         jaxsight record --until-seen model.py -- pytest tests/test_model.py
         jaxsight record
         jaxsight record --write --only 'model.py:*'
+
+    Args:
+        program (-- COMMAND [ARG]...): Program to run; without one, what was recorded before is
+            listed.
+        until_seen: End the program once each function that uses JAX was called: of the files named
+            before [cyan]--[/cyan], or of the script (of what it imports, if it has none), or of
+            what the tests import.
+        seen_files (--seen-file):
+        time_limit (SECONDS>=1): With [cyan]--until-seen[/cyan]: end the program after this time.
+        progress: With [cyan]--until-seen[/cyan]: print progress on stderr, or as lines of JSON on
+            stdout.
+        write: Add what was recorded to the functions' docstrings.
+        to: Where [cyan]--write[/cyan] adds examples.
+        only (NAME): Functions to list and to write, as [cyan]loss[/cyan], [cyan]Model.*[/cyan] or
+            [cyan]model.py:*[/cyan]. Repeatable. [default: all]
+        limit (N>=0): Functions to list at most.
+        tests: Record functions in files of tests, too.
     """
     status = 0
     if until_seen and not program:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated
 
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND
@@ -18,28 +17,17 @@ from jaxsight.cli.options import (
     StdinFunction,
     WhichInputs,
 )
-from jaxsight.cli.parameters import Option
 from jaxsight.cli.sources.arguments import parse_address
 
 _VIEW = "jaxsight.cli.function_view"
-
-ViewName = Annotated[
-    str,
-    Option(
-        "--what",
-        metavar="WHAT",
-        help="View to print. [cyan]hover[/cyan]: signature and jaxpr, as in the editor; "
-        "[cyan]jaxpr[/cyan]: the whole jaxpr; [cyan]shapes[/cyan]: the source with the shapes of "
-        "assigned values; or the name of a jaxpr interpreter that an installed package registers.",
-    ),
-]
 
 
 @command
 async def show(
     function: Function,
+    *,
     set_name: SetName = None,
-    view_name: ViewName = "hover",
+    view_name: str = "hover",
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
@@ -56,6 +44,12 @@ async def show(
         jaxsight show model.py:Attention.__call__ --what shapes
         jaxsight show model.py:attention --set decode --what jaxpr
         jaxsight show - --stdin-filename src/model.py:loss < model.py
+
+    Args:
+        view_name (--what WHAT): View to print. [cyan]hover[/cyan]: signature and jaxpr, as in the
+            editor; [cyan]jaxpr[/cyan]: the whole jaxpr; [cyan]shapes[/cyan]: the source with the
+            shapes of assigned values; or the name of a jaxpr interpreter that an installed package
+            registers.
     """
     address = parse_address(function, stdin_filename)
     source = address.read()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError
@@ -17,7 +16,6 @@ from jaxsight.cli.options import Allow, AsJson, InputsChoice, Python, SetName, W
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json
-from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.program_files.content import is_program_file
 from jaxsight.cli.program_files.written import ProgramFile, write_ir
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
@@ -36,81 +34,6 @@ from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Transform, TransformedSource
 from jaxsight_source.options import Constants, Derivatives, ProgramLanguage, Style
 
-StyleName = Annotated[
-    Style,
-    Option(
-        help="Style of the source. [cyan]lax[/cyan]: one [cyan]jax.lax[/cyan] call for each "
-        "operation; [cyan]pretty[/cyan]: operators, indexing and [cyan]jax.numpy[/cyan] where they "
-        "give the same program."
-    ),
-]
-
-TransformName = Annotated[
-    Transform | None, Option(help="Transformation to apply before writing the source.")
-]
-
-ConstantsName = Annotated[
-    Constants | None,
-    Option(
-        help="Where to write captured arrays. [cyan]inline[/cyan]: in the source, up to 1 MiB; "
-        "[cyan]npz[/cyan]: in a file next to the output; [cyan]argument[/cyan]: as arguments.",
-        show_default="inline if they fit, else argument",
-    ),
-]
-
-WithShapes = Annotated[bool, Option("--shapes", help="Add a comment with the type to each line.")]
-
-WithSources = Annotated[bool, Option("--sources", help="Add your source lines as comments.")]
-
-Inline = Annotated[bool, Option("--inline", help="Inline jitted functions at their call sites.")]
-
-WithScopes = Annotated[
-    bool, Option("--scopes", help="Preserve [cyan]jax.named_scope[/cyan] annotations.")
-]
-
-DerivativesName = Annotated[
-    Derivatives | None,
-    Option(
-        help="Custom derivative rules to write. [cyan]exact[/cyan]: up to the third order; "
-        "[cyan]first[/cyan]: first order only; [cyan]primal[/cyan]: none, which does not preserve "
-        "derivatives.",
-        show_default="the setting sourcerize.derivatives",
-    ),
-]
-
-ToLanguage = Annotated[
-    ProgramLanguage,
-    Option(
-        "--to",
-        help="What to write. [cyan]python[/cyan]: JAX; [cyan]jaxpr[/cyan], "
-        "[cyan]stablehlo[/cyan], [cyan]hlo[/cyan] (before optimizations): the program, with your "
-        "lines as comments; [cyan]graph[/cyan]: the jaxpr for Graphviz.",
-    ),
-]
-
-SourceArgument = Annotated[
-    str,
-    Positional(
-        metavar="FILE:FUNCTION | PROGRAM",
-        help="Function, or method as [cyan]Class.method[/cyan]; or a file of StableHLO, HLO or a "
-        "serialized [cyan]jax.export.Exported[/cyan], [cyan]-[/cyan] for stdin.",
-    ),
-]
-
-CheckOnly = Annotated[
-    bool,
-    Option("--check", help="Only verify equivalence; print the first difference, if any."),
-]
-
-OutputFile = Annotated[
-    Path | None,
-    Option("--output", "-o", metavar="FILE", help="Write the source to a file."),
-]
-
-TimeLimit = Annotated[
-    float,
-    Option("--timeout", metavar="SECONDS", help="Time to read a program file in."),
-]
 READ_WITHIN = 300.0
 """Seconds, a choice: ten times what the largest program of a model takes. A small file may take
 forever."""
@@ -118,23 +41,24 @@ forever."""
 
 @command
 async def sourcerize(
-    function: SourceArgument,
+    function: str,
+    *,
     set_name: SetName = None,
-    to: ToLanguage = "python",
-    style: StyleName = "lax",
-    transform: TransformName = None,
-    constants: ConstantsName = None,
-    shapes: WithShapes = False,
-    sources: WithSources = False,
-    inline: Inline = False,
-    scopes: WithScopes = False,
-    derivatives: DerivativesName = None,
-    check: CheckOnly = False,
-    output: OutputFile = None,
+    to: ProgramLanguage = "python",
+    style: Style = "lax",
+    transform: Transform | None = None,
+    constants: Constants | None = None,
+    shapes: bool = False,
+    sources: bool = False,
+    inline: bool = False,
+    scopes: bool = False,
+    derivatives: Derivatives | None = None,
+    check: bool = False,
+    output: Path | None = None,
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
-    limit: TimeLimit = READ_WITHIN,
+    limit: float = READ_WITHIN,
     as_json: AsJson = False,
 ) -> int:
     """Write a function as equivalent source in pure JAX, without classes and libraries.
@@ -146,6 +70,31 @@ async def sourcerize(
         jaxsight sourcerize model.py:loss --transform grad --output loss_grad.py
         jaxsight sourcerize program.mlir --style pretty
         jaxsight sourcerize model.py:loss --to stablehlo
+
+    Args:
+        function (FILE:FUNCTION | PROGRAM): Function, or method as [cyan]Class.method[/cyan]; or a
+            file of StableHLO, HLO or a serialized [cyan]jax.export.Exported[/cyan], [cyan]-[/cyan]
+            for stdin.
+        to: What to write. [cyan]python[/cyan]: JAX; [cyan]jaxpr[/cyan], [cyan]stablehlo[/cyan],
+            [cyan]hlo[/cyan] (before optimizations): the program, with your lines as comments;
+            [cyan]graph[/cyan]: the jaxpr for Graphviz.
+        style: Style of the source. [cyan]lax[/cyan]: one [cyan]jax.lax[/cyan] call for each
+            operation; [cyan]pretty[/cyan]: operators, indexing and [cyan]jax.numpy[/cyan] where
+            they give the same program.
+        transform: Transformation to apply before writing the source.
+        constants: Where to write captured arrays. [cyan]inline[/cyan]: in the source, up to 1 MiB;
+            [cyan]npz[/cyan]: in a file next to the output; [cyan]argument[/cyan]: as arguments.
+            [default: inline if they fit, else argument]
+        shapes: Add a comment with the type to each line.
+        sources: Add your source lines as comments.
+        inline: Inline jitted functions at their call sites.
+        scopes: Preserve [cyan]jax.named_scope[/cyan] annotations.
+        derivatives: Custom derivative rules to write. [cyan]exact[/cyan]: up to the third order;
+            [cyan]first[/cyan]: first order only; [cyan]primal[/cyan]: none, which does not preserve
+            derivatives. [default: the setting sourcerize.derivatives]
+        check: Only verify equivalence; print the first difference, if any.
+        output (--output -o FILE): Write the source to a file.
+        limit (--timeout SECONDS): Time to read a program file in.
     """
     options = TransformedSource(
         style,

@@ -12,7 +12,7 @@ from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Table, Text, cells, print_json, styled
-from jaxsight.cli.parameters import Group, Positional
+from jaxsight.cli.parameters import Group
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.targets.target import Target, counted, names, parse
 from jaxsight.text.inert import one_line
@@ -40,11 +40,11 @@ class ListedTarget:
     default: str
 
 
-Platform = Annotated[str, Positional(metavar="cuda|tpu")]
+Platform = Annotated[str, "(cuda|tpu):"]
 
 
 @click.group(cls=Group, invoke_without_command=True)
-def app(python: Python = None, as_json: AsJson = False) -> None:
+def app(*, python: Python = None, as_json: AsJson = False) -> None:
     """List target devices, and install or remove their compilers.
 
     Without a command, list the target devices: ready, installable (with the
@@ -86,7 +86,7 @@ def _list_targets(python: str | None, as_json: bool) -> int:
 
 @app.command("install")
 @command
-def install(platform: Platform, python: Python = None) -> int:
+def install(platform: Platform, *, python: Python = None) -> int:
     """Install a compiler for GPUs or TPUs that are not present, separate from your environment."""
     interpreter = user_interpreter(python)
     jax, _ = _jax(interpreter)

@@ -6,43 +6,24 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.output.printing import Printer
-from jaxsight.cli.parameters import Option, Positional
 from jaxsight.trust import Decisions, TrustStore, store_file
 from jaxsight.trust.decisions import stored_form
 from jaxsight.trust.store import upward
 from jaxsight.trust.words import shown_path
 from jaxsight.workers.confinement.start import held
 
-Folder = Annotated[
-    Path | None, Positional(metavar="PATH", help="Folder to trust.", show_default=".")
-]
-
-ListAll = Annotated[bool, Option("--list", help="List all decisions.")]
-
-Forget = Annotated[bool, Option("--forget", help="Revoke the decision.")]
-
-AllowForFolder = Annotated[
-    list[str] | None,
-    Option(
-        "--allow",
-        metavar="ssh://HOST|PYTHON",
-        help="Allow the folder's settings and docstrings to use this host, or this interpreter "
-        "outside of the folder, without changing the trust in its code. Repeatable.",
-    ),
-]
-
 
 @command
 def trust(
-    path: Folder = None,
-    list_all: ListAll = False,
-    forget: Forget = False,
-    allow: AllowForFolder = None,
+    path: Path | None = None,
+    *,
+    list_all: bool = False,
+    forget: bool = False,
+    allow: list[str] | None = None,
 ) -> int:
     """Trust a folder: allow editors to run its code and interpreters, subfolders included.
 
@@ -54,6 +35,14 @@ def trust(
         jaxsight trust ~/work --forget
         jaxsight trust --allow ssh://cluster
         jaxsight trust --list
+
+    Args:
+        path (PATH): Folder to trust. [default: .]
+        list_all (--list): List all decisions.
+        forget: Revoke the decision.
+        allow (ssh://HOST|PYTHON): Allow the folder's settings and docstrings to use this host, or
+            this interpreter outside of the folder, without changing the trust in its code.
+            Repeatable.
     """
     store = TrustStore(store_file())
     printer = Printer()

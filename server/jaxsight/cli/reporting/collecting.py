@@ -17,10 +17,14 @@ from jaxsight.cli.sources.arguments import Address
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.findings import inputs
 from jaxsight.features.kernels import pallas
+from jaxsight.features.kernels.pallas import called_kernels
 from jaxsight.features.kernels.record import record
+from jaxsight.features.measuring.asked import measured_function
+from jaxsight.features.named_function import compiled_function, name_sizes
 from jaxsight.features.panel.record import swept_record
 from jaxsight.features.reporting.entry import ReportedFunction, merged
 from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
+from jaxsight.features.sweeps.sweeping import sweep
 from jaxsight.figures.panel import Json
 from jaxsight.figures.program_notes import change
 from jaxsight.queries.measurements import NotMeasured
@@ -97,13 +101,13 @@ class Report:
         address: Address,
         errors: Printer,
     ) -> int:
-        text, path = side.text(address), str(address.path)
+        text, path = address.read(), str(address.path)
         view = await trace_view(run, address, text, self.options.set_name, errors)
         if not isinstance(view.answer.reply, Traced):
             self.is_partial = True
             self.remarks.append(one_line(f"{address.function}{side.suffix} cannot be traced"))
             return 0
-        await run.get(run.session.name_sizes(view))
+        await run.get(name_sizes(run.session.engine, view))
         name = f"{shown_file(address.path)}{side.suffix}"
         findings: dict[str, list[str]] = {}
         for at, target in enumerate(self.options.targets or (None,)):
@@ -113,7 +117,7 @@ class Report:
             if self.options.measured and target_is_here(target):
                 await self._measure(run, address, target)
             view, result = await run.get_by_name(
-                run.session.kernels(path, address.function, target, complete=True)
+                compiled_function(run.session.engine, path, address.function, target, complete=True)
             )
             found = ReportedFunction(run.session.engine, view, result, name)
             kernels = found.kernels
@@ -121,7 +125,7 @@ class Report:
                 self.is_partial = True
                 where = one_line(f"{address.function}{side.suffix} on {result.target.name}")
                 errors.labelled(where, "bold", result.trouble.message)
-            called = await run.get_by_name(run.session.pallas_kernels(view, target))
+            called = await run.get_by_name(called_kernels(run.session.engine, view, target))
             entry = await run.get_by_name(found.entry())
             if self.options.swept:
                 entry["swept"] = await self._sweep(run, address, target)
@@ -158,7 +162,9 @@ class Report:
     async def _measure(self, run: CommandRun, address: Address, target: str | None) -> None:
         run.show_step(f"measuring {address.function}")
         try:
-            await run.get_by_name(run.session.measure(str(address.path), address.function, target))
+            await run.get_by_name(
+                measured_function(run.session.engine, str(address.path), address.function, target)
+            )
         except (NotMeasured, CommandError) as error:
             self.remarks.append(one_line(f"{address.function} was not measured: {error}"))
 
@@ -168,7 +174,14 @@ class Report:
         swept = self.options.swept
         try:
             found = await run.get_by_name(
-                run.session.sweep(str(address.path), address.function, swept, target, largest=False)
+                sweep(
+                    run.session.engine,
+                    str(address.path),
+                    address.function,
+                    swept,
+                    target,
+                    largest=False,
+                )
             )
             curves = picture([found], table.FIGURES["temp"])
         except (BadSizes, LookupError, CommandError) as error:

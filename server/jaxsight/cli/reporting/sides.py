@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.cli.sources.arguments import Address, parse_address, parse_against, read_committed
+from jaxsight.cli.sources.arguments import Address, parse_address, parse_against
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,23 +15,14 @@ class ReportSide:
     """Functions that are traced by one interpreter, from files or from a revision of them."""
 
     addresses: Sequence[Address]
-    revision: str = ""
     python: str | None = None
     """The interpreter of `--against`; `None`: that of the command."""
-
-    def text(self, address: Address) -> str:
-        """Return the text of a function's file.
-
-        Raises:
-            CommandError: it cannot be read, or git does not have it.
-        """
-        return read_committed(address.path, self.revision) if self.revision else address.read()
 
     @property
     def suffix(self) -> str:
         """What distinguishes it: ` at HEAD`, ` with .venv-old`; empty for what is reported."""
-        if self.revision:
-            return f" at {self.revision}"
+        if revision := self.addresses[0].revision:
+            return f" at {revision}"
         if self.python is not None:
             folder = Path(self.python).absolute().parent.parent
             return f" with {folder.name or self.python}"
@@ -50,9 +41,6 @@ def sides(functions: Sequence[str], against: Sequence[str]) -> list[ReportSide]:
         if Path(text).name.startswith("python") and os.access(text, os.X_OK):
             found.append(ReportSide(addresses, python=text))
             continue
-        other = parse_against(text)
-        if isinstance(other, Address):
-            found.append(ReportSide([other]))
-        elif other is not None:
-            found.append(ReportSide(addresses, revision=other))
+        others = [each for own in addresses if (each := parse_against(text, own)) is not None]
+        found.append(ReportSide(others if others[0].revision else others[:1]))
     return found

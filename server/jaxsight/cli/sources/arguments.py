@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxsight.cli import git
@@ -28,7 +28,14 @@ class Address:
     path: Path
     function: str
     text: str | None = None
-    """The text of stdin, in place of the file's."""
+    """The text of stdin or of a revision, in place of the file's."""
+    revision: str = ""
+    """The git revision of the text."""
+
+    @property
+    def name(self) -> str:
+        """The function, and which revision it is of."""
+        return f"{self.function} of {self.revision}" if self.revision else self.function
 
     def read(self) -> str:
         """Return the text of the file.
@@ -115,21 +122,33 @@ def read_stdin() -> str:
         return content.decode(reading.encoding(content))
 
 
-def parse_against(text: str | None) -> Address | str | None:
-    """Return what a function is compared with: another function, or a git revision of its file."""
-    if text is None:
-        return None
-    return parse_address(text) if ":" in text or reading.is_file(text) else text
-
-
-def read_committed(path: Path, revision: str) -> str:
-    """Return the text of a file in a git revision.
+def parse_against(text: str | None, address: Address) -> Address | None:
+    """Return what a function is compared with: another function, or itself in a git revision.
 
     Raises:
-        CommandError: git does not have it.
+        CommandError: there is no such file, or git does not have it.
     """
+    if text is None:
+        return None
+    is_function = ":" in text or reading.is_file(text)
+    return parse_address(text) if is_function else in_revision(address, text)
+
+
+def in_revision(address: Address, revision: str) -> Address:
+    """Return a function in a git revision.
+
+    Raises:
+        CommandError: git does not have its file.
+    """
+    path = address.path
     with failing_on(git.NoAnswer, about=f"cannot read {path.name} at {revision}: "):
-        return git.committed(path, revision).decode("utf-8", "replace")
+        text = git.committed(path, revision).decode("utf-8", "replace")
+    return replace(address, text=text, revision=revision)
+
+
+def paths_of(*addresses: Address | None) -> list[Path]:
+    """Return the files of functions, each once."""
+    return list(dict.fromkeys(each.path for each in addresses if each is not None))
 
 
 def python_files(paths: Iterable[Path], *, with_notebooks: bool = False) -> Iterator[Path]:

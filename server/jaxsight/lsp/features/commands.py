@@ -18,7 +18,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import __version__, extensions
 from jaxsight.features.code_actions import OPEN_PANEL
-from jaxsight.features.lenses import CHOOSE_SET
+from jaxsight.features.lenses import CHOOSE_SET, inputs_range
 from jaxsight.lsp.context import ClientContext, is_long
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDocument, scheme_of
@@ -145,7 +145,7 @@ class Commands:
         if name is None:
             sets = session.sets(path, function)
             if len(sets) < 2:
-                await self._show_range(path, session.inputs_range(path, function))
+                await self._show_range(path, inputs_range(session.engine, path, function))
                 return
             question = f"Select the example inputs to trace {function} with"
             answers = {notice(name) or _FIRST_SET: name for name in sets}

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.notifications.progress import cancellable
-from jaxsight.text.terminal import unasked
 
 if TYPE_CHECKING:
     from jaxsight.features.setup.targets import Offer
@@ -30,8 +28,6 @@ _MOST = 8
 """Answers of a question, a choice: clients show them as buttons, or cut them."""
 _COMMON = ("cpu", "cuda:h100", "cuda:a100", "cuda:b200", "tpu:v5e", "tpu:v6e")
 """Targets that are offered first."""
-_CANCEL, _INSTALL = "Cancel", "Install"
-"""The safe answer is the first: some clients always return that."""
 
 Json = dict[str, object]
 
@@ -104,11 +100,8 @@ class Targets:
         """
         context = self._context
         plan = await context.session.installer.plan(path, platform)
-        try:
-            answer = await context.ask(plan.question, [_CANCEL, _INSTALL])
-        except JsonRpcException as error:
-            raise LookupError(unasked(f"targets install {platform}")) from error
-        if answer != _INSTALL:
+        command = f"targets install {platform}"
+        if not await context.agrees(plan.question, ["Cancel", "Install"], command):
             return
         async with cancellable(context, f"Installing {plan.title}") as bar:
             installed = await bar.result_of(context.session.installer.install(plan, bar.report))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.long_work import forget
+from jaxsight.queries.long_work import SharedWork
 from jaxsight.queries.memory import ComparedProcesses, SessionMemory
 from jaxsight.queries.processes.comparison import ProcessDifference, first_difference
 from jaxsight.queries.sandbox import Sandbox
@@ -51,7 +52,7 @@ class ProcessExplorer:
 
     _projects: Projects
     _memory: SessionMemory
-    _running: dict[tuple[str, str], _Running] = field(default_factory=dict)
+    running: SharedWork[ProcessDifference | None] = field(default_factory=SharedWork)
     _peers: _Peers = field(default_factory=lambda: _Peers())
 
     async def difference(self, answer: Answer, target: Target) -> ProcessDifference | None:
@@ -61,17 +62,8 @@ class ProcessExplorer:
         if (known := self._last(answer, target)) is not None and known[0] == answer.key:
             return known[1]
         key = answer.key, target.platform
-        running = self._running.get(key)
-        if running is None:
-            task = asyncio.create_task(self._compare(answer, target))
-            running = self._running[key] = _Running(answer.question.path, task)
-            task.add_done_callback(lambda done: forget(self._running, key, done))
-        try:
-            return await asyncio.shield(running.task)
-        except asyncio.CancelledError:
-            if running.task.cancelled():
-                return None
-            raise
+        work = functools.partial(self._compare, answer, target)
+        return await self.running.result(key, answer.question.path, work, None)
 
     def has_differed(self, answer: Answer, target: Target) -> bool:
         """Return whether the function differed when it was last compared."""
@@ -81,20 +73,9 @@ class ProcessExplorer:
     def _last(self, answer: Answer, target: Target) -> ComparedProcesses | None:
         return self._memory.processes.get((answer.question.unit, target.platform))
 
-    def cancel(self, path: str) -> None:
-        """Cancel what runs for a file: its text changed, or it was closed."""
-        for running in list(self._running.values()):
-            if running.path == path:
-                running.task.cancel()
-
-    def cancel_all(self) -> None:
-        """Cancel all that runs."""
-        for running in list(self._running.values()):
-            running.task.cancel()
-
     async def aclose(self) -> None:
         """Cancel all that runs, and end the processes."""
-        self.cancel_all()
+        self.running.cancel()
         await self._peers.aclose()
 
     async def _compare(self, answer: Answer, target: Target) -> ProcessDifference | None:
@@ -118,12 +99,6 @@ class ProcessExplorer:
         if any(map(_ASKS_INDEX.search, texts)):
             return range(1, PROCESSES)
         return range(1, 2 if any(map(_MAY_DIFFER.search, texts)) else 1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    path: str
-    task: asyncio.Task[ProcessDifference | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,10 @@ from jaxsight.tracer.calls.leaves import ArraysIn, abstract, is_array, is_number
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import leaks
+from jaxsight.tracer.isolation import mutable_contents
+from jaxsight.tracer.isolation.mutable_contents import GONE
 from jaxsight.tracer.observation import display
-from jaxsight.tracer.states import mutable_contents, nnx
-from jaxsight.tracer.states.mutable_contents import GONE
+from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Change, Watch
 
 # The state that a call updates: what it changed, as results, and what it replaced, as inputs.

@@ -21,11 +21,10 @@ from types import ModuleType
 from typing import Any
 
 from jaxsight.text.names import words
-from jaxsight.tracer.isolation import code_origins, module_code
+from jaxsight.tracer.isolation import code_origins, module_code, mutable_contents
+from jaxsight.tracer.isolation.mutable_contents import GONE
 
 NamedObjects = Callable[[], set[int]]
-
-_GONE = object()
 
 _IGNORED_MODULES = frozenset(
     {"sys", "builtins", "warnings", "linecache", "importlib", "threading", "gc", "signal", "re"}
@@ -59,9 +58,13 @@ class _Copied:
     """The module's name of a container."""
 
 
+class _Elements(list[object]):
+    """The elements of a list or a set."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A changed name, attribute or key, before and after; for a list or a set its whole content."""
+    """A changed name, attribute or key, before and after; of a list or a set all `_Elements`."""
 
     holder: object
     key: Any
@@ -90,24 +93,12 @@ class Changes:
             self._put(change, change.after)
 
     def _put(self, change: _Change, value: Any) -> None:
-        holder, key = change.holder, change.key
+        (kind, target), *_ = mutable_contents.kinds(change.holder)
         try:
-            # Call methods of builtin classes: a subclass or metaclass may be the user's.
-            match holder:
-                case dict():
-                    if value is _GONE:
-                        dict.pop(holder, key, None)
-                    else:
-                        dict.__setitem__(holder, key, value)
-                case list():
-                    holder[:] = value
-                case set():
-                    holder.clear()
-                    holder.update(value)
-                case _ if value is _GONE:
-                    type.__delattr__(holder, key)
-                case _:
-                    type.__setattr__(holder, key, value)
+            if isinstance(value, _Elements):
+                kind.restore(target, ([*range(len(value))], value))
+            else:
+                kind.write(target, change.key, value)
         except Exception:  # noqa: BLE001 - metaclasses, hashes and comparisons may be the user's
             self.lost.append("changed a library for good")
 
@@ -240,7 +231,7 @@ def _counting_changes(copied: _Copied, named_objects: NamedObjects) -> Iterator[
             element for element in copied.live if not any(element is known for known in copied.then)
         ]
         if project or not _mutates(copied) or any(map(code_origins.is_users, added)):
-            yield _Change(copied.holder, None, copied.then, copied.live.copy())
+            yield _Change(copied.holder, None, _Elements(copied.then), _Elements(copied.live))
         else:
             copied.then = copied.live.copy()
         return
@@ -253,20 +244,22 @@ def _counting_changes(copied: _Copied, named_objects: NamedObjects) -> Iterator[
             )
         if counts:
             yield _Change(copied.holder, key, before, after)
-        elif after is _GONE:
+        elif after is GONE:
             del copied.then[key]
         else:
             copied.then[key] = after
 
 
 def _differences(then: Mapping[Any, Any], now: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
+    # By equal keys, not by the same ones as `mutable_contents`: a registry may get an entry again
+    # under a new key that is equal, such as a tuple.
     for key, value in list(now.items()):
-        before = then.get(key, _GONE)
+        before = then.get(key, GONE)
         if before is not value:
             yield key, before, value
     for key, before in then.items():
         if key not in now:
-            yield key, before, _GONE
+            yield key, before, GONE
 
 
 def _counts_as_name(
@@ -276,23 +269,23 @@ def _counts_as_name(
         return False  # part of a package, loaded or unloaded
     if project or code_origins.is_users(after):
         return True
-    if before is _GONE and callable(after):
+    if before is GONE and callable(after):
         return False
     stored = module_code.stored(copied.module)
     if name in stored or "setattr" in stored or "globals" in stored:
         return False
-    return before is not _GONE or "__getattr__" not in vars(copied.module)
+    return before is not GONE or "__getattr__" not in vars(copied.module)
 
 
 def _counts_in_container(
     copied: _Copied, key: object, before: object, after: object, named_objects: NamedObjects
 ) -> bool:
-    if before is _GONE and _is_new(key, named_objects):
+    if before is GONE and _is_new(key, named_objects):
         return False  # registrations for the user's objects do not affect other files
     if code_origins.is_users(after):
         return True
     # A library adds its own entries when it is loaded.
-    return not (before is _GONE and callable(after)) and not _mutates(copied)
+    return not (before is GONE and callable(after)) and not _mutates(copied)
 
 
 def _is_new(key: object, named_objects: NamedObjects) -> bool:

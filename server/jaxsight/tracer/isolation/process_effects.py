@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from jaxsight.tracer.compat import config, devices
 from jaxsight.tracer.isolation.code_origins import equal
+from jaxsight.tracer.isolation.mutable_contents import GONE
 from jaxsight.tracer.isolation.process_state import (
     ENVIRONMENT,
-    GONE,
     OPTIONS,
     PARTS,
     Part,

@@ -39,12 +39,10 @@ import numpy as np
 from jaxsight.tracer.compat import config, contexts
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.code_origins import USER
+from jaxsight.tracer.isolation.mutable_contents import GONE
 
 Values = dict[Any, object]
 """Values by name; those of context variables by the variable."""
-
-GONE = object()
-"""Represents a name that was removed."""
 
 
 @dataclass(frozen=True, slots=True)

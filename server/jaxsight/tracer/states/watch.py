@@ -21,10 +21,9 @@ import numpy as np
 
 from jaxsight.rewriting.rewriter import SEEN
 from jaxsight.tracer.compat import refs
-from jaxsight.tracer.isolation import code_origins
+from jaxsight.tracer.isolation import code_origins, mutable_contents
 from jaxsight.tracer.isolation.code_origins import USER
-from jaxsight.tracer.states import mutable_contents, nnx
-from jaxsight.tracer.states.mutable_contents import (
+from jaxsight.tracer.isolation.mutable_contents import (
     CELL,
     CLASS,
     NAMES,
@@ -32,6 +31,7 @@ from jaxsight.tracer.states.mutable_contents import (
     Contents,
     ContentsKind,
 )
+from jaxsight.tracer.states import nnx
 
 _MOST_OBJECTS = 20_000
 """Objects that are watched; what a call changes in others is lost and not undone."""

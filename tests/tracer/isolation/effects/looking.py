@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jaxsight.features.named_function import view_of
 from tests.terminal import jaxsight, kept_sessions
 from tests.tracer.isolation.effects.forms import Form, modules
 from tests.truth.measure import session
@@ -109,9 +110,9 @@ async def _edited(project: Path, texts: Sequence[Mapping[str, str]]) -> None:
             for name, text in files.items():
                 running.open(str(project / name), text)
             path = str(project / next(iter(files)))
-            await running.settle_inputs(path)
-            for function in running.functions(path):
-                await running.view(path, function)
+            await running.background.settle(path)
+            for function in running.engine.documents.functions(path):
+                await view_of(running.engine, path, function)
 
 
 def _listed(folder: Path) -> dict[str, int]:

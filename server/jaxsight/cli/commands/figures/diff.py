@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
@@ -16,7 +15,6 @@ from jaxsight.cli.output.printing import (
     print_json,
     without_commands,
 )
-from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.revisions.changes import changes
 from jaxsight.cli.revisions.report import RevisionReport
 from jaxsight.cli.revisions.sides import ProgramSide, compiled_side, python_texts
@@ -24,39 +22,18 @@ from jaxsight.cli.revisions.tree import revision_tree
 from jaxsight.cli.user_python import process_variable
 from jaxsight.files import reading
 
-Base = Annotated[
-    str,
-    Positional(
-        metavar="BASE",
-        help="Git revision to compare with, such as [cyan]HEAD[/cyan] or [cyan]main[/cyan]; with "
-        "[cyan]...[/cyan] after it, the commit where it and HEAD parted.",
-    ),
-]
-
-Paths = Annotated[
-    list[Path] | None,
-    Positional(metavar="PATH", help="Files or folders to compare.", show_default="."),
-]
-
-AsMarkdown = Annotated[
-    bool, Option("--markdown", help="Print a table for a comment on a pull request.")
-]
-
-Verbose = Annotated[
-    bool, Option("--verbose", "-v", help="List functions that are no better or worse, too.")
-]
-
 
 @command
 async def diff(
-    base: Base,
-    paths: Paths = None,
+    base: str,
+    paths: list[Path] | None = None,
+    *,
     targets: LockTargets = None,
     python: Python = None,
     allow: Allow = None,
     as_json: AsJson = False,
-    as_markdown: AsMarkdown = False,
-    verbose: Verbose = False,
+    as_markdown: bool = False,
+    verbose: bool = False,
 ) -> int:
     """Show which functions compile to something else than in a git revision, and why.
 
@@ -72,6 +49,13 @@ async def diff(
         jaxsight diff HEAD
         jaxsight diff main... src --target cuda:h100
         jaxsight diff main --markdown
+
+    Args:
+        base (BASE): Git revision to compare with, such as [cyan]HEAD[/cyan] or [cyan]main[/cyan];
+            with [cyan]...[/cyan] after it, the commit where it and HEAD parted.
+        paths (PATH): Files or folders to compare. [default: .]
+        as_markdown (--markdown): Print a table for a comment on a pull request.
+        verbose (--verbose -v): List functions that are no better or worse, too.
     """
     paths = paths or [Path()]
     where = paths[0].absolute()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND
@@ -29,12 +29,11 @@ from jaxsight.cli.output.printing import (
     print_rows,
     styled,
 )
-from jaxsight.cli.parameters import Option
 from jaxsight.cli.sources.arguments import (
     Address,
     parse_address,
     parse_against,
-    read_committed,
+    paths_of,
 )
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.drawing.dot import dot
@@ -42,8 +41,9 @@ from jaxsight.drawing.kernel_picture import svg
 from jaxsight.features.findings import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import pallas
-from jaxsight.features.kernels.pallas import CalledKernels
+from jaxsight.features.kernels.pallas import CalledKernels, called_kernels
 from jaxsight.features.kernels.record import record as figures
+from jaxsight.features.named_function import compiled_function, name_sizes
 from jaxsight.figures import compile_time, host_transfers, launches, modules
 from jaxsight.figures.program_notes import change, memory_lines
 from jaxsight.figures.rows import COLUMNS, SIDES, rows
@@ -59,38 +59,24 @@ _NAMED = 5
 _MOST_MODULES = 40
 """Functions and modules in a table, a choice: a screen. Those inside the last are added up."""
 
-ByModule = Annotated[
-    bool,
-    Option(
-        "--by-module",
-        help="Print a row for each function or module instead of each kernel.",
-    ),
-]
-
-AsDot = Annotated[bool, Option("--dot", help="Print the kernel graph in Graphviz DOT format.")]
-
-AsSvg = Annotated[bool, Option("--svg", help="Print the kernel graph as SVG.")]
-
-AsHlo = Annotated[bool, Option("--hlo", help="Print the optimized HLO.")]
-
-
 _Form = Literal["json", "dot", "svg", "hlo", "modules", "table"]
 
 
 @command
 async def kernels(
     function: Function,
+    *,
     targets: Targets = None,
     set_name: SetName = None,
     against: Against = None,
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
-    by_module: ByModule = False,
+    by_module: bool = False,
     as_json: AsJson = False,
-    as_dot: AsDot = False,
-    as_svg: AsSvg = False,
-    as_hlo: AsHlo = False,
+    as_dot: bool = False,
+    as_svg: bool = False,
+    as_hlo: bool = False,
     stdin_filename: StdinFunction = None,
 ) -> int:
     """Show the kernels XLA generates for a function; the target device need not be present.
@@ -103,14 +89,21 @@ async def kernels(
         jaxsight kernels model.py:fast --against model.py:slow
         jaxsight kernels model.py:loss --against HEAD
         jaxsight kernels model.py:loss --svg > loss.svg
+
+    Args:
+        by_module: Print a row for each function or module instead of each kernel.
+        as_dot (--dot): Print the kernel graph in Graphviz DOT format.
+        as_svg (--svg): Print the kernel graph as SVG.
+        as_hlo (--hlo): Print the optimized HLO.
     """
     complete = not (as_dot or as_svg or as_hlo)
     forms: dict[_Form, bool] = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
     table: _Form = "modules" if by_module else "table"
     form = next((name for name, is_requested in forms.items() if is_requested), table)
-    address, baseline = parse_address(function, stdin_filename), parse_against(against)
+    address = parse_address(function, stdin_filename)
+    baseline = parse_against(against, address)
     printer = Printer(wrap=form == table)
-    paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
+    paths = paths_of(address, baseline)
     async with start_run(paths, python, allow, which, targets=targets or ()) as run:
         uncompiled: list[dict[str, object]] | None = [] if form == "json" else None
         after = await _results(
@@ -124,14 +117,12 @@ async def kernels(
             uncompiled=uncompiled,
         )
         before = []
-        if isinstance(baseline, str):
-            old = read_committed(address.path, baseline)
-            before = await _results(run, address, targets or (), set_name, printer, complete, old)
-        elif baseline is not None:
-            before = await _results(run, baseline, targets or (), None, printer, complete)
+        if baseline is not None:
+            its_set = set_name if baseline.revision else None
+            before = await _results(run, baseline, targets or (), its_set, printer, complete)
         traced_by = run.python(address.path)
         called = [
-            await run.get_by_name(run.session.pallas_kernels(each.view, each.target.name))
+            await run.get_by_name(called_kernels(run.session.engine, each.view, each.target.name))
             for each in after
             if form == "json"
         ]
@@ -149,7 +140,7 @@ async def kernels(
     notes = printer if form == table else Printer(stderr=True)
     print_inputs(notes, after[0].view, sizes=True)
     print_notes(notes, str(address.path), after[0].view.caveats)
-    if before and isinstance(baseline, Address):
+    if before and baseline is not None and not baseline.revision:
         print_notes(notes, str(baseline.path), before[0].view.caveats)
     for index, compiled in enumerate(after):
         _print(printer, form, address, compiled, before[index] if before else None)
@@ -163,7 +154,6 @@ async def _results(
     set_name: str | None,
     printer: Printer,
     complete: bool,
-    text: str | None = None,
     *,
     blocks: bool = False,
     uncompiled: list[dict[str, object]] | None = None,
@@ -171,28 +161,30 @@ async def _results(
     """Return the kernels on each target; if there are none, the error has been printed.
 
     Args:
-        text: the file's text, if it is not that on disk.
         blocks: print the blocks of Pallas kernels, which are known before anything is compiled.
         uncompiled: takes, as JSON, what is known of the function on targets that it is not compiled
             for. By default the error is printed, and ends it.
     """
-    source = address.read() if text is None else text
-    view = await trace_view(run, address, source, set_name, printer)
+    view = await trace_view(run, address, address.read(), set_name, printer)
     if not isinstance(view.answer.reply, Traced):
         return []
-    await run.get(run.session.name_sizes(view))
+    await run.get(name_sizes(run.session.engine, view))
     results = []
     for target in targets or (None,):
         if blocks:
-            _print_pallas(printer, await run.get_by_name(run.session.pallas_kernels(view, target)))
+            _print_pallas(
+                printer, await run.get_by_name(called_kernels(run.session.engine, view, target))
+            )
         run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
         view, result = await run.get_by_name(
-            run.session.kernels(str(address.path), address.function, target, complete=complete)
+            compiled_function(
+                run.session.engine, str(address.path), address.function, target, complete=complete
+            )
         )
         if isinstance(result, Refused):
             if uncompiled is not None:
                 name = result.target.name
-                called = await run.get_by_name(run.session.pallas_kernels(view, name))
+                called = await run.get_by_name(called_kernels(run.session.engine, view, name))
                 uncompiled.append(
                     {
                         "function": address.function,
@@ -226,7 +218,7 @@ def _records(
     address: Address,
     after: Sequence[LocatedFigures],
     called: Sequence[CalledKernels],
-    against: Address | str | None,
+    against: Address | None,
     before: Sequence[LocatedFigures],
     python: dict[str, str] | None,
 ) -> list[dict[str, object]]:
@@ -240,11 +232,10 @@ def _records(
         }
         for kernels, blocks in zip(after, called, strict=True)
     ]
-    if not before:
+    if not before or against is None:
         return records
-    name = against.function if isinstance(against, Address) else f"{address.function} of {against}"
     return [
-        {**record, "against": figures(kernels, name)}
+        {**record, "against": figures(kernels, against.name)}
         for record, kernels in zip(records, before, strict=True)
     ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from jaxsight.cli.checking.file_check import INPUTS_TIME, Budget
 from jaxsight.cli.checking.locked import LockFiles
@@ -12,22 +11,17 @@ from jaxsight.cli.errors import NOTHING_EXAMINED, failing_on
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, LockTargets, Python
 from jaxsight.cli.output.printing import Printer, print_note
-from jaxsight.cli.parameters import Positional
 from jaxsight.cli.sources.texts import texts
 from jaxsight.features.locked.functions import LockedFile, lockable
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
 from jaxsight.trust.words import shown_path
 
-Paths = Annotated[
-    list[Path] | None,
-    Positional(metavar="PATH", help="Files or folders to lock.", show_default="."),
-]
-
 
 @command
 async def lock(
-    paths: Paths = None,
+    paths: list[Path] | None = None,
+    *,
     targets: LockTargets = None,
     python: Python = None,
     allow: Allow = None,
@@ -45,6 +39,9 @@ async def lock(
 
         jaxsight lock
         jaxsight lock src/model.py --target cpu --target cuda:h100
+
+    Args:
+        paths (PATH): Files or folders to lock. [default: .]
     """
     paths = paths or [Path()]
     files = list(texts(paths, None))
@@ -54,7 +51,7 @@ async def lock(
         found: list[LockedFile] = []
         budget = Budget(INPUTS_TIME, len(files))
         for path in map(str, run.opened(files)):
-            budget.spend(await run.get(run.session.settle_inputs(path, patience=budget.share)))
+            budget.spend(await run.get(run.session.background.settle(path, patience=budget.share)))
             budget.files -= 1
             with failing_on(LookupError):
                 chosen = targets or locks.targets(path)

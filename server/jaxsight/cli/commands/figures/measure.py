@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.execution import command
@@ -19,17 +17,16 @@ from jaxsight.cli.options import (
 )
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_json, print_rows
-from jaxsight.cli.parameters import Option
 from jaxsight.cli.sources.arguments import (
     Address,
     parse_address,
     parse_against,
-    read_committed,
-    read_source,
+    paths_of,
 )
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.findings import inputs
 from jaxsight.features.measuring import words
+from jaxsight.features.measuring.asked import measured_function
 from jaxsight.features.measuring.record import ratio_record, record, times_record
 from jaxsight.features.measuring.shown import MatchedTimes
 from jaxsight.figures.distributed.collectives import kernel_title
@@ -43,35 +40,14 @@ from jaxsight.wire.messages.replies import Stage, Traced
 _LINES = 8
 """Lines of a kernel in a table: more would wrap."""
 
-OneTarget = Annotated[
-    str | None,
-    Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="Device to run on: [cyan]cpu[/cyan], [cyan]cuda[/cyan], [cyan]rocm[/cyan], "
-        "[cyan]tpu[/cyan], or that of another machine: [cyan]ssh://HOST/cuda[/cyan].",
-        show_default="its GPU or TPU, else cpu",
-    ),
-]
-
-Repeat = Annotated[
-    int | None,
-    Option(
-        metavar="RUNS",
-        min=1,
-        help="Number of timed runs.",
-        show_default="until the median is known to 1 %, at most 5 s",
-    ),
-]
-
 
 @command
 async def measure(
     function: Function,
-    target: OneTarget = None,
+    *,
+    target: str | None = None,
     set_name: SetName = None,
-    repeat: Repeat = None,
+    repeat: int | None = None,
     against: Against = None,
     python: Python = None,
     allow: Allow = None,
@@ -88,16 +64,24 @@ async def measure(
         jaxsight measure model.py:loss
         jaxsight measure model.py:fast --against model.py:slow
         jaxsight measure model.py:loss --against HEAD --json
+
+    Args:
+        target (--target -t TARGET): Device to run on: [cyan]cpu[/cyan], [cyan]cuda[/cyan],
+            [cyan]rocm[/cyan], [cyan]tpu[/cyan], or that of another machine:
+            [cyan]ssh://HOST/cuda[/cyan]. [default: its GPU or TPU, else cpu]
+        repeat (RUNS>=1): Number of timed runs. [default: until the median is known to 1 %, at most
+            5 s]
     """
-    address, baseline = parse_address(function), parse_against(against)
+    address = parse_address(function)
+    baseline = parse_against(against, address)
     printer = Printer(wrap=not as_json)
-    paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
+    paths = paths_of(address, baseline)
     async with start_run(paths, python, allow, which, targets=[target]) as run:
         found = await _found(run, address, baseline, target, set_name, repeat or 0, printer)
         traced_by = run.python(address.path)
     if found is None:
         return FOUND
-    name = _name(address, baseline)
+    name = baseline.name if baseline is not None else ""
     if as_json:
         about = {"inputs": inputs.record(found.kernels.view), "python": traced_by}
         print_json({**record(found, address.function), **_against(found, name), **about})
@@ -111,7 +95,7 @@ async def measure(
 async def _found(
     run: CommandRun,
     address: Address,
-    baseline: Address | str | None,
+    baseline: Address | None,
     target: str | None,
     set_name: str | None,
     repeat: int,
@@ -124,19 +108,18 @@ async def _found(
     """
     other = None
     if baseline is not None:
-        named = baseline if isinstance(baseline, Address) else address
-        its_set = set_name if isinstance(baseline, str) else None
-        other = await _view(run, named, _source(named, baseline), its_set, printer)
+        other = await _view(run, baseline, set_name if baseline.revision else None, printer)
         if other is None:
             return None
-    if await _view(run, address, read_source(address.path), set_name, printer) is None:
+    if await _view(run, address, set_name, printer) is None:
         return None
 
     def show(stage: Stage) -> None:
         run.show_step(f"{address.function}: {words.step(stage)}")
 
     run.show_step(f"compiling {address.function}")
-    measuring = run.session.measure(
+    measuring = measured_function(
+        run.session.engine,
         str(address.path),
         address.function,
         target,
@@ -148,24 +131,11 @@ async def _found(
         return await run.get_by_name(measuring)
 
 
-def _source(address: Address, baseline: Address | str) -> str:
-    """Return the text of the function to compare with."""
-    if isinstance(baseline, str):
-        return read_committed(address.path, baseline)
-    return read_source(address.path)
-
-
 async def _view(
-    run: CommandRun, address: Address, source: str, set_name: str | None, printer: Printer
+    run: CommandRun, address: Address, set_name: str | None, printer: Printer
 ) -> View | None:
-    view = await trace_view(run, address, source, set_name, printer)
+    view = await trace_view(run, address, address.read(), set_name, printer)
     return view if isinstance(view.answer.reply, Traced) else None
-
-
-def _name(address: Address, baseline: Address | str | None) -> str:
-    if isinstance(baseline, Address):
-        return baseline.function
-    return f"{address.function} of {baseline}" if baseline else ""
 
 
 def _against(found: MatchedTimes, name: str) -> dict[str, object]:

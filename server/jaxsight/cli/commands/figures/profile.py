@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
 import rich_click as click
 
@@ -13,7 +12,6 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer, Text, print_json, print_rows, styled
-from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.recording.profiled import run_profiled
 from jaxsight.features.profiles.page import page
 from jaxsight.features.profiles.record import record
@@ -27,52 +25,17 @@ from jaxsight.recording.program import root_of
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 
-Where = Annotated[
-    list[str],
-    Positional(
-        metavar="LOGDIR|FILE.xplane.pb",
-        help="Log folder of [cyan]jax.profiler.trace[/cyan] or XProf, of which the newest run is "
-        "shown; or the folder of a run, or one of its files; with [cyan]--run[/cyan], the program.",
-    ),
-]
-
-Ran = Annotated[
-    bool, Option("--run", help="Run a program, and profile some steps once it has compiled them.")
-]
-
-Steps = Annotated[int, Option(metavar="N", help="With [cyan]--run[/cyan]: steps.", min=1)]
-
-StepFunction = Annotated[
-    str,
-    Option(
-        "--step",
-        metavar="NAME",
-        help="With [cyan]--run[/cyan]: the compiled function whose calls are steps.",
-        show_default="the first that is called four times",
-    ),
-]
-
-Open = Annotated[bool, Option("--open", help="Open the report in the browser.")]
-
-Root = Annotated[
-    Path | None,
-    Option(
-        metavar="FOLDER",
-        help="Folder with the sources of a profile from another machine.",
-        show_default="the current folder",
-    ),
-]
-
 
 @command
 def profile(
-    where: Where,
-    ran: Ran = False,
-    steps: Steps = 5,
-    step: StepFunction = "",
+    where: list[str],
+    *,
+    ran: bool = False,
+    steps: int = 5,
+    step: str = "",
     python: Python = None,
-    open_page: Open = False,
-    root: Root = None,
+    open_page: bool = False,
+    root: Path | None = None,
     as_json: AsJson = False,
 ) -> int:
     """Show which lines of your files a run spends its time on.
@@ -87,6 +50,18 @@ def profile(
         jaxsight profile logs/plugins/profile/2026_11_27_10_00_00/host.xplane.pb --json
         jaxsight profile --run -- python train.py
         jaxsight profile --run --steps 20 --step train_step -- python train.py
+
+    Args:
+        where (LOGDIR|FILE.xplane.pb): Log folder of [cyan]jax.profiler.trace[/cyan] or XProf, of
+            which the newest run is shown; or the folder of a run, or one of its files; with
+            [cyan]--run[/cyan], the program.
+        ran (--run): Run a program, and profile some steps once it has compiled them.
+        steps (N>=1): With [cyan]--run[/cyan]: steps.
+        step (NAME): With [cyan]--run[/cyan]: the compiled function whose calls are steps. [default:
+            the first that is called four times]
+        open_page (--open): Open the report in the browser.
+        root (FOLDER): Folder with the sources of a profile from another machine. [default: the
+            current folder]
     """
     root = root or (root_of(where, Path.cwd()) if ran else Path())
     status, folder = 0, Path(where[0])

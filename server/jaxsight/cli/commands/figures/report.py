@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
@@ -11,7 +10,6 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, InputsChoice, Python, SetName, Targets, WhichInputs
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer
-from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.reporting.anonymous import anonymous, own_names
 from jaxsight.cli.reporting.collecting import Report, ReportOptions, shown_file
 from jaxsight.cli.reporting.sides import sides
@@ -20,58 +18,18 @@ from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count, size
 
-Functions = Annotated[
-    list[str],
-    Positional(
-        metavar="FILE:FUNCTION",
-        help="Functions, or methods as Class.method; with [cyan]--run[/cyan], the program.",
-    ),
-]
-
-Ran = Annotated[bool, Option("--run", help="Run a program instead, and report what it compiles.")]
-
-OutputPage = Annotated[Path, Option("--output", "-o", metavar="FILE", help="HTML file to write.")]
-
-AgainstAll = Annotated[
-    list[str] | None,
-    Option(
-        "--against",
-        metavar="FILE:FUNCTION|REVISION|PYTHON",
-        help="Also report another function, the same functions in a git revision, or as traced "
-        "by another Python, with its JAX. Repeatable.",
-    ),
-]
-
-Sweeps = Annotated[
-    list[str] | None,
-    Option(
-        "--sweep",
-        metavar="SIZE=VALUES",
-        help="Also compile with other sizes, such as [cyan]B=1..64[/cyan]. Repeatable.",
-    ),
-]
-
-Measures = Annotated[
-    bool,
-    Option("--measure", help="Also run the functions on the targets that are devices here."),
-]
-
-Anonymous = Annotated[
-    bool,
-    Option("--anonymize", help="Leave out paths, and the names of the user and machine."),
-]
-
 
 @command
 async def report(
-    functions: Functions,
+    functions: list[str],
+    *,
     targets: Targets = None,
-    output: OutputPage = Path("report.html"),
-    against: AgainstAll = None,
-    sweep: Sweeps = None,
-    measured: Measures = False,
-    anonymize: Anonymous = False,
-    ran: Ran = False,
+    output: Path = Path("report.html"),
+    against: list[str] | None = None,
+    sweep: list[str] | None = None,
+    measured: bool = False,
+    anonymize: bool = False,
+    ran: bool = False,
     set_name: SetName = None,
     python: Python = None,
     allow: Allow = None,
@@ -90,6 +48,18 @@ async def report(
         jaxsight report model.py:fast --against model.py:slow --sweep B=1..64
         jaxsight report model.py:loss --against HEAD --against .venv-old/bin/python --anonymize
         jaxsight report --run -o run.html -- python train.py --epochs 1
+
+    Args:
+        functions (FILE:FUNCTION): Functions, or methods as Class.method; with [cyan]--run[/cyan],
+            the program.
+        output (--output -o FILE): HTML file to write.
+        against (FILE:FUNCTION|REVISION|PYTHON): Also report another function, the same functions in
+            a git revision, or as traced by another Python, with its JAX. Repeatable.
+        sweep (SIZE=VALUES): Also compile with other sizes, such as [cyan]B=1..64[/cyan].
+            Repeatable.
+        measured (--measure): Also run the functions on the targets that are devices here.
+        anonymize: Leave out paths, and the names of the user and machine.
+        ran (--run): Run a program instead, and report what it compiles.
     """
     if ran:
         if targets or against or sweep or measured or set_name or allow:
@@ -117,7 +87,8 @@ async def report(
     for remark in found.remarks:
         errors.labelled("note", "bold", remark)
     entries = count(len(found.entries), "program")
-    errors.print(f"{shown_file(output.absolute())}: {entries}, {size(len(page))}")
+    path = output.absolute()  # noqa: ASYNC240  # this process has nothing else to do
+    errors.print(f"{shown_file(path)}: {entries}, {size(len(page))}")
     return FOUND if found.is_partial else 0
 
 

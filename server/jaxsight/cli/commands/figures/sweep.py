@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
@@ -22,10 +21,10 @@ from jaxsight.cli.options import (
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json, print_rows, styled
-from jaxsight.cli.parameters import Option, Positional
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.inlay_hints.kernels import SIGN
+from jaxsight.features.sweeps import sweeping
 from jaxsight.files import reading
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import svg
@@ -35,50 +34,6 @@ from jaxsight.targets.target import parse as parse_target
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.wire.messages.replies import Traced
-
-FunctionsAndSizes = Annotated[
-    list[str],
-    Positional(
-        metavar="FILE:FUNCTION|SIZE=VALUES",
-        help="Functions, and sizes of their example inputs with values: [cyan]B=1..4096[/cyan], "
-        "[cyan]L=128,256[/cyan], [cyan]n=8..64:8[/cyan] for steps of 8. A size is one that "
-        "[cyan]where[/cyan] names, a dimension that the function names, or a whole number that is "
-        "an argument. Of a range with many values, each is about twice the one before.",
-    ),
-]
-
-MemoryLimit = Annotated[
-    str | None,
-    Option(
-        "--memory",
-        metavar="AMOUNT",
-        help="Memory that the largest size must fit in, e.g. [cyan]60GiB[/cyan].",
-        show_default="the target's",
-    ),
-]
-
-FindLargest = Annotated[
-    bool,
-    Option(
-        "--largest/--no-largest",
-        help="Find the largest first size that fits in memory, with at most 8 further compiles.",
-    ),
-]
-
-Measures = Annotated[
-    bool,
-    Option("--measure", help="Also run the function with each size on this machine."),
-]
-
-AsCsv = Annotated[bool, Option("--csv", help="Print CSV.")]
-
-SvgFile = Annotated[
-    Path | None, Option("--svg", metavar="FILE", help="Write the curves to an SVG file.")
-]
-
-Plotted = Annotated[
-    table.FigureName, Option("--plot", help="The figure that [cyan]--svg[/cyan] draws.")
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +49,20 @@ class SweepOptions:
 
 @command
 async def sweep(
-    arguments: FunctionsAndSizes,
+    arguments: list[str],
+    *,
     target: Target = None,
     set_name: SetName = None,
-    memory: MemoryLimit = None,
-    largest: FindLargest = True,
-    measured: Measures = False,
+    memory: str | None = None,
+    largest: bool = True,
+    measured: bool = False,
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
     as_json: AsJson = False,
-    as_csv: AsCsv = False,
-    svg_file: SvgFile = None,
-    plotted: Plotted = "temp",
+    as_csv: bool = False,
+    svg_file: Path | None = None,
+    plotted: table.FigureName = "temp",
 ) -> int:
     """Show how a function's memory, kernels and estimated time grow with its sizes.
 
@@ -118,6 +74,21 @@ async def sweep(
         jaxsight sweep model.py:loss B=1..4096 --target cuda:h100
         jaxsight sweep model.py:loss L=128,256,512 B=8,16
         jaxsight sweep fft.py:loop fft.py:unrolled n=1..9 --svg memory.svg
+
+    Args:
+        arguments (FILE:FUNCTION|SIZE=VALUES): Functions, and sizes of their example inputs with
+            values: [cyan]B=1..4096[/cyan], [cyan]L=128,256[/cyan], [cyan]n=8..64:8[/cyan] for steps
+            of 8. A size is one that [cyan]where[/cyan] names, a dimension that the function names,
+            or a whole number that is an argument. Of a range with many values, each is about twice
+            the one before.
+        memory (AMOUNT): Memory that the largest size must fit in, e.g. [cyan]60GiB[/cyan].
+            [default: the target's]
+        largest (--largest/--no-largest): Find the largest first size that fits in memory, with at
+            most 8 further compiles.
+        measured (--measure): Also run the function with each size on this machine.
+        as_csv (--csv): Print CSV.
+        svg_file (--svg FILE): Write the curves to an SVG file.
+        plotted (--plot): The figure that [cyan]--svg[/cyan] draws.
     """
     addresses, swept = _parsed(arguments)
     capacity = units.parse_size(memory) if memory is not None else None
@@ -183,7 +154,8 @@ async def _swept(run: CommandRun, address: Address, options: SweepOptions) -> Sw
     run.show_step(f"compiling {address.function} with other sizes")
     with failing_on(BadSizes):
         return await run.get_by_name(
-            run.session.sweep(
+            sweeping.sweep(
+                run.session.engine,
                 str(address.path),
                 address.function,
                 options.swept,

@@ -9,7 +9,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from jaxsight.features.call_hierarchy import CalledFunction
+from jaxsight.features.call_hierarchy import CalledFunction, traced_calls
 from jaxsight.features.printed_programs.calls import calls, function_at
 from jaxsight.features.printed_programs.program import FUNCTION
 from jaxsight.lsp.context import ClientContext
@@ -44,7 +44,7 @@ async def _prepare(
     view = context.documents.view(uri)
     if view is not None:
         position = view.position(params.position)
-        function = (await context.session.calls(view.path)).at(position)
+        function = (await traced_calls(context.session.engine, view.path)).at(position)
         view = context.documents.view(uri)
         return [_python_item(view, function)] if function is not None and view else None
     opened = await context.program(uri)
@@ -85,7 +85,7 @@ async def _calls(context: ClientContext, uri: str) -> _Calls | None:
     """Return the calls in a document; `None` if it is not served."""
     view = context.documents.view(uri)
     if view is not None:
-        traced = await context.session.calls(view.path)
+        traced = await traced_calls(context.session.engine, view.path)
         view = context.documents.view(uri)
         if view is None:
             return None

@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.notifications.progress import cancellable
-from jaxsight.text.terminal import unasked
 
 if TYPE_CHECKING:
     from jaxsight.features.measuring.asked import MeasurePlan
 
 MEASURE = "jaxsight.measure"
-
-_CANCEL, _MEASURE = "Cancel", "Measure"
-"""The safe answer is the first: some clients always return that."""
 
 
 class MeasureCommand:
@@ -66,11 +61,8 @@ class MeasureCommand:
     async def _agrees(self, plan: MeasurePlan) -> bool:
         """Ask whether functions of a folder may be measured, once: a link may run the command."""
         if plan.root not in self._agreed:
-            try:
-                answer = await self._context.ask(plan.question, [_CANCEL, _MEASURE])
-            except JsonRpcException as error:
-                raise LookupError(unasked(f"measure FILE:{plan.function}")) from error
-            if answer != _MEASURE:
+            command = f"measure FILE:{plan.function}"
+            if not await self._context.agrees(plan.question, ["Cancel", "Measure"], command):
                 return False
             self._agreed.add(plan.root)
         return True

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.notifications.progress import cancellable
 from jaxsight.text import units
-from jaxsight.text.terminal import unasked
 
 if TYPE_CHECKING:
     from jaxsight.features.recording.actions import RunPlan
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
 RUN_UNTIL_SEEN = "jaxsight.runUntilSeen"
 
-_RUN = "Run"
 _NAMED = 4
 """Functions that a message names, a choice: a notification has about two lines."""
 
@@ -68,12 +65,8 @@ class UntilSeenCommand:
         """Ask whether a program may run, once for each: a link in a text may name the command."""
         key = plan.root, plan.program.title
         if key not in self._agreed:
-            try:
-                answer = await self._context.ask(plan.question, [_RUN])
-            except JsonRpcException as error:
-                command = f"record --until-seen -- {plan.program.title}"
-                raise LookupError(unasked(command)) from error
-            if answer != _RUN:
+            command = f"record --until-seen -- {plan.program.title}"
+            if not await self._context.agrees(plan.question, ["Run"], command):
                 return False
             self._agreed.add(key)
         return True
