@@ -8,7 +8,7 @@ from jaxsight.rules.jx102_folded_while_compiling import rule as jx102_folded_whi
 from jaxsight.rules.jx102_folded_while_compiling.rule import SlowFolding
 from jaxsight.rules.program.folding import is_worth_measuring
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Violation
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Folding
 from jaxsight.wire.messages.replies import Fold

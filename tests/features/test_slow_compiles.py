@@ -25,7 +25,7 @@ from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.programs.slow_compiles import Search
 from jaxsight.rules.jx430_slow_compile import rule as jx430_slow_compile
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Violation
 from jaxsight.rules.wording import MOST
 from jaxsight.session import Session
 from jaxsight.targets.target import parse

@@ -213,11 +213,12 @@ def messages(offenders: list[Offender]) -> list[str]:
 
 
 def test_what_offends_in_tables_is_found() -> None:
-    unnamed = replace(RULE, name="a-loop", summary="loops that go " + 70 * "a", severity="bad")
+    unnamed = replace(RULE, summary="loops that go " + 70 * "a", severity="bad")
     assert messages(list(rule_folders.of_rules([unnamed, RULE]))) == [
         "unknown severity `bad`",
         "summary ends without a full stop",
         "2 rules are called `JX207`",
+        "2 rules are called `short-loop`",
     ]
     assert messages(list(words.of_tables([unnamed], {"a": "made anew"}))) == [
         "summary of 84 characters, more than 80",

@@ -8,7 +8,7 @@ import pytest
 
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.explain_failure import explain
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Violation
 from jaxsight.wire.observations import Failure
 
 TYPES = (("x", "f32[8,4]"), ("bias", "f32[8]"), ("w", "f32[16,64]"), ("q", "f32[8,64]"))

@@ -1,4 +1,4 @@
-"""What intervals claim is true of what JAX computes, for random programs of integers."""
+"""What intervals claim is true of what JAX computes, for random programs of integers, and of floats."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from jax import lax
 
+from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.inference import Intervals
-from jaxsight.rules.program.integers.intervals import Interval
+from jaxsight.rules.program.intervals.inference import Intervals
+from jaxsight.rules.program.intervals.interval import Interval
 from jaxsight.tracer.handlers.outline import ProgramOutliner
 from tests.searches import part
 
@@ -178,3 +179,31 @@ def test_windows_are_exact() -> None:
     known = Intervals(flow).of(flow.outputs[0])
     assert known is not None
     assert (known.least, known.low, known.high, known.most) == (0, 0, 2002, 2002)
+
+
+X = jnp.linspace(-3.0, 3.0, ROWS * COLUMNS).reshape(ROWS, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("function", "least", "most"),
+    [
+        (jax.nn.softmax, 0, 1),
+        (lambda x: jnp.exp(-jnp.abs(x)), 0, 1),
+        (lambda x: jnp.stack([jnp.abs(x), -jnp.abs(x)]), -np.inf, np.inf),
+        (lambda x: jnp.sum(jnp.cos(x), axis=0), -ROWS, ROWS),
+        (lambda x: jnp.clip(x, -1, 2) * jnp.tanh(x), -2, 2),
+        (lambda x: 1 / (1 + x**2), 0, 1),
+        (lambda x: jnp.arange(1, 9) / 8.0 + 0 * x[0, 0], 0.125, 1),
+        (lambda x: (jax.nn.sigmoid(x) * 9).astype(jnp.int32), 0, 9),
+    ],
+)
+def test_bounds_of_floats_are_those_of_exact_arithmetic(
+    function: Callable[..., Any], least: float, most: float
+) -> None:
+    flow = flow_of(function, X)
+    low, high = KnownValues(flow).bounds(flow.outputs[0])
+    computed = np.asarray(function(X))
+    assert low <= computed.min() + 1e-6
+    assert computed.max() - 1e-6 <= high
+    assert least <= low + 1e-6
+    assert high - 1e-6 <= most

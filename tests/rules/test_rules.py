@@ -53,12 +53,10 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 
-RULE = Rule("JX298", "adds-one", "The function adds one.", severity="warning")
+RULE = Rule(__name__, "The function adds one.", severity="warning")
 
 
 @RULE.finds_in_program
@@ -69,14 +67,13 @@ def find(view: ProgramView) -> Iterator[Violation]:
             yield Violation("addition of one", step.path, help="subtract one")
 
 
+@RULE.fixes("a subtraction")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield a subtraction of minus one."""
     for node in context.find(ast.BinOp):
         assert isinstance(node, ast.BinOp)
         yield Candidate("Subtract", (context.replace(node, f"{context.text(node.left)} - -1.0"),))
 
-
-REMEDY = Remedy("a subtraction", candidates)
 '''
 _MODULE = '''def f(x):
     """
@@ -95,7 +92,6 @@ def test_a_new_folder_is_a_rule_for_check_explain_settings_fixes_and_docs(tmp_pa
     folder = server / "jaxsight" / "rules" / "jx298_adds_one"
     folder.mkdir()
     for name, text in {
-        "__init__.py": "",
         "rule.py": _RULE,
         "page.md": "# adds-one (JX298)\n\nAdding one.\n",
     }.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from jaxsight import rules
 from jaxsight.rules import RULES
 from jaxsight.rules.rule import Rule
 from tests.features.rendering import without_marks
@@ -32,7 +31,7 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
 def of_rules(checkout: Checkout, known: Iterable[Rule]) -> Iterator[Offender]:
     """Yield what the cases of some rules lack."""
     for rule in known:
-        path = f"{PACKAGE}/rules/{rules.folder_of(rule)}/cases.md"
+        path = f"{PACKAGE}/rules/{rule.folder}/cases.md"
         if rule.code in ELSEWHERE:
             tests = f"tests/{ELSEWHERE[rule.code]}"
             if checkout.exists(path):

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
-from jaxsight import rules
 from jaxsight.rules import RULES
 from jaxsight.rules.rule import Rule
 from tools.lint.checkout import PACKAGE, Checkout, Offender
@@ -32,7 +31,7 @@ def of_rules(known: Iterable[Rule]) -> Iterator[Offender]:
     """Yield rules whose folder has another name, and codes and names that two rules have."""
     known = list(known)
     for rule in known:
-        path = f"{_FOLDERS}/{rules.folder_of(rule)}/rule.py"
+        path = f"{_FOLDERS}/{rule.folder}/rule.py"
         if rule.severity not in _SEVERITIES:
             yield Offender(path, 1, f"unknown severity `{rule.severity}`")
         if not rule.summary.endswith("."):
@@ -45,7 +44,7 @@ def of_rules(known: Iterable[Rule]) -> Iterator[Offender]:
 
 def of_folders(checkout: Checkout) -> Iterator[Offender]:
     """Yield folders without a rule or a page."""
-    names = {rules.folder_of(rule) for rule in RULES.values()}
+    names = {rule.folder for rule in RULES.values()}
     folders = {PurePosixPath(path).parts[3] for path in checkout.files(f"{_FOLDERS}/jx*/**/*")}
     for folder in sorted(folders - {"__pycache__"}):
         path = f"{_FOLDERS}/{folder}"

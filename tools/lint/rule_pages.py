@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from jaxsight import rules
 from jaxsight.rules import RULES, documentation
 from jaxsight.rules.rule import Rule
 from tools.lint.checkout import PACKAGE, Checkout, Offender
@@ -24,7 +23,7 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
 def of_rules(checkout: Checkout, known: Iterable[Rule], table: str) -> Iterator[Offender]:
     """Yield what the pages of some rules, and the table of all, lack."""
     for rule in known:
-        path = f"{PACKAGE}/rules/{rules.folder_of(rule)}/page.md"
+        path = f"{PACKAGE}/rules/{rule.folder}/page.md"
         if not checkout.exists(path):
             yield Offender(path, 1, f"{rule.code} has no page")
             continue

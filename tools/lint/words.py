@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from jaxsight import rules
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.rules import RULES
 from jaxsight.rules.rule import Rule
@@ -61,7 +60,7 @@ def of_tables(known: Iterable[Rule], settings: Mapping[str, str]) -> Iterator[Of
 
 def path_of(rule: Rule) -> str:
     """Return the path of a rule's module."""
-    return f"{PACKAGE}/rules/{rules.folder_of(rule)}/rule.py"
+    return f"{PACKAGE}/rules/{rule.folder}/rule.py"
 
 
 def phrases(path: str, text: str, line: int = 1) -> Iterator[Offender]:

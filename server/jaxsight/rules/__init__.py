@@ -3,7 +3,7 @@
 The folder `jx207_short_loop` is the rule JX207, called `short-loop`:
 
 * `rule.py` declares `RULE` and finds: pure functions over plain data, without the engine; where
-  there is a fix, `REMEDY` proposes edits of the text, which the engine proves;
+  there is a fix, `@RULE.fixes` proposes edits of the text, which the engine proves;
 * `page.md` is the page that `jaxsight explain` and the documentation show, and whose examples
   the tests execute;
 * `cases.md` holds programs that it reports, near misses, and the differences that its fix makes.
@@ -19,11 +19,9 @@ what their fixes share.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -52,11 +50,6 @@ class Table(Mapping[str, Value]):
         return len(self._made)
 
 
-def folder_of(rule: Rule) -> str:
-    """Return the name of a rule's folder."""
-    return f"{rule.code}_{rule.name}".lower().replace("-", "_")
-
-
 @functools.cache
 def _folders() -> list[str]:
     """Return the names of the folders of rules that have a module."""
@@ -73,11 +66,6 @@ def _own() -> Iterable[Rule]:
     """Return the rules that the engine itself reports."""
     own: Mapping[str, Rule] = import_module(f"{__name__}.own").OWN
     return own.values()
-
-
-def module_of(rule: Rule) -> ModuleType | None:
-    """Return the module that declares a rule; those of the table of `own.py` have none."""
-    return sys.modules.get(f"{__name__}.{folder_of(rule)}.rule")
 
 
 def import_ahead() -> Iterator[None]:
@@ -111,4 +99,4 @@ def rule_of(text: str) -> Rule | None:
 
 def file_of(rule: Rule) -> Path:
     """Return the file of a rule's page."""
-    return Path(__file__).with_name(folder_of(rule)) / "page.md"
+    return Path(__file__).with_name(rule.folder) / "page.md"

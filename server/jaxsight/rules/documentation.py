@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jaxsight.files import reading
-from jaxsight.rules import RULES, file_of, module_of
+from jaxsight.rules import RULES, file_of
 from jaxsight.rules.rule import Rule
 
 
@@ -15,7 +15,7 @@ def page(rule: Rule) -> str:
     facts = [f"Severity: {rule.severity}"]
     if not rule.on:
         facts.append("off by default")
-    if hasattr(module_of(rule), "REMEDY"):
+    if rule.remedy is not None:
         facts.append("has a fix")
     return f"{title}\n\n*{' · '.join(facts)}*\n{text}"
 
@@ -49,7 +49,7 @@ def _rows(prefix: str) -> str:
             "program": rule.in_program,
             "kernels": rule.in_kernels,
         }
-        marks = {"fix": hasattr(module_of(rule), "REMEDY"), "off by default": not rule.on}
+        marks = {"fix": rule.remedy is not None, "off by default": not rule.on}
         about = f"| [{code}]({code}.md) | {rule.name} | {rule.summary} |"
         rows.append(f"{about} {_listed(looks_at)} | {_listed(marks)} |")
     return "\n".join(rows)

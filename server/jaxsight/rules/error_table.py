@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from jaxsight.rules.failure_text import is_a, jax_page
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.failure_text import is_a
+from jaxsight.rules.rule import Violation
 from jaxsight.rules.wording import MOST, MOST_QUOTED, cut, quoted
 from jaxsight.wire.observations import Failure
 
@@ -64,10 +64,19 @@ class ErrorTable:
                 message.format_map(parts),
                 help=help.format_map(parts),
                 notes=(note.format_map(parts),) if note else (),
-                url=jax_page(failure),
             )
 
         self._rows.append((pattern, fill))
+
+    def table(self, rows: str) -> None:
+        """Explain errors by rows of text, as `says` does.
+
+        A row is a pattern with lines below it, indented by four: the message, then perhaps
+        `help: …` and `note: …`. A line that is indented by eight continues the one before.
+        """
+        for row in re.split(r"\n(?=\S)", rows.strip("\n")):
+            pattern, message, *others = row.replace("\n        ", " ").split("\n    ")
+            self.says(pattern, message, **dict(other.split(": ", 1) for other in others))
 
 
 def _fitted(violation: Violation) -> Violation:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jaxsight.rules import RULES
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.failure_text import jax_page
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.wire.observations import Failure
 
 
 def explain(failure: Failure, expression: str = "", line: str = "") -> tuple[Rule, Violation]:
     """Return the first rule that recognizes a failure, with what it says.
+
+    JAX's own page, where the message links to one, takes the place of the rule's.
 
     Args:
         failure: the exception; its `stage` says where it came from.
@@ -28,10 +32,10 @@ def explain(failure: Failure, expression: str = "", line: str = "") -> tuple[Rul
         for rule in rules:
             violation = rule.explain(failure, expression, line) if rule.explain else None
             if violation is not None:
-                return rule, violation
+                return rule, replace(violation, url=violation.url or jax_page(failure))
     rule = rule_of_crashes()
     assert rule.explain_any is not None
-    return rule, rule.explain_any(failure)
+    return rule, replace(rule.explain_any(failure), url=jax_page(failure))
 
 
 def rule_of_crashes() -> Rule:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jaxsight.meshes.divided import ArrayType
 from jaxsight.rules.failure_text import operand, operand_text
-from jaxsight.rules.text.expressions import parsed
+from jaxsight.rules.text.expressions import operands_of, parsed
 from jaxsight.wire.observations import Failure
 
 
@@ -17,19 +17,13 @@ def sources(expression: str) -> list[ast.expr]:
 
     An array whose method is called comes first; the items of a list or tuple stand for it.
     """
-    match parsed(expression):
-        case ast.BinOp(left=left, right=right):
-            return [left, right]
-        case ast.AugAssign(target=target, value=value):
-            return [target, value]
-        case ast.Compare(left=left, comparators=[right]):
-            return [left, right]
+    match node := parsed(expression):
         case ast.Call(func=function, args=arguments):
             return [*_receiver(function), *_items(arguments)]
         case ast.Subscript(value=array):
             return [array]
         case _:
-            return []
+            return operands_of(node)
 
 
 def _receiver(function: ast.expr) -> Iterator[ast.expr]:

@@ -1,4 +1,8 @@
-"""What a rule declares of itself: its code and name, and what it looks at."""
+"""What a rule is: its code and name, what it looks at, what it yields, and how that is fixed.
+
+`features/findings/run_rules.py` finds the places of violations in the text, which makes them
+findings; `features/fixes/` proves what fixes propose.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,71 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any, Literal
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.recompilation import Miss
 from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.rules.text.statements import Statement
-from jaxsight.rules.violation import ModuleViolation, NodeViolation, SeverityName, Violation
 from jaxsight.wire.observations import Failure
+from jaxsight.wire.spans import Span
 
 PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
 
-FindInProgram = Callable[[ProgramView], Iterator[Violation]]
-FindInText = Callable[[ast.Module], Iterator[NodeViolation]]
+SeverityName = Literal["error", "warning", "information", "hint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What a rule reports of a traced program, its kernels, or an exception."""
+
+    message: str
+    """What is wrong: one clause of at most 100 characters, without a full stop."""
+    at: str = ""
+    """The path of the equation that it is about; empty for the whole function."""
+    help: str = ""
+    """What to do, in the imperative."""
+    notes: tuple[str, ...] = ()
+    """Facts that explain: why, how it was found out, what a figure is based on."""
+    data: object = None
+    """Figures and names for the rule's fix: a number, or a frozen dataclass of the rule's own."""
+    span: Span | None = None
+    """In place of `at`, where something other than an equation is meant."""
+    related: tuple[tuple[str, str], ...] = ()
+    """Other equations that it speaks of, each with a word on them. Those at its own place are not
+    shown.
+    """
+    severity: SeverityName | Literal[""] = ""
+    """In place of the rule's own."""
+    url: str = ""
+    """A page that says more, in place of the rule's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeViolation:
+    """What a rule reports of the syntax of a statement, at a node."""
+
+    node: ast.expr | ast.alias
+    message: str
+    help: str = ""
+    notes: tuple[str, ...] = ()
+    data: object = None
+    severity: SeverityName | Literal[""] = ""
+    """In place of the rule's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleViolation:
+    """What a rule reports of the syntax of a module."""
+
+    statement: int
+    """The number of the top-level statement that it is in."""
+    violation: NodeViolation
+
+
+FindInProgram = Callable[[ProgramView], Iterator[Violation | None]]
+"""Yields what it finds at each equation, perhaps nothing; the first one at a place is reported."""
+FindInText = Callable[[ast.Module], Iterator[NodeViolation | None]]
 FindInModule = Callable[[Sequence[Statement]], Iterator[ModuleViolation]]
 FindInAnnotations = Callable[["AnnotatedFunction"], Iterator[NodeViolation]]
 Explain = Callable[[Failure, str, str], Violation | None]
@@ -78,6 +135,50 @@ class DifferingPrograms:
     """Where the expression begins in it: a line (from 1) and a column in bytes."""
 
 
+class Proof(Enum):
+    """How a changed program is shown to be better than the original."""
+
+    GONE = "the rule has fewer findings"
+    FEWER = "less is launched, stored or moved, with no more findings of the rule"
+    SMALLER = "temporaries are smaller"
+    COMMUNICATED = "the rule has fewer findings, and fewer bytes are moved between devices"
+    WRITTEN = "the text has fewer findings, and is the same but for waits; nothing is traced"
+
+
+LAUNCHED, STORED, MOVED, TIME = "launched", "stored", "moved", "time"
+ALL = frozenset({LAUNCHED, STORED, MOVED, TIME})
+"""Figures of a target."""
+
+Propose = Callable[..., Iterator[Any]]
+"""Yields `Candidate`s, the best first.
+
+It takes a `FixContext` and, if it has a second parameter, the data of the finding: it is not called
+for findings without any.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """How findings of a rule are fixed."""
+
+    summary: str
+    """The proposed code, for the table of fixes."""
+    propose: Propose
+    proof: Proof = Proof.GONE
+    timed: bool = False
+    """Whether the title also shows the compile times of both forms."""
+    trades: frozenset[str] = frozenset()
+    """Figures of the target that may get worse in exchange; the title shows both.
+
+    A change that makes another figure worse is dropped.
+    """
+    costs_any: bool = False
+    """Whether the change may take any time: it fixes an error, or a cost of seconds.
+
+    Other changes may take at most twice as long as the original.
+    """
+
+
 @dataclass(eq=False, slots=True)
 class Rule:
     """A diagnostic rule, declared in the `rule.py` of its folder.
@@ -88,10 +189,8 @@ class Rule:
     read. No other module knows any other rule.
     """
 
-    code: str
-    """Stable: a code never changes its meaning."""
-    name: str
-    """In kebab case. Accepted wherever the code is."""
+    module: str
+    """That declares it, whose folder says its code and name; for the engine's own the folder."""
     summary: str
     """One line for the lists of rules."""
     severity: SeverityName = "error"
@@ -134,6 +233,22 @@ class Rule:
     explain_size: ExplainFixedSize | None = field(default=None, init=False)
     explain_processes: ExplainProcesses | None = field(default=None, init=False)
     explain_misses: ExplainMisses | None = field(default=None, init=False)
+    remedy: Remedy | None = field(default=None, init=False)
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder, `jx207_short_loop`."""
+        return self.module.removesuffix(".rule").rpartition(".")[2]
+
+    @property
+    def code(self) -> str:
+        """`JX207`. Stable: a code never changes its meaning."""
+        return self.folder.partition("_")[0].upper()
+
+    @property
+    def name(self) -> str:
+        """`short-loop`. Accepted wherever the code is."""
+        return self.folder.partition("_")[2].replace("_", "-")
 
     @property
     def is_own(self) -> bool:
@@ -215,3 +330,24 @@ class Rule:
         """Explain why a call of a function was traced again in a run of the user's program."""
         self.explain_misses = explain
         return explain
+
+    def fixes(
+        self,
+        summary: str,
+        proof: Proof = Proof.GONE,
+        *,
+        timed: bool = False,
+        trades: frozenset[str] = frozenset(),
+        costs_any: bool = False,
+    ) -> Callable[[Propose], Propose]:
+        """Propose edits that fix the findings, as `Remedy` says."""
+
+        def declare(propose: Propose) -> Propose:
+            self.remedy = Remedy(summary, propose, proof, timed, trades, costs_any)
+            return propose
+
+        return declare
+
+    def corrects(self, summary: str) -> Callable[[Propose], Propose]:
+        """Propose edits whose results are right where they were not, for what that takes."""
+        return self.fixes(summary, trades=ALL, costs_any=True)

@@ -8,10 +8,15 @@ Paths of equations have the common form, e.g. `3/body/1` (`interpreters.compat.i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TypeVar
 
+from jaxsight.text.parsing import literal_in
 from jaxsight.wire.pallas import PallasKernel
 from jaxsight.wire.spans import Span
+
+Default = TypeVar("Default")
 
 INPUT, CONSTANT, LITERAL, RESULT = "input", "constant", "literal", "result"
 
@@ -40,6 +45,21 @@ class Value:
     """
     numbers: tuple[float, ...] = ()
     """The elements of a captured array of floats, if it has at most 64 and all are finite."""
+
+    @property
+    def elements(self) -> int:
+        """How many elements an array has."""
+        return math.prod(self.shape)
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether an array may have a derivative: one of floats or complex numbers."""
+        return self.dtype.startswith(("float", "bfloat", "complex"))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a value is known while compiling."""
+        return self.origin in (CONSTANT, LITERAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +98,29 @@ class Step:
     """The index of the innermost call that created it, as of `replies.Equation`."""
     kernel: PallasKernel | None = None
     """What a call of a Pallas kernel takes."""
+
+    def parameter(self, name: str) -> object:
+        """Return a parameter as a Python value.
+
+        Return its text where it is not a literal, and `None` where it is missing.
+        """
+        text = dict(self.parameters).get(name)
+        if text is None:
+            return None
+        try:
+            return literal_in(text)
+        except ValueError:
+            return text
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """Return a parameter that holds one integer or several; other parameters are empty."""
+        value = self.parameter(name)
+        several = value if isinstance(value, tuple | list) else (value,)
+        return tuple(number for number in several if isinstance(number, int))
+
+    def number(self, name: str, default: Default) -> int | Default:
+        """Return the first of these integers."""
+        return next(iter(self.numbers(name)), default)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from jaxsight.files import reading
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import finding_of
 from jaxsight.rules.recompilation import Miss, read
+from jaxsight.rules.rule import Violation
 from jaxsight.rules.selection import selected
-from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
 
 PLUGIN = Path(__file__).parents[2] / "recompiling"

@@ -10,7 +10,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.explain_failure import explain, rule_of_crashes
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Violation
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import words
 from jaxsight.text.markdown import prose

@@ -24,9 +24,8 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, finding_of
-from jaxsight.rules.rule import CompileTimes, DifferingPrograms, Rule
+from jaxsight.rules.rule import CompileTimes, DifferingPrograms, NodeViolation, Rule
 from jaxsight.rules.selection import ignored
-from jaxsight.rules.violation import NodeViolation
 from jaxsight.source.module import Module
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of

@@ -16,10 +16,9 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import CompileTimes, FindInProgram, Rule
+from jaxsight.rules.rule import CompileTimes, FindInProgram, NodeViolation, Rule, Violation
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.text.traced import traced_module
-from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.source import differentiated
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
@@ -107,6 +106,7 @@ def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
             (rule, source.range(violation.node), violation)
             for rule, find in rules
             for violation in find(tree)
+            if violation is not None
         )
     for rule, range, found in violations:
         yield _finding(rule, range.shifted(chunk.first_line), found)
@@ -206,16 +206,20 @@ def _judged(
         notes = (f"figures are those of one of {compiled.devices} devices",)
     for rule, find in rules:
         try:
-            violations = list(find(program_view))
+            violations = [found for found in find(program_view) if found is not None]
         except Incomplete:
             judged.incomplete.append(rule.code)
             continue
         except Exception:
             log.exception("%s failed on %s", rule.code, view.subject.name)
             continue
-        judged.findings.extend(
-            _placed(rule, view, places, violation, notes) for violation in violations
-        )
+        reported: set[Range] = set()
+        for violation in violations:
+            finding = _placed(rule, view, places, violation, notes)
+            # One expression may make many equations, in an unrolled loop or for a tree of arrays.
+            if finding.range not in reported or not (violation.at or violation.span):
+                reported.add(finding.range)
+                judged.findings.append(finding)
     return judged
 
 
@@ -256,7 +260,7 @@ def _placed(
     related = (
         Place(view.answer.question.path, at, words)
         for equation, words in violation.related
-        if (at := places.of(equation)) is not None
+        if (at := places.of(equation)) is not None and at != range
     )
     return _finding(
         rule, range or view.name_range, violation, notes=notes, related=related, stale=view.stale

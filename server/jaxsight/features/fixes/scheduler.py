@@ -19,7 +19,7 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.sandbox import Sandboxes
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
-from jaxsight.rules.fixing.remedy import Proof
+from jaxsight.rules.rule import Proof
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit, Range
 from jaxsight.targets.target import Target

@@ -15,7 +15,7 @@ from itertools import chain, islice
 
 from jaxsight.features.findings import failures, run_rules
 from jaxsight.features.fixes import waits
-from jaxsight.features.fixes.registry import FIXES
+from jaxsight.features.fixes.registry import FIXES, candidates
 from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.figures.summary import devices
 from jaxsight.files.texts import Version
@@ -33,9 +33,8 @@ from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext, UntracedText, applied
 from jaxsight.rules.fixing.figures import FormCosts
-from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.folding import is_worth_measuring
-from jaxsight.rules.rule import CompileTimes
+from jaxsight.rules.rule import CompileTimes, Proof, Remedy
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
 from jaxsight.targets.target import Target
@@ -209,7 +208,7 @@ class FixVerifier:
         context = FixContext.of(view, finding)
         if context is None:
             return
-        for candidate in islice(FIXES[finding.code].propose(context), _TRIED):
+        for candidate in islice(candidates(context), _TRIED):
             question = await self._asked(sandbox, view, candidate.edits)
             if question is not None:
                 yield candidate, question
@@ -325,7 +324,7 @@ def _in_text(module: Module, finding: Finding) -> Fix | None:
     context = FixContext.of(UntracedText(module), finding)
     if context is None:
         return None
-    for candidate in islice(FIXES[finding.code].propose(context), _TRIED):
+    for candidate in islice(candidates(context), _TRIED):
         with contextlib.suppress(ValueError):
             after = module.edited(applied(module.text, candidate.edits))
             findings = [_count_in_text(each, finding.code) for each in (module, after)]

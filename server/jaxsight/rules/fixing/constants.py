@@ -8,9 +8,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.syntax import reads_of
 from jaxsight.rules.program.constants import CapturedArray
-from jaxsight.rules.text.expressions import FunctionNode
+from jaxsight.rules.text.expressions import FunctionNode, reads_of
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.names import bound_in, read_in
 
@@ -28,11 +27,8 @@ _TITLE = 60
 """Characters of a title, 20 of them of code: longer ones do not fit into an editor's menu."""
 
 
-def generated_or_passed(context: FixContext) -> Iterator[Candidate]:
+def generated_or_passed(context: FixContext, array: CapturedArray) -> Iterator[Candidate]:
     """Yield `jnp` instead of `np`, then an equal expression of `jnp`, then an argument."""
-    array = context.finding.data
-    if not isinstance(array, CapturedArray):
-        return
     yield from by_jnp(context)
     if array.equal_to.startswith("jnp.") and context.jnp:
         source = re.sub(r"\bjnp\.", f"{context.jnp}.", array.equal_to)

@@ -15,8 +15,7 @@ from typing import Protocol, TypeVar
 from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing.module_names import NamesOfModule
-from jaxsight.rules.fixing.syntax import free_names
-from jaxsight.rules.text.expressions import FunctionNode
+from jaxsight.rules.text.expressions import FunctionNode, free_names, only_value
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
@@ -198,15 +197,7 @@ class FixContext(NamesOfModule):
         function = self.function(node)
         if not isinstance(node, ast.Name) or function is None:
             return node
-        stored = [
-            part
-            for part in ast.walk(function)
-            if isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
-        ]
-        parent = self.parents.get(stored[0]) if len(stored) == 1 else None
-        if isinstance(parent, ast.Assign) and parent.targets == stored:
-            return parent.value
-        return node
+        return only_value(node.id, function) or node
 
     def only_use(self, assigned: ast.Assign) -> ast.Name | None:
         """Return the one place that reads the name that a line of its own assigns."""
@@ -254,6 +245,28 @@ class FixContext(NamesOfModule):
     def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> Edit:
         """Return the edit that replaces a node."""
         return Edit(self.range(node), text)
+
+    def appended(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword, text: str) -> Edit:
+        """Return the edit that inserts a text right after a node."""
+        end = self.range(node).end
+        return Edit(Range(end, end), text)
+
+    def without(self, statement: ast.stmt) -> Edit:
+        """Return the edit that deletes the lines of a statement."""
+        return Edit(self.lines(statement), "")
+
+    def with_keyword(self, call: ast.Call, text: str) -> Edit:
+        """Return the edit that adds a keyword to a call: `unroll=True`."""
+        given: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+        if given:
+            return self.appended(max(given, key=self.range), f", {text}")
+        end = self.range(call).end
+        last = Position(end.line, end.column - 1)
+        return Edit(Range(last, last), text)
+
+    def calls(self, *names: str) -> Iterator[ast.Call]:
+        """Yield the calls in the finding's range of functions with one of some full names."""
+        return (call for call in self.find(ast.Call) if self.called(call.func) in names)
 
     def arguments(self, call: ast.Call) -> list[Range]:
         """Return the ranges of a call's arguments, in order."""

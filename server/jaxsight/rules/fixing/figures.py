@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight.rules.rule import LAUNCHED, MOVED, STORED, TIME
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import parse, recognized
 from jaxsight.text import units
@@ -141,8 +142,6 @@ def too_slow(before: FormCosts, after: FormCosts, times: float) -> bool:
 
 
 PER_DEVICE = "per device"
-LAUNCHED, STORED, MOVED, TIME = "launched", "stored", "moved", "time"
-ALL = frozenset({LAUNCHED, STORED, MOVED, TIME})
 
 
 def worse(before: FormCosts, after: FormCosts) -> frozenset[str]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.constants import generated_or_passed
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.constants import CapturedArray, captured
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import size
 
 RULE = Rule(
-    "JX101",
-    "captured-constant",
+    __name__,
     "Large array captured as a constant of the program.",
     severity="warning",
     once_a_line=True,
@@ -40,8 +37,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 # The fix: generate a captured array where it is used, or pass it as an argument.
 
-REMEDY = Remedy(
+RULE.fixes(
     "`jnp` instead of `np`; an equal expression such as `jnp.arange(…)`; an argument (unsafe)",
-    generated_or_passed,
     timed=True,
-)
+)(generated_or_passed)

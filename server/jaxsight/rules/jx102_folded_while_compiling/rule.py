@@ -11,21 +11,18 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.fixing import constants, figures
+from jaxsight.rules.fixing import constants
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.folding import is_slow
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import CompileTimes, Rule
+from jaxsight.rules.rule import ALL, CompileTimes, Rule, Violation
 from jaxsight.rules.text.expressions import keyword
-from jaxsight.rules.violation import Violation
-from jaxsight.source.text import Edit, Position, Range
+from jaxsight.source.text import Edit
 from jaxsight.text import units
 from jaxsight.text.units import MIB
 
 RULE = Rule(
-    "JX102",
-    "folded-while-compiling",
+    __name__,
     "Slow constant folding at compile time.",
     severity="warning",
     always=False,
@@ -87,11 +84,16 @@ _PASSES = "xla_disable_hlo_passes"
 _OPTION = f'{{"{_PASSES}": "constant_folding"}}'
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+# Seconds of compiling, for what is computed in each call.
+@RULE.fixes(
+    "the expression computed once, before the function; `compiler_options` of the function's "
+    "`jax.jit`; `jnp` instead of `np`",
+    timed=True,
+    trades=ALL,
+    costs_any=True,
+)
+def candidates(context: FixContext, folded: SlowFolding) -> Iterator[Candidate]:
     """Yield the expression computed at import, then without folding, then with `jnp`."""
-    folded = context.finding.data
-    if not isinstance(folded, SlowFolding):
-        return
     calls = context.find(ast.Call) if folded.bytes < MIB else ()
     for call in calls:
         called = context.called(call.func)
@@ -123,28 +125,12 @@ def _with_option(context: FixContext, decorator: ast.expr) -> tuple[Edit, ...] |
         return None
     options = keyword(decorator, "compiler_options")
     if options is None:
-        places = context.arguments(decorator)
-        end = context.range(decorator).end
-        last = places[-1].end if places else Position(end.line, end.column - 1)
-        comma = ", " if places else ""
-        return (Edit(Range(last, last), f"{comma}compiler_options={_OPTION}"),)
+        return (context.with_keyword(decorator, f"compiler_options={_OPTION}"),)
     match options:
         case ast.Dict(keys=[*keys], values=[*values]) if all(
             isinstance(key, ast.Constant) and key.value != _PASSES for key in keys
         ):
             if not values:
                 return (context.replace(options, _OPTION),)
-            last = context.range(values[-1]).end
-            return (Edit(Range(last, last), f", {_OPTION[1:-1]}"),)
+            return (context.appended(values[-1], f", {_OPTION[1:-1]}"),)
     return None
-
-
-# Seconds of compiling, for what is computed in each call.
-REMEDY = Remedy(
-    "the expression computed once, before the function; `compiler_options` of the function's "
-    "`jax.jit`; `jnp` instead of `np`",
-    candidates,
-    timed=True,
-    trades=figures.ALL,
-    costs_any=True,
-)

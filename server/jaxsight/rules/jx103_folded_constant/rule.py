@@ -11,19 +11,12 @@ from dataclasses import dataclass
 from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.fixing import constants
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.constants import captured
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import MIB, size, time
 
-RULE = Rule(
-    "JX103",
-    "folded-constant",
-    "Large folded constant embedded in the executable.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Large folded constant embedded in the executable.", severity="warning")
 LARGE = MIB
 """Bytes from which a constant is reported, as a captured array is (`program/constants.py`)."""
 
@@ -79,11 +72,12 @@ def _kind(text: str) -> tuple[str, int]:
 # The fix: hide an operand from constant folding, or pass the constant as an argument.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes(
+    "`optimization_barrier` around an operand; `jnp` instead of `np`; an argument (unsafe)",
+    timed=True,
+)
+def candidates(context: FixContext, constant: FoldedConstant) -> Iterator[Candidate]:
     """Yield a barrier around each operand, then `jnp` instead of `np`, then an argument."""
-    constant = context.finding.data
-    if not isinstance(constant, FoldedConstant):
-        return
     reported: set[ast.expr] = set()
     operands: list[ast.expr] = list(constants.globals_in(context))
     for call in context.find(ast.Call):
@@ -101,10 +95,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         )
     yield from constants.by_jnp(context)
     yield from constants.to_argument(context, constant.type)
-
-
-REMEDY = Remedy(
-    "`optimization_barrier` around an operand; `jnp` instead of `np`; an argument (unsafe)",
-    candidates,
-    timed=True,
-)

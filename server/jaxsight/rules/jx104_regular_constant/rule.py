@@ -7,23 +7,17 @@ import textwrap
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.constants import generated_or_passed
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.constants import LARGE, CapturedArray
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import parsed
-from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.primitives import FUSED
 from jaxsight.wire.program import CONSTANT
 
 RULE = Rule(
-    "JX104",
-    "regular-constant",
-    "Captured array could be generated instead.",
-    severity="information",
-    once_a_line=True,
+    __name__, "Captured array could be generated instead.", severity="information", once_a_line=True
 )
 LEAST = KIB
 """Bytes from which an array is reported, a choice: lower reports the indices of a few axes."""
@@ -85,4 +79,4 @@ def _is_written(view: ProgramView, path: str) -> bool:
 
 # Fix JX104 like JX101: generate the captured array where it is used.
 
-REMEDY = Remedy("as for JX101", generated_or_passed, timed=True)
+RULE.fixes("as for JX101", timed=True)(generated_or_passed)

@@ -8,21 +8,12 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.fixing.syntax import integer
-from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import keyword
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Proof, Rule, Violation
+from jaxsight.rules.text.expressions import integer, keyword
 from jaxsight.text.units import KIB, size
 
-RULE = Rule(
-    "JX201",
-    "tiny-reduction",
-    "Reduction over a tiny axis prevents fusion.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Reduction over a tiny axis prevents fusion.", severity="warning")
 TINY = 8
 """Elements that are reduced at most, a choice: more are a line that nobody writes out, fewer leave
 out the axes of small vectors."""
@@ -60,15 +51,13 @@ def find(view: ProgramView) -> Iterator[Violation]:
             and graph.kernels[edge.target.index].kind == "fusion"
         ):
             awaited[edge.source.index] = max(awaited.get(edge.source.index, 0), edge.value.bytes)
-    reported: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
         step = view.flow.steps.get(kernel.ends_at)
         if kernel.ends_because != "reduction" or index not in awaited or step is None:
             continue
-        axes = numbers(step, "axes")
-        origin = step.span or step.path
+        axes = step.numbers("axes")
         shape = view.flow.value(step.operands[0]).shape if step.operands else ()
-        if step.primitive not in _REDUCTIONS or not axes or origin in reported:
+        if step.primitive not in _REDUCTIONS or not axes:
             continue
         length = math.prod(shape[axis] for axis in axes if axis < len(shape))
         if not 1 < length <= TINY:
@@ -80,7 +69,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if not view.wrote(step.path, *_WRITTEN_OUT):
             continue
         called = _CALLED.match(view.quote(step.path))
-        reported.add(origin)
         form = _WRITTEN_OUT.get(called["name"] if called else "", _SUM)
         # `x[..., 0] + x[..., 1] + …` for the last axis
         before = "..., " if 0 < axes[-1] == len(shape) - 1 else ":, " * axes[-1]
@@ -104,6 +92,7 @@ _JOINED = {"sum": " + ", "prod": " * ", "any": " | ", "all": " & "}
 _PAIRED = {"max": "maximum", "min": "minimum", "amax": "maximum", "amin": "minimum"}
 
 
+@RULE.fixes("the reduction written out over the axis", Proof.FEWER)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the reduction as operators between the slices of its operand.
 
@@ -176,10 +165,3 @@ def _joined(context: FixContext, name: str, operand: str, parts: list[str]) -> s
     for term in terms[1:]:
         text = f"{context.jnp}.{_PAIRED[name]}({text}, {term})"
     return text
-
-
-REMEDY = Remedy(
-    "the reduction written out over the axis",
-    candidates,
-    proof=Proof.FEWER,
-)

@@ -1,5 +1,7 @@
 """JX203: an FFT over non-trailing axes needs transposes, which cost kernels and memory."""
 
+# Longer than most rules: the fix rewrites chains of transforms, and the layout of a whole function.
+
 from __future__ import annotations
 
 import ast
@@ -7,25 +9,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.fixing.syntax import integer
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import FunctionNode, keyword
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import STORED, Proof, Rule, Violation
+from jaxsight.rules.text.expressions import FunctionNode, integer, keyword, reads_of, stores_of
 from jaxsight.source.text import Edit, Range
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.primitives import RESHAPES
 
-RULE = Rule(
-    "JX203",
-    "fft-layout",
-    "FFT over non-trailing axes requires transposes.",
-    severity="warning",
-)
+RULE = Rule(__name__, "FFT over non-trailing axes requires transposes.", severity="warning")
 LEAST = 64 * KIB
 """Bytes that the transposes write at least: 20 ns at 3 TB/s, beside a launch of 3 µs for each. A
 choice: lower reports transforms of toy sizes, higher misses those that run in every step."""
@@ -36,9 +29,8 @@ _MOVES = RESHAPES | {"transpose"}
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find FFTs that the program transposes for, in kernels that do nothing else."""
     graph = view.on_target.graph
-    reported: set[str] = set()
     for index, kernel in enumerate(graph.kernels):
-        if kernel.ends_because != "fft" or not kernel.ends_at or kernel.ends_at in reported:
+        if kernel.ends_because != "fft" or not kernel.ends_at:
             continue
         before, after = _transposed(view, kernel.ends_at)
         moves = [
@@ -49,7 +41,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
         moved = sum(graph.kernels[move].bytes_out for move in moves)
         if not moves or moved < LEAST:
             continue
-        reported.add(kernel.ends_at)
         count = f"{len(moves)} transpose kernel{'s' if len(moves) > 1 else ''}"
         yield Violation(
             f"FFT over non-trailing axes adds {count} ({size(moved)})",
@@ -109,6 +100,13 @@ _FFT = re.compile(r"jax\.numpy\.fft\.(?P<inverse>i?)(?P<real>r?)fft(?P<many>[2n]
 _EXAMPLE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\[\]]*)\]")
 
 
+# Fewer kernels, for larger temporaries.
+@RULE.fixes(
+    "one FFT along several axes instead of one after the other; batch axes first in arguments "
+    "and results (unsafe)",
+    Proof.FEWER,
+    trades=frozenset({STORED}),
+)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield one FFT for consecutive ones along different axes, then the batch axes first.
 
@@ -176,7 +174,7 @@ def _joined(context: FixContext) -> Iterator[Candidate]:
         if len(set(axes)) == len(axes):
             head = context.text(outer.call.func).rpartition(".")
             text = f"{head[0]}{head[1]}{name}({context.text(inner.operand)}, axes={axes})"
-            lines = (Edit(context.lines(statement), "") for statement in removed)
+            lines = map(context.without, removed)
             title = f"Transform axes {', '.join(map(str, axes))} with one FFT"
             yield Candidate(title, (context.replace(outer.call, text), *lines))
 
@@ -211,20 +209,11 @@ def _only(context: FixContext, function: FunctionNode, name: ast.Name) -> ast.As
             case _:
                 continue
         following = function.body[function.body.index(statement) + 1 :]
-        again = _counted([statement], name.id, ast.Store) > 0
-        if name not in ast.walk(statement) or _counted([statement], name.id, ast.Load) != 1:
+        if reads_of(name.id, statement) != [name]:
             continue
-        if again or not _counted(following, name.id, ast.Load):
+        if stores_of(name.id, statement) or not reads_of(name.id, *following):
             return before if context.is_alone(before) else None
     return None
-
-
-def _counted(body: Sequence[ast.stmt], name: str, kind: type[ast.expr_context]) -> int:
-    return sum(
-        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, kind)
-        for statement in body
-        for node in ast.walk(statement)
-    )
 
 
 def _one_for(chain: Sequence[_Fft]) -> str:
@@ -356,13 +345,3 @@ def _adapted(
             )
             yield Edit(Range(extent.start, extent.start), f'__import__("jax").tree.map({turn}, (')
             yield Edit(Range(extent.end, extent.end), "))")
-
-
-# Fewer kernels, for larger temporaries.
-REMEDY = Remedy(
-    "one FFT along several axes instead of one after the other; batch axes first in arguments "
-    "and results (unsafe)",
-    candidates,
-    proof=Proof.FEWER,
-    trades=frozenset({figures.STORED}),
-)

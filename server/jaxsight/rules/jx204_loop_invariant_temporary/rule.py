@@ -9,13 +9,10 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import LoopParts, loop_of
-from jaxsight.rules.program.steps import is_known
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Proof, Rule, Violation
 from jaxsight.source.text import Edit
 from jaxsight.text.names import bound_in, read_in
 from jaxsight.text.units import MIB, size
@@ -23,10 +20,7 @@ from jaxsight.wire.primitives import FUSED
 from jaxsight.wire.program import Step
 
 RULE = Rule(
-    "JX204",
-    "loop-invariant-temporary",
-    "Cheap loop-invariant array kept in memory for a whole loop.",
-    severity="warning",
+    __name__, "Cheap loop-invariant array kept in memory for a whole loop.", severity="warning"
 )
 LARGE = MIB // 2
 """Bytes from which an array is reported: reading 512 KiB takes 0.2 µs at 3 TB/s in each iteration.
@@ -58,7 +52,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 continue
             sources = flow.sources(number, FUSED)
             if sources is None or not all(
-                is_known(flow.values[source]) or flow.values[source].bytes * _SMALLER <= value.bytes
+                flow.values[source].is_known or flow.values[source].bytes * _SMALLER <= value.bytes
                 for source in sources
             ):
                 continue
@@ -88,7 +82,7 @@ def _is_needed_whole(flow: Flow, loop: LoopParts, text: str) -> bool:
     def goes_on(user: Step) -> bool:
         """Whether a step fuses, and reads at most one array that is not known while compiling."""
         operands = {flow.of(operand) for operand in user.operands}
-        unknown = [n for n in operands if flow.values[n].shape and not is_known(flow.values[n])]
+        unknown = [n for n in operands if flow.values[n].shape and not flow.values[n].is_known]
         return user.primitive in FUSED and len(unknown) <= 1
 
     return any(
@@ -104,6 +98,7 @@ def _is_needed_whole(flow: Flow, loop: LoopParts, text: str) -> bool:
 _LOOP_FUNCTIONS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
 
 
+@RULE.fixes("the array computed inside the loop", Proof.FEWER)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Copy the assignments of names that a loop body captures into the body.
 
@@ -156,7 +151,7 @@ def _moved(
         lines += [f"{indent}    return {context.text(body.body)}", ""]
         edits += [context.before(statement, "\n".join(lines)), context.replace(body, name)]
     edits += [
-        Edit(context.lines(assignment), "")
+        context.without(assignment)
         for assignment in chosen
         if read_elsewhere.isdisjoint(bound_in(*assignment.targets)) and context.is_alone(assignment)
     ]
@@ -176,10 +171,3 @@ def _bodies(context: FixContext, function: ast.AST) -> Iterator[ast.FunctionDef 
             body = named.get(argument.id) if isinstance(argument, ast.Name) else None
             if body is not None and context.begins_line(body.body[0]):
                 yield body
-
-
-REMEDY = Remedy(
-    "the array computed inside the loop",
-    candidates,
-    proof=Proof.FEWER,
-)

@@ -6,24 +6,16 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.fixing.syntax import reads_of
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import is_known
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Proof, Rule, Violation
+from jaxsight.rules.text.expressions import reads_of
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.primitives import FUSED, SHAPED
 from jaxsight.wire.program import Step
 
-RULE = Rule(
-    "JX205",
-    "stored-subexpression",
-    "Cheap intermediate materialized for other kernels.",
-    severity="hint",
-)
+RULE = Rule(__name__, "Cheap intermediate materialized for other kernels.", severity="hint")
 LARGE = MIB // 2
 """Bytes from which an intermediate is reported: writing and reading it takes 0.3 µs at 3 TB/s. A
 choice: lower reports what a tenth of a launch costs, higher misses what each layer stores."""
@@ -41,7 +33,6 @@ _IN_PLACE = ("scatter", "dynamic_update_slice")
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find temporaries of cheap elementwise operations that a later kernel could compute itself."""
     graph, flow = view.on_target.graph, view.flow
-    reported: set[str] = set()
     for temporary in graph.temporaries:
         if temporary.value.bytes < LARGE or not 0 <= temporary.producer < len(graph.kernels):
             continue
@@ -68,15 +59,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         if not _is_shared(flow, makers[-1], kernel, consumers):
             continue
-        at = _written(view, makers[-1]).path
-        if at in reported:
-            continue
-        reported.add(at)
         readers = tuple(index + 1 for index in sorted(set(temporary.consumers)))
         bytes = temporary.value.bytes
         yield Violation(
             f"cheap intermediate ({size(bytes)}) is materialized for {_listed(readers)}",
-            at,
+            _written(view, makers[-1]).path,
             help="recompute it where it is used; wrap its inputs in "
             "`jax.lax.optimization_barrier` to defeat common subexpression elimination",
             notes=(
@@ -132,7 +119,7 @@ def _is_cheap(view: ProgramView, step: Step) -> bool:
     sources = flow.sources(number, _CHEAP, most=_STEPS)
     large = flow.value(number).bytes
     return sources is not None and all(
-        is_known(flow.values[source]) or flow.values[source].bytes * _SMALLER <= large
+        flow.values[source].is_known or flow.values[source].bytes * _SMALLER <= large
         for source in sources
     )
 
@@ -140,6 +127,7 @@ def _is_cheap(view: ProgramView, step: Step) -> bool:
 # The fix: recompute a stored array at its last use, behind a barrier that defeats CSE.
 
 
+@RULE.fixes("the array recomputed behind `optimization_barrier`", Proof.FEWER)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield a copy of an array, computed at its last use.
 
@@ -180,10 +168,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             context.replace(uses[-1], again),
         ),
     )
-
-
-REMEDY = Remedy(
-    "the array recomputed behind `optimization_barrier`",
-    candidates,
-    proof=Proof.FEWER,
-)

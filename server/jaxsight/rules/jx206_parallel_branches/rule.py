@@ -6,18 +6,14 @@ import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import LAUNCHED, MOVED, TIME, Proof, Rule, Violation
 from jaxsight.text.names import read_in
 from jaxsight.text.units import MIB, size
 
 RULE = Rule(
-    "JX206",
-    "parallel-branches",
+    __name__,
     "Independent copies of heavy work keep their temporaries alive at once.",
     severity="information",
 )
@@ -121,6 +117,12 @@ def _in_turn(view: ProgramView, paths: list[str]) -> bool:
 # The fix: serialize independent iterations of a Python loop with a barrier.
 
 
+# Less memory at once, for kernels that run one after the other.
+@RULE.fixes(
+    "`optimization_barrier` at the end of the body of a Python loop",
+    Proof.SMALLER,
+    trades=frozenset({LAUNCHED, MOVED, TIME}),
+)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `total, x = optimization_barrier((total, x))` at the end of the loop body.
 
@@ -167,12 +169,3 @@ def _targets(statement: ast.stmt) -> list[ast.expr]:
             return [target]
         case _:
             return []
-
-
-# Less memory at once, for kernels that run one after the other.
-REMEDY = Remedy(
-    "`optimization_barrier` at the end of the body of a Python loop",
-    candidates,
-    proof=Proof.SMALLER,
-    trades=frozenset({figures.LAUNCHED, figures.MOVED, figures.TIME}),
-)

@@ -6,22 +6,15 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.loops import COUNTER
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import STORED, Proof, Rule, Violation
 from jaxsight.rules.text.expressions import keyword
-from jaxsight.rules.violation import Violation
-from jaxsight.source.text import Edit, Range
 from jaxsight.text.units import size
 
 RULE = Rule(
-    "JX207",
-    "short-loop",
-    "Short loop of a single kernel would fuse if unrolled.",
-    severity="information",
+    __name__, "Short loop of a single kernel would fuse if unrolled.", severity="information"
 )
 SHORT = 8
 """Iterations up to which unrolling is advised, which multiplies the program by their number. A
@@ -107,30 +100,18 @@ def _reads_a_length(expression: ast.expr, names: Collection[str] = ()) -> bool:
 
 # The fix: unroll a short loop.
 
-_LOOPS = ("jax.lax.fori_loop", "jax.lax.scan")
 
-
+# Fewer kernels, for larger temporaries.
+@RULE.fixes("`unroll=True` for the loop", Proof.FEWER, trades=frozenset({STORED}))
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `unroll=True` for the loop, instead of a number that is given."""
-    for call in context.find(ast.Call):
-        if context.called(call.func) not in _LOOPS or not call.args:
-            continue
+    for call in context.calls("jax.lax.fori_loop", "jax.lax.scan"):
         argument = keyword(call, "unroll")
         if argument is not None and not isinstance(argument, ast.Constant):
             return  # the caller decides
         if argument is not None:
             edit = context.replace(argument, "True")
         else:
-            last = context.arguments(call)[-1].end
-            edit = Edit(Range(last, last), ", unroll=True")
+            edit = context.with_keyword(call, "unroll=True")
         yield Candidate("Unroll the loop", (edit,))
         return
-
-
-# Fewer kernels, for larger temporaries.
-REMEDY = Remedy(
-    "`unroll=True` for the loop",
-    candidates,
-    proof=Proof.FEWER,
-    trades=frozenset({figures.STORED}),
-)

@@ -6,16 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Proof, Rule, Violation
 from jaxsight.rules.text.expressions import keyword
-from jaxsight.rules.violation import Violation
-from jaxsight.source.text import Edit, Range
+from jaxsight.source.text import Edit
 
 RULE = Rule(
-    "JX208",
-    "meshgrid",
+    __name__,
     "Coordinates of `meshgrid` materialized in a separate kernel.",
     severity="information",
     on=False,
@@ -54,17 +51,15 @@ def find(view: ProgramView) -> Iterator[Violation]:
 # The fix: compute the axes of a grid where they are used.
 
 
+@RULE.fixes("`arange` instead of `fftfreq`; `sparse=True`", Proof.FEWER)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield frequencies computed from `arange`, which fuse, then `sparse=True`."""
-    for call in context.find(ast.Call):
-        if context.called(call.func) != "jax.numpy.meshgrid" or not call.args:
-            continue
+    for call in context.calls("jax.numpy.meshgrid"):
         edits = [edit for array in _sources(context, call) for edit in _counted(context, array)]
         if edits:
             yield Candidate("Compute the frequencies from `arange`", tuple(edits))
         if keyword(call, "sparse") is None:
-            last = context.arguments(call)[-1].end
-            yield Candidate("Make the grid sparse", (Edit(Range(last, last), ", sparse=True"),))
+            yield Candidate("Make the grid sparse", (context.with_keyword(call, "sparse=True"),))
         return
 
 
@@ -95,10 +90,3 @@ def _counted(context: FixContext, source: ast.Call) -> Iterator[Edit]:
         case _:
             return
     yield context.replace(source, context.bracketed(source, text))
-
-
-REMEDY = Remedy(
-    "`arange` instead of `fftfreq`; `sparse=True`",
-    candidates,
-    proof=Proof.FEWER,
-)

@@ -1,5 +1,8 @@
 """JX209: a Python loop was unrolled while tracing, into copies of the same equations."""
 
+# Longer than most rules: what counts as a copy of an iteration is told by the program and the text,
+# and the fix has to find what an iteration carries to the next.
+
 from __future__ import annotations
 
 import ast
@@ -8,14 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ALL, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, name_of
-from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.names import bound_in, read_in
 from jaxsight.wire import primitives
@@ -23,11 +22,7 @@ from jaxsight.wire.program import Body, Step
 from jaxsight.wire.spans import Span
 
 RULE = Rule(
-    "JX209",
-    "unrolled-loop",
-    "Python loop unrolled into many copies.",
-    severity="warning",
-    once_a_line=True,
+    __name__, "Python loop unrolled into many copies.", severity="warning", once_a_line=True
 )
 MANY = 16
 FUSED = 1024
@@ -174,7 +169,7 @@ def _is_on_host(view: ProgramView, loop: _Loop) -> bool:
         if call.name and call.span is not None and loop.spans.get(call.span)
     }
     return not view.is_staged(view.name) and any(
-        (step.span, parameter(step, "name")) in called
+        (step.span, step.parameter("name")) in called
         for step in view.program.body.steps
         if step.primitive in primitives.JITS
     )
@@ -295,6 +290,8 @@ _REFUSED = (
 """Statements that a body of `fori_loop` cannot have."""
 
 
+# Less to trace and compile, for a loop that launches its kernels in each iteration.
+@RULE.fixes("`jax.lax.fori_loop`, for a loop over `range`", timed=True, trades=ALL)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Rewrite `for i in range(…)`; the names that the body assigns become the loop's carry."""
     nodes = context.node, *context.around(context.node)
@@ -404,12 +401,3 @@ def _written(context: FixContext, loop: ast.For, state: list[str], start: str, s
         f"{indent}{', '.join(state)} = {context.lax}.fori_loop({start}, {stop}, {name}, {initial})",
     ]
     return "\n".join(lines)
-
-
-# Less to trace and compile, for a loop that launches its kernels in each iteration.
-REMEDY = Remedy(
-    "`jax.lax.fori_loop`, for a loop over `range`",
-    candidates,
-    timed=True,
-    trades=figures.ALL,
-)

@@ -6,16 +6,10 @@ from collections.abc import Iterator
 
 from jaxsight.rules.program.loops import COUNTER
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import KIB, size, time
 
-RULE = Rule(
-    "JX210",
-    "tiny-launches",
-    "Loop is launch-bound: it launches many small kernels.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Loop is launch-bound: it launches many small kernels.", severity="warning")
 MANY = 1000
 """Launches from which a loop is reported: 3 ms, at `_LAUNCH` each. A choice: lower reports loops of
 a few dozen iterations, higher misses delays that users see."""

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.program.scatters import scattered
-from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text import units
 
 RULE = Rule(
-    "JX211",
-    "scatter-contention",
-    "Scatter-add of many values into few slots serializes on atomics.",
-    severity="warning",
+    __name__, "Scatter-add of many values into few slots serializes on atomics.", severity="warning"
 )
 FEW = 64
 MANY = 1 << 16
@@ -34,7 +29,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if step.primitive not in ("scatter-add", "scatter_add"):
             continue
         found = scattered(flow, step)
-        values = elements(flow.value(step.operands[2]))
+        values = flow.value(step.operands[2]).elements
         if found is None or found.slots > FEW or values < MANY:
             continue
         if found.rows < _EACH * found.slots:

@@ -9,17 +9,11 @@ from collections.abc import Iterator, Sequence
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import first_work
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.wire.program import Step
 from jaxsight.wire.spans import Span
 
-RULE = Rule(
-    "JX212",
-    "batched-cond",
-    "A `cond` under `vmap` runs all its branches.",
-    severity="warning",
-)
+RULE = Rule(__name__, "A `cond` under `vmap` runs all its branches.", severity="warning")
 _COND = re.compile(r"(?:^|[\w.]*\.)(?P<name>cond|switch)\(")
 
 
@@ -60,7 +54,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 "the results of the branches are selected element by element",
                 f"a branch contains `{work.primitive}`",
             ),
-            related=((work.path, "in a branch"),) if work.span != span else (),
+            related=((work.path, "in a branch"),),
         )
 
 

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.patterns.syntax import SyntaxPatterns
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.matrices import (
@@ -21,18 +20,12 @@ from jaxsight.rules.program.matrices import (
     scales,
 )
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import called
-from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Edit
 from jaxsight.wire.program import Step
 
-RULE = Rule(
-    "JX213",
-    "explicit-inverse",
-    "Matrix inverse used to solve a linear system.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Matrix inverse used to solve a linear system.", severity="warning")
 
 SOLVERS = ("inv", "solve", "cho_solve", "lu_solve", "solve_triangular")
 """Functions that give an inverse: the last ones when the right-hand side is an identity."""
@@ -56,7 +49,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for solved in flow.forward_steps(*_SOLVES):
         if not solved.operands or not is_identity(flow, solved.operands[-1]):
             continue
-        if called(view.quote(solved.path)) not in SOLVERS:
+        if view.called(solved) not in SOLVERS:
             continue
         rows = flow.value(solved.results[0]).shape[-1]
         used = _only_reader(flow, solved)
@@ -163,6 +156,7 @@ Chains are solved from their ends, where the fewest right-hand sides are.
 """
 
 
+@RULE.fixes("`jnp.linalg.solve` instead of a product with the inverse")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `solve(a, b)` for `inv(a) @ b`, and the like with the inverse on the right."""
     for node in context.nodes if context.jnp else ():
@@ -194,9 +188,6 @@ def _solved(context: FixContext, product: ast.expr) -> tuple[Edit, ...]:
             if isinstance(assigned, ast.Assign) and patterns.at(assigned.value, _INVERSE):
                 if context.only_use(assigned) is not name:
                     return ()
-                edits.append(Edit(context.lines(assigned), ""))
+                edits.append(context.without(assigned))
         return tuple(edits)
     return ()
-
-
-REMEDY = Remedy("`jnp.linalg.solve` instead of a product with the inverse", candidates)

@@ -1,5 +1,7 @@
 """JX214: a product of matrices computes much that is zero, thrown away or better associated."""
 
+# Longer than most rules: four wasteful products have figures, words and fixes of their own.
+
 from __future__ import annotations
 
 import ast
@@ -7,9 +9,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.patterns.syntax import SyntaxPatterns
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.matrices import (
@@ -26,20 +26,12 @@ from jaxsight.rules.program.matrices import (
     unmoved,
     written,
 )
-from jaxsight.rules.program.steps import elements, numbers
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import literal
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import called, parsed
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import LAUNCHED, Rule, Violation
+from jaxsight.rules.text.expressions import parsed
 from jaxsight.wire.program import Step
 
-RULE = Rule(
-    "JX214",
-    "wasteful-matmul",
-    "Matrix product with more work than its result needs.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Matrix product with more work than its result needs.", severity="warning")
 
 LEAST = 8
 """Rows of a diagonal matrix, or of a product whose diagonal is used."""
@@ -62,22 +54,15 @@ _CASTS = frozenset({"convert_element_type", "stop_gradient"})
 
 
 @RULE.finds_in_program
-def find(view: ProgramView) -> Iterator[Violation]:
+def find(view: ProgramView) -> Iterator[Violation | None]:
     """Yield products of matrices that a few operations replace."""
-    reported: set[object] = set()
     for step in view.flow.forward_steps("dot_general", "select_n", "cond", "gather"):
         read = product(step)
         if read is None:
-            violation = _diagonal_of(view, step)
+            yield _diagonal_of(view, step)
         elif multiplies(view, step.path):
             looks = (_with_diagonal, _with_factors, _in_order)
-            violation = next(filter(None, (look(view, read) for look in looks)), None)
-        else:
-            continue
-        origin = step.span or step.path
-        if violation is not None and origin not in reported:
-            reported.add(origin)
-            yield violation
+            yield next(filter(None, (look(view, read) for look in looks)), None)
 
 
 def _with_diagonal(view: ProgramView, read: Product) -> Violation | None:
@@ -124,8 +109,8 @@ def _is_diagflat(view: ProgramView, number: int) -> bool:
     flow, maker = view.flow, unmoved(view.flow, number, MOVES)
     if maker is None or maker.primitive != "scatter":
         return False
-    entries = elements(flow.value(maker.operands[2]))
-    written_by = called(view.quote(maker.path))
+    entries = flow.value(maker.operands[2]).elements
+    written_by = view.called(maker)
     return written_by == "diagflat" and flow.value(number).shape == (entries, entries)
 
 
@@ -153,18 +138,18 @@ def _with_factors(view: ProgramView, read: Product) -> Violation | None:
         maker = unmoved(flow, number, MOVES)
         if maker is None or maker.primitive != "mul":
             continue
-        name = called(view.quote(maker.path))
+        name = view.called(maker)
         value = flow.value(number)
-        if name not in _OF_FACTORS or len(value.shape) != 2 or elements(value) < LEAST_MADE:
+        if name not in _OF_FACTORS or len(value.shape) != 2 or value.elements < LEAST_MADE:
             continue
         if readers(flow, maker.results[0]) != [step] or read.columns(flow, 1 - side) > 1:
             continue
         kind, help = _OF_FACTORS[name]
         return Violation(
-            f"{kind} product of {elements(value):,} elements is only multiplied by a vector",
+            f"{kind} product of {value.elements:,} elements is only multiplied by a vector",
             step.path,
             help=f"multiply by the two factors: {help}",
-            related=((maker.path, "made here"),) if maker.span != step.span else (),
+            related=((maker.path, "made here"),),
         )
     return None
 
@@ -250,8 +235,8 @@ def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, 
         return None
     far, near = inner.columns(flow, 1 - shared), inner.step.operands[shared]
     columns = outer.columns(flow, 1 - side)
-    summed = inner.flop(flow) // (2 * max(1, elements(flow.value(inner.step.results[0]))))
-    first = 2 * elements(flow.value(near)) * columns
+    summed = inner.flop(flow) // (2 * max(1, flow.value(inner.step.results[0]).elements))
+    first = 2 * flow.value(near).elements * columns
     second = 2 * far * summed * columns * math.prod(inner_shape[:batch])
     return inner.flop(flow) + outer.flop(flow), first + second
 
@@ -261,7 +246,7 @@ def _unturned(flow: Flow, number: int, axes: tuple[int, ...]) -> tuple[int, ...]
     step = flow.made_by(number)
     while step is not None and step.primitive in _CASTS | {"transpose"}:
         if step.primitive == "transpose":
-            order = numbers(step, "permutation")
+            order = step.numbers("permutation")
             if any(axis >= len(order) for axis in axes):
                 return None
             axes = tuple(order[axis] for axis in axes)
@@ -272,7 +257,7 @@ def _unturned(flow: Flow, number: int, axes: tuple[int, ...]) -> tuple[int, ...]
 def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a product of which only the diagonal is read."""
     flow = view.flow
-    name = called(view.quote(step.path))
+    name = view.called(step)
     if name not in _DIAGONALS:
         return None
     for number in step.operands:
@@ -286,7 +271,7 @@ def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
         if len(shape) < 2 or min(shape[-2:]) < LEAST or len(read.contracted[0]) != 1:
             continue
         if step.primitive == "select_n" and not (
-            is_mask(flow, step.operands[0]) and literal(flow, step.operands[1]) == 0
+            is_mask(flow, step.operands[0]) and flow.literal(step.operands[1]) == 0
         ):
             continue
         used = readers(flow, maker.results[0], MOVES | _CASTS) or []
@@ -301,7 +286,7 @@ def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
             f"only the {use} of a product is used: {_flop(needed)} of {_flop(full)}",
             step.path,
             help=f"compute the diagonal alone: `{form}` for `{of}`",
-            related=((maker.path, "the product"),) if maker.span != step.span else (),
+            related=((maker.path, "the product"),),
         )
     return None
 
@@ -339,6 +324,7 @@ scales the rows of a matrix.
 """
 
 
+@RULE.fixes("the same with fewer operations", trades=frozenset({LAUNCHED}))
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield other forms of the first expression that is one of the wasteful ones."""
     patterns = SyntaxPatterns(context, looks_up=True)
@@ -357,6 +343,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             yield Candidate(title, (context.replace(node, text),))
         if is_proposed:
             return
-
-
-REMEDY = Remedy("the same with fewer operations", candidates, trades=frozenset({figures.LAUNCHED}))

@@ -1,5 +1,8 @@
 """JX215: an array is sorted, and only its largest or smallest values are read."""
 
+# Longer than most rules: what is read of a sort decides between six functions, in the program and
+# in the text.
+
 from __future__ import annotations
 
 import ast
@@ -9,23 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.fixing.syntax import integer
 from jaxsight.rules.program.matrices import calls
 from jaxsight.rules.program.slices import Read, reads
-from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import called, keyword
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
+from jaxsight.rules.text.expressions import called, integer, keyword
 from jaxsight.source.text import Edit
 from jaxsight.wire.program import Step
 
 RULE = Rule(
-    "JX215",
-    "sort-for-extreme",
-    "Array sorted to read only its largest or smallest values.",
-    severity="warning",
+    __name__, "Array sorted to read only its largest or smallest values.", severity="warning"
 )
 
 LEAST = 8
@@ -63,10 +59,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield sorts of which a few values at the ends are read."""
     flow = view.flow
     for step in flow.forward_steps("sort"):
-        name = called(view.quote(step.path))
-        if name not in _SORTS or numbers(step, "num_keys") not in ((), (1,)):
+        name = view.called(step)
+        if name not in _SORTS or step.numbers("num_keys") not in ((), (1,)):
             continue
-        axis = next(iter(numbers(step, "dimension")), -1)
+        axis = step.number("dimension", -1)
         size = flow.value(step.results[0]).shape[axis]
         if size < LEAST:
             continue
@@ -92,7 +88,7 @@ def _parts(view: ProgramView, step: Step, axis: int) -> list[tuple[int, Read]] |
         of_result = reads(flow, number, axis)
         if of_result is None:
             own = all(user.span == step.span for user in flow.used_by(number))
-            if index == 0 or not own or called(view.quote(step.path)) != "sort":
+            if index == 0 or not own or view.called(step) != "sort":
                 return None
             continue
         parts += [(index, read) for read in of_result]
@@ -209,7 +205,8 @@ class _Sorted:
     rank: int
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("`jnp.max`, `jnp.argmax` or `jax.lax.top_k` instead of a sort")
+def candidates(context: FixContext, extreme: Extreme) -> Iterator[Candidate]:
     """Yield `jnp.max`, `jnp.argmax` or `lax.top_k` for what is read of a sorted array."""
     for call in context.find(ast.Call):
         read = _sorted(context, call)
@@ -219,7 +216,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         edits: tuple[Edit, ...] = ()
         assigned = context.parents.get(call)
         if isinstance(assigned, ast.Assign) and (use := context.only_use(assigned)) is not None:
-            node, edits = use, (Edit(context.lines(assigned), ""),)
+            node, edits = use, (context.without(assigned),)
         expression, index, read = _part(context, node, read)
         form = _form(context, index, read) if index is not None else None
         if form is not None:
@@ -228,9 +225,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                 case ast.UnaryOp(op=ast.USub()) as outer if text.startswith("-"):
                     expression, text = outer, text[1:]
             # Indices of equal values, and NaN in a minimum, are not the same.
-            data = context.finding.data
-            is_slower = isinstance(data, Extreme) and data.is_slower_on_gpus
-            safe = not (read.indices or title.endswith("min`") or is_slower)
+            safe = not (read.indices or title.endswith("min`") or extreme.is_slower_on_gpus)
             imports = context.jax_import() if title.endswith("top_k`") else ()
             yield Candidate(title, (*imports, context.replace(expression, text), *edits), safe=safe)
         return
@@ -312,6 +307,3 @@ def _form(context: FixContext, index: ast.expr, read: _Sorted) -> tuple[str, str
     if not read.indices and largest == read.negated:
         top = f"-{top}"
     return f"Use `{context.lax}.top_k`", top
-
-
-REMEDY = Remedy("`jnp.max`, `jnp.argmax` or `jax.lax.top_k` instead of a sort", candidates)

@@ -14,20 +14,13 @@ from jaxsight.rules.program.matrices import (
     readers,
     written,
 )
-from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import called, parsed
-from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import Step
 
-RULE = Rule(
-    "JX216",
-    "one-hot-lookup",
-    "One-hot array multiplied to select values by index.",
-    severity="information",
-)
+RULE = Rule(__name__, "One-hot array multiplied to select values by index.", severity="information")
 
 LEAST = 8
 """Classes, a choice: with fewer, the products cost little more than the lookup."""
@@ -39,15 +32,12 @@ _SUMS = frozenset({"sum", "mean", "einsum", "nansum"})
 
 
 @RULE.finds_in_program
-def find(view: ProgramView) -> Iterator[Violation]:
+def find(view: ProgramView) -> Iterator[Violation | None]:
     """Yield products with one-hot arrays that select, except for TPUs, where they may be fast."""
     if view.platform == "tpu":
         return
     for step in view.flow.forward_steps("dot_general", "reduce_sum"):
-        look = _multiplied if step.primitive == "dot_general" else _summed
-        violation = look(view, step)
-        if violation is not None:
-            yield violation
+        yield (_multiplied if step.primitive == "dot_general" else _summed)(view, step)
 
 
 def _multiplied(view: ProgramView, step: Step) -> Violation | None:
@@ -77,11 +67,11 @@ def _multiplied(view: ProgramView, step: Step) -> Violation | None:
 def _summed(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a sum over the classes of an array that a one-hot array masks."""
     flow, maker = view.flow, view.flow.made_by(step.operands[0])
-    if maker is None or maker.primitive != "mul" or called(view.quote(step.path)) not in _SUMS:
+    if maker is None or maker.primitive != "mul" or view.called(step) not in _SUMS:
         return None
     if readers(flow, maker.results[0], _KEEPS) != [step]:
         return None
-    axes = numbers(step, "axes")
+    axes = step.numbers("axes")
     for number, values in (maker.operands, maker.operands[::-1]):
         axis = one_hot_axis(flow, number)
         if axis is None or axis not in axes or not _is_made(view, number):
@@ -145,7 +135,5 @@ def _violation(
             "for indices out of range a one-hot row is zero, and indexing clamps or wraps",
         ),
         severity="warning" if large else "",
-        related=((maker.path, "the one-hot array"),)
-        if maker is not None and maker.span != step.span
-        else (),
+        related=((maker.path, "the one-hot array"),) if maker is not None else (),
     )

@@ -1,5 +1,7 @@
 """JX217: a scan stacks a value of each iteration, and only that of the last one is read."""
 
+# Longer than most rules: scans and running totals are read, worded and fixed apart.
+
 from __future__ import annotations
 
 import ast
@@ -7,26 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.fixing.syntax import integer, same
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.slices import reads
-from jaxsight.rules.program.steps import numbers, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import alike
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import called
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
+from jaxsight.rules.text.expressions import integer, same
 from jaxsight.source.text import Edit
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.program import Step
 
-RULE = Rule(
-    "JX217",
-    "last-of-scan",
-    "Outputs of a scan stacked to read only the last.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Outputs of a scan stacked to read only the last.", severity="warning")
 
 FEWEST = 4
 """Iterations, and half of the values of a running total, a choice: what fewer stack is little."""
@@ -53,21 +45,19 @@ class Stacked:
 
 
 @RULE.finds_in_program
-def find(view: ProgramView) -> Iterator[Violation]:
+def find(view: ProgramView) -> Iterator[Violation | None]:
     """Yield scans and running totals of which only the last element is read."""
     for step in view.flow.forward_steps("scan", *_TOTALS):
-        violation = _scan(view, step) if step.primitive == "scan" else _total(view, step)
-        if violation is not None:
-            yield violation
+        yield _scan(view, step) if step.primitive == "scan" else _total(view, step)
 
 
 def _scan(view: ProgramView, step: Step) -> Violation | None:
-    flow, name = view.flow, called(view.quote(step.path))
-    length = next(iter(numbers(step, "length")), 0)
+    flow, name = view.flow, view.called(step)
+    length = step.number("length", 0)
     if name not in ("scan", "map") or length < FEWEST or not step.bodies:
         return None
     outputs = step.bodies[0].outputs
-    last = 0 if parameter(step, "reverse") is True else length - 1
+    last = 0 if step.parameter("reverse") is True else length - 1
     total, carried = 0, True
     for stacked, output in zip(step.results, outputs, strict=False):
         shape = flow.value(stacked).shape
@@ -77,7 +67,7 @@ def _scan(view: ProgramView, step: Step) -> Violation | None:
             continue
         total += flow.value(stacked).bytes
         carried &= any(
-            alike(flow, row, output)
+            flow.alike(row, output)
             for final, row in zip(step.results, outputs, strict=False)
             if flow.value(final).shape == flow.value(row).shape
         )
@@ -101,12 +91,12 @@ def _scan(view: ProgramView, step: Step) -> Violation | None:
 
 
 def _total(view: ProgramView, step: Step) -> Violation | None:
-    flow, name = view.flow, called(view.quote(step.path))
-    axis = next(iter(numbers(step, "axis")), -1)
+    flow, name = view.flow, view.called(step)
+    axis = step.number("axis", -1)
     length = flow.value(step.results[0]).shape[axis]
     if name not in (*_TOTALS, "cumulative_sum", "cumulative_prod") or length < 2 * FEWEST:
         return None
-    last = 0 if parameter(step, "reverse") is True else length - 1
+    last = 0 if step.parameter("reverse") is True else length - 1
     if not _is_only_read_at(flow, step.results[0], last, axis):
         return None
     function = _TOTALS[step.primitive]
@@ -130,6 +120,7 @@ _FIXED = frozenset({"cumsum", "cumprod"})
 """Running totals that are written as the total alone."""
 
 
+@RULE.fixes("the final carry instead of the last output")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the final carry for the last output, or `sum` for the last of `cumsum`."""
     for call in context.find(ast.Call):
@@ -222,6 +213,3 @@ def _total_alone(context: FixContext, call: ast.Call, name: str) -> Iterator[Can
         return
     text = f"{context.jnp}.{name}({context.text(call.args[0])}{f', axis={along}' if along else ''})"
     yield Candidate(f"Use `jnp.{name}`", (context.replace(read, text),))
-
-
-REMEDY = Remedy("the final carry instead of the last output", candidates)

@@ -1,5 +1,7 @@
 """JX218: a complex FFT of real numbers computes each frequency twice."""
 
+# Longer than most rules: the symmetry of all that is multiplied between two transforms is followed.
+
 from __future__ import annotations
 
 import ast
@@ -7,26 +9,17 @@ from collections.abc import Iterator
 from typing import Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.matrices import readers
 from jaxsight.rules.program.slices import reads
-from jaxsight.rules.program.steps import elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import called
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.source.text import Edit, Range
 from jaxsight.wire.primitives import ELEMENTWISE, SHAPED
 from jaxsight.wire.program import Step, Value
 
-RULE = Rule(
-    "JX218",
-    "complex-fft",
-    "Complex FFT of real numbers.",
-    severity="information",
-)
+RULE = Rule(__name__, "Complex FFT of real numbers.", severity="information")
 
 LEAST = 64
 """Numbers that are transformed, a choice: of fewer, either transform takes its launch."""
@@ -46,10 +39,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield transforms of real numbers of which half is read, and pairs whose result is real."""
     flow = view.flow
     for step in flow.forward_steps("fft"):
-        if elements(flow.value(step.results[0])) < LEAST:
+        if flow.value(step.results[0]).elements < LEAST:
             continue
-        name = called(view.quote(step.path))
-        length = numbers(step, "fft_lengths")[-1:]
+        name = view.called(step)
+        length = step.numbers("fft_lengths")[-1:]
         if name in _FORWARD and _is_kind(step, "FFT") and length and _is_of_real(flow, step):
             if _is_half_read(flow, step, length[0]):
                 yield Violation(
@@ -139,7 +132,7 @@ class _Symmetries:
         step = flow.made_by(number)
         if step is None:
             return _of_number(flow.values[number])
-        if called(self._view.quote(step.path)) == "fftfreq":
+        if self._view.called(step) == "fftfreq":
             return -1
         if step.primitive == "fft":
             is_real = _is_kind(step, "FFT") and _is_of_real(flow, step)
@@ -154,7 +147,7 @@ class _Symmetries:
             case "mul" | "div":
                 return signs[0] * signs[1]
             case "integer_pow":
-                power = parameter(step, "y")
+                power = step.parameter("y")
                 return signs[0] ** abs(power) if isinstance(power, int) else 0
             case "imag":
                 return -signs[0]
@@ -185,7 +178,7 @@ _SYMMETRIC = _EVEN | _ODD | (ELEMENTWISE - {"nextafter"})
 
 def _of_number(value: Value) -> int:
     """Return the symmetry of one number, the same for all frequencies."""
-    if elements(value) != 1:
+    if value.elements != 1:
         return 0
     if not value.dtype.startswith("complex"):
         return 1
@@ -201,6 +194,7 @@ def _of_number(value: Value) -> int:
 _MODULE = "jax.numpy.fft."
 
 
+@RULE.fixes("`rfft` and `irfft` for real numbers")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `rfft` for `fft`, and `irfft(…)` for `ifft(…).real`."""
     for call in context.find(ast.Call):
@@ -245,6 +239,3 @@ def _pair(context: FixContext, call: ast.Call, name: str) -> Iterator[Candidate]
     before = Edit(Range(around.start, within.start), "")
     after = Edit(Range(within.end, around.end), "")
     yield Candidate(f"Use `r{name[1:]}` and `ir{name[1:]}`", (*edits, before, after))
-
-
-REMEDY = Remedy("`rfft` and `irfft` for real numbers", candidates)

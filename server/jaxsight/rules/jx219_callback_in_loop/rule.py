@@ -5,20 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import called
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.wire.primitives import LOOPS
 from jaxsight.wire.program import Step
 
-RULE = Rule(
-    "JX219",
-    "callback-in-loop",
-    "Host callback in every iteration of a loop.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Host callback in every iteration of a loop.", severity="warning")
 
 FEWEST = 8
 """Iterations, where their number is known, a choice: fewer delay a program unnoticed."""
@@ -32,18 +24,13 @@ _DEBUGGING = frozenset({"callback", "print", "log"})
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield callbacks in the bodies of loops, unless a branch around them may skip them."""
     flow = view.flow
-    reported: set[object] = set()
     for step in flow.steps.values():
         if step.primitive not in _CALLBACKS or step.path in flow.ruled:
             continue
-        name = called(view.quote(step.path))
+        name = view.called(step)
         iterations = _iterations(view, step)
         if name not in _FUNCTIONS or iterations is None or 0 < iterations < FEWEST:
             continue
-        origin = step.span or step.path
-        if origin in reported:
-            continue
-        reported.add(origin)
         debugs = name in _DEBUGGING
         function = f"jax.debug.{name}" if debugs else name
         times = f"each of {iterations:,} iterations" if iterations else "every iteration"
@@ -74,5 +61,5 @@ def _iterations(view: ProgramView, step: Step) -> int | None:
         return None
     loops = [parent for parent in around if parent.primitive in LOOPS]
     # A `while` has no length.
-    lengths = (next(iter(numbers(loop, "length")), 0) for loop in loops)
+    lengths = (loop.number("length", 0) for loop in loops)
     return math.prod(lengths) if loops else None

@@ -7,22 +7,17 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.patterns.syntax import SyntaxPatterns
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import elements, is_known
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import first_work
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import ALL, Rule, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.program import Step
 
 RULE = Rule(
-    "JX220",
-    "both-branches",
+    __name__,
     "A `where` with a scalar predicate computes both of its heavy operands.",
     severity="warning",
 )
@@ -55,7 +50,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         predicate = flow.before(step.operands[0], _MOVES)
         value = flow.values[predicate]
-        is_one = elements(value) == 1 and not is_known(value)
+        is_one = value.elements == 1 and not value.is_known
         if is_one and view.wrote(step.path, "where", "select"):
             groups[predicate].append(step)
     for selects in groups.values():
@@ -79,11 +74,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             help="run only one of them: `jax.lax.cond(pred, true_fun, false_fun, *operands)`",
             notes=("the predicate is a scalar, so all of one result is dropped",),
             data=BothBranches(texts),
-            related=tuple(
-                (step.path, "computed for one branch alone")
-                for step in (true, false)
-                if step.span != select.span
-            ),
+            related=tuple((step.path, "computed for one branch alone") for step in (true, false)),
         )
 
 
@@ -128,11 +119,11 @@ class _Alone:
 # The fix: compute the branches in a `cond`.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+# One branch runs in place of two; the figures count both.
+@RULE.fixes("`jax.lax.cond` in place of the selection", trades=ALL)
+def candidates(context: FixContext, data: BothBranches) -> Iterator[Candidate]:
     """Yield `cond(pred, lambda: a, lambda: b)` for `where(pred, a, b)` that contains the work."""
-    data, patterns = context.finding.data, SyntaxPatterns(context)
-    if not isinstance(data, BothBranches):
-        return
+    patterns = SyntaxPatterns(context)
     for call in context.find(ast.Call):
         found = patterns.at(call, "where(p, a, b) | select(p, a, b)")
         if found is None:
@@ -148,7 +139,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                 (*context.jax_import(), context.replace(call, text)),
             )
         return
-
-
-# One branch runs in place of two; the figures count both.
-REMEDY = Remedy("`jax.lax.cond` in place of the selection", candidates, trades=figures.ALL)

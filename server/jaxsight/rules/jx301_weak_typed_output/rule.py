@@ -11,19 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.recompilation import Miss, named
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import cut, quoted
-from jaxsight.source.text import Edit, Range
 from jaxsight.wire.program import INPUT
 
 RULE = Rule(
-    "JX301",
-    "weak-typed-output",
+    __name__,
     "Weakly typed result triggers a recompile when it is fed back.",
     severity="information",
     of_whole_program=True,
@@ -120,19 +116,18 @@ def _was_weak(flow: Flow, number: int) -> bool:
 _MAKERS = ("full", "asarray", "array", "arange")
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("an explicit dtype")
+def candidates(context: FixContext, weak: WeakResult) -> Iterator[Candidate]:
     """Yield `dtype=` for a call that takes it, and `.astype` of the expression."""
-    weak = context.finding.data
     node = next(iter(context.nodes), None)
-    if not isinstance(weak, WeakResult) or not context.jnp or not isinstance(node, ast.expr):
+    if not context.jnp or not isinstance(node, ast.expr):
         return
     dtype = f"{context.jnp}.{weak.dtype}"
     title = f"Specify the dtype `{weak.dtype}`"
     if isinstance(node, ast.Call) and node.args and not node.keywords:
         called = context.called(node.func)
         if called.rpartition(".")[2] in _MAKERS and called.startswith("jax.numpy."):
-            last = context.range(node.args[-1]).end
-            yield Candidate(title, (Edit(Range(last, last), f", dtype={dtype}"),))
+            yield Candidate(title, (context.with_keyword(node, f"dtype={dtype}"),))
     # The whole expression comes second: another weak number may follow in it.
     expression = node
     for part in context.around(node):
@@ -144,9 +139,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     for part in dict.fromkeys((node, expression)):
         text = f"{context.operand(part)}.astype({dtype})"
         yield Candidate(title, (context.replace(part, text),))
-
-
-REMEDY = Remedy(
-    "an explicit dtype",
-    candidates,
-)

@@ -6,19 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.failure_text import jax_page
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX302",
-    "unhashable-static-argument",
-    "Unhashable value passed as a static argument.",
-)
+RULE = Rule(__name__, "Unhashable value passed as a static argument.")
 _TYPE = re.compile(r"object of type <class '([^']+)'>")
 _OBJECT = (
     "make it hashable: `@dataclass(frozen=True)`, or `eq=False` to compare by identity; make a "
@@ -47,13 +40,13 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         f"static argument is {subject}",
         help=help,
         notes=("JAX looks up compiled functions by the hash of their static arguments",),
-        url=jax_page(failure),
     )
 
 
 # The fix: replace a list among static arguments by a tuple.
 
 
+@RULE.fixes("a tuple instead of a list (unsafe)")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the call with tuples in place of the lists among its arguments."""
     for call in context.find(ast.Call):
@@ -72,9 +65,3 @@ def _tuple(context: FixContext, node: ast.List) -> str:
     inside = context.text(node)[1:-1]
     comma = "," if len(node.elts) == 1 and not inside.rstrip().endswith(",") else ""
     return f"({inside}{comma})"
-
-
-REMEDY = Remedy(
-    "a tuple instead of a list (unsafe)",
-    candidates,
-)

@@ -3,23 +3,23 @@
 The cache of compiled programs belongs to the function object. Found in the text alone.
 """
 
+# Longer than most rules: it is found in text alone: which functions are new objects, and how often
+# each is called.
+
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.recompilation import Miss, named
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, dotted
-from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.names import bound_in, read_in
 
 RULE = Rule(
-    "JX303",
-    "recreated-jit",
+    __name__,
     "Jitted function is re-created, and recompiled, every time.",
     severity="warning",
     word="jit",
@@ -247,6 +247,7 @@ def _last(node: ast.expr) -> str:
 # The fix: create the jitted function once, before the function that uses it.
 
 
+@RULE.fixes("the jitted function, created once before the function")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the jitted function as a name of the module, if all that it uses is known there."""
     call = next(context.find(ast.Call), None)
@@ -257,9 +258,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         f"_{function.name.strip('_') if function is not None else 'function'}_jitted"
     )
     yield from context.hoisted(call, name, f"Jit it once, as `{name}`")
-
-
-REMEDY = Remedy(
-    "the jitted function, created once before the function",
-    candidates,
-)

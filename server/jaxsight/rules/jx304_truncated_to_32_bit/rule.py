@@ -1,5 +1,8 @@
 """JX304: a 64-bit type was requested, and JAX used the 32-bit one, or a number does not fit."""
 
+# Longer than most rules: numbers are evaluated as they are written, through names, defaults and
+# operators.
+
 from __future__ import annotations
 
 import ast
@@ -10,15 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.rounding import rounded
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import literal
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import FunctionNode, parsed
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
+from jaxsight.rules.text.expressions import FunctionNode, only_value, operands_of, parsed, stores_of
 from jaxsight.rules.wording import quoted
 from jaxsight.source.text import Edit
+from jaxsight.text.names import with_defaults
 from jaxsight.wire.program import LITERAL, Step
 
 # Find the numbers that users write in expressions, and that a dtype does not have.
@@ -41,32 +42,21 @@ def lost(view: ProgramView, step: Step) -> Iterator[tuple[str, str, float]]:
     """
     for operand in step.operands:
         value = view.flow.value(operand)
-        number = literal(view.flow, operand)
+        number = view.flow.literal(operand)
         if value.origin != LITERAL or number is None or not value.dtype.startswith(("float", "bf")):
             continue
         held = rounded(number, value.dtype)
         if held != 0 and (not math.isinf(held) or step.primitive in _KEEPS_INFINITY):
             continue
         text = view.quote(step.path).strip()
-        for node in _operands(parsed(text)):
+        whole = parsed(text)
+        keywords = whole.keywords if isinstance(whole, ast.Call) else []
+        for node in (*operands_of(whole), *(word.value for word in keywords)):
             written = _number(view, step, node)
             if written and math.isfinite(written) and rounded(written, value.dtype) == held:
                 shown = ast.get_source_segment(text, node) or ast.unparse(node)
                 yield shown, value.dtype, held
                 break
-
-
-def _operands(node: ast.AST | None) -> Iterator[ast.expr]:
-    """Yield what an expression is written of: operands of an operator, arguments of a call."""
-    match node:
-        case ast.BinOp(left=left, right=right):
-            yield from (left, right)
-        case ast.AugAssign(value=value):
-            yield value
-        case ast.Compare(left=left, comparators=others):
-            yield from (left, *others)
-        case ast.Call(args=args, keywords=keywords):
-            yield from (*args, *(keyword.value for keyword in keywords))
 
 
 def _number(view: ProgramView, step: Step, node: ast.expr, depth: int = 4) -> float | None:
@@ -97,34 +87,14 @@ def _assigned(view: ProgramView, step: Step, name: str) -> ast.expr | None:
     function = next((n for n in view.around(step.path)[::-1] if isinstance(n, FunctionNode)), None)
     if function is None:
         return None
-    stored = [
-        node
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-    ]
-    if stored:
-        values = [
-            node.value
-            for node in ast.walk(function)
-            if isinstance(node, ast.Assign) and node.targets == stored
-        ]
-        return values[0] if values else None
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults = dict(zip([a.arg for a in positional][::-1], arguments.defaults[::-1], strict=False))
-    defaults |= {
-        argument.arg: default
-        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        if default is not None
-    }
-    if name in {argument.arg for argument in (*positional, *arguments.kwonlyargs)}:
-        return defaults.get(name)
-    return view.assigned(name)
+    if stores_of(name, function):
+        return only_value(name, function)
+    defaults = {argument.arg: default for argument, default in with_defaults(function.args)}
+    return defaults[name] if name in defaults else view.assigned(name)
 
 
 RULE = Rule(
-    "JX304",
-    "truncated-to-32-bit",
+    __name__,
     "64-bit type, or a number that the narrower type in use does not have.",
     severity="warning",
     without_inputs=True,
@@ -169,37 +139,32 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 data=Truncated(requested, used),
                 span=warned.span,
             )
-    reported: set[object] = set()
     for step in view.flow.forward_steps():
         for text, dtype, held in lost(view, step):
-            if (step.span, text) not in reported:
-                reported.add((step.span, text))
-                least, most = _LIMITS[dtype]
-                near = "tiny" if held == 0 else "max" if held > 0 else "min"
-                is_scale = held == 0 and step.primitive in ("mul", "div")
-                yield Violation(
-                    f"{quoted(text)} is {held:g} in {dtype}",
-                    step.path,
-                    help="change the units so that the numbers fit, or use a wider type"
-                    if is_scale
-                    else f"use a number that {dtype} has, as `jnp.finfo(jnp.{dtype}).{near}`, "
-                    "or a wider type",
-                    notes=(
-                        f"{dtype} has no positive number below {least}"
-                        if held == 0
-                        else f"{dtype} has no finite number above {most}",
-                    ),
-                )
+            least, most = _LIMITS[dtype]
+            near = "tiny" if held == 0 else "max" if held > 0 else "min"
+            is_scale = held == 0 and step.primitive in ("mul", "div")
+            yield Violation(
+                f"{quoted(text)} is {held:g} in {dtype}",
+                step.path,
+                help="change the units so that the numbers fit, or use a wider type"
+                if is_scale
+                else f"use a number that {dtype} has, as `jnp.finfo(jnp.{dtype}).{near}`, "
+                "or a wider type",
+                notes=(
+                    f"{dtype} has no positive number below {least}"
+                    if held == 0
+                    else f"{dtype} has no finite number above {most}",
+                ),
+            )
 
 
 # The fix: write the 32-bit type that JAX uses in place of the 64-bit one.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("the 32-bit type")
+def candidates(context: FixContext, types: Truncated) -> Iterator[Candidate]:
     """Yield the expression with the 32-bit type wherever the 64-bit one is named."""
-    types = context.finding.data
-    if not isinstance(types, Truncated):
-        return
     edits: list[Edit] = []
     for node in context.find(ast.expr):
         match node:
@@ -210,9 +175,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                 edits.append(context.replace(node, context.text(node).replace(name, types.used)))
     if edits:
         yield Candidate(f"Use `{types.used}`", tuple(edits))
-
-
-REMEDY = Remedy(
-    "the 32-bit type",
-    candidates,
-)

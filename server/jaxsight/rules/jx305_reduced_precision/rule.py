@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 
 RULE = Rule(
-    "JX305",
-    "reduced-precision",
-    "Float32 product may be computed with reduced precision.",
-    severity="hint",
-    on=False,
+    __name__, "Float32 product may be computed with reduced precision.", severity="hint", on=False
 )
 
 _PRODUCTS = ("dot_general", "conv_general_dilated")
@@ -43,9 +37,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
     else:
         return
     for step in view.flow.steps.values():
-        if step.primitive not in _PRODUCTS or parameter(step, "precision") not in (None, "None"):
+        if step.primitive not in _PRODUCTS or step.parameter("precision") not in (None, "None"):
             continue
-        if parameter(step, "preferred_element_type") not in (None, "float32"):
+        if step.parameter("preferred_element_type") not in (None, "float32"):
             continue
         if all(view.flow.value(number).dtype == "float32" for number in step.operands[:2]):
             target = view.target.short

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.inference import Intervals
-from jaxsight.rules.program.integers.intervals import limits
+from jaxsight.rules.program.intervals.inference import Intervals
+from jaxsight.rules.program.intervals.interval import limits
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.expressions import Expression
 from jaxsight.rules.wording import quoted

@@ -5,15 +5,17 @@ JAX integers wrap silently, and arithmetic keeps small dtypes: `uint8 + uint8` i
 on purpose (hashes, generators of random numbers, bit masks) is not reported.
 """
 
+# Longer than most rules: results that certainly wrap, literals that do not fit and unsigned
+# differences are three searches.
+
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx307_integer_overflow.integers import (
     SIGNED,
     Integers,
@@ -25,14 +27,12 @@ from jaxsight.rules.jx307_integer_overflow.integers import (
     wider_help,
 )
 from jaxsight.rules.program.guards import Operators, is_written
-from jaxsight.rules.program.integers.inference import Intervals
-from jaxsight.rules.program.integers.intervals import limits
+from jaxsight.rules.program.intervals.inference import Intervals
+from jaxsight.rules.program.intervals.interval import limits
 from jaxsight.rules.program.matrices import product
-from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import Expression, name_of, parsed
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
+from jaxsight.rules.text.expressions import Expression, name_of, operands_of, parsed, stores_of
 from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import COMPARISONS
@@ -144,14 +144,7 @@ def _is_absolute(integers: Integers, step: Step, node: Expression) -> bool:
                 and name_of(node) in _ABSOLUTE
                 and any(isinstance(a, ast.Name) and a.id == name for a in node.args)
             ]
-            stores = [
-                node
-                for node in ast.walk(function)
-                if isinstance(node, ast.Name)
-                and node.id == name
-                and isinstance(node.ctx, ast.Store)
-            ]
-            return bool(calls) and len(stores) == 1
+            return bool(calls) and len(stores_of(name, function)) == 1
         case _:
             return False
 
@@ -171,7 +164,7 @@ def _squares(user: Step) -> bool:
         case "square":
             return True
         case "integer_pow":
-            exponent = parameter(user, "y")
+            exponent = user.parameter("y")
             return isinstance(exponent, int) and exponent % 2 == 0
         case "mul":
             return user.operands[0] == user.operands[1]
@@ -220,12 +213,6 @@ def literal_too_large(integers: Integers, step: Step, node: Expression) -> Viola
 def _arguments(node: Expression) -> list[int]:
     """Return the literals that an expression converts to the dtype of its array."""
     match node:
-        case ast.BinOp(left=left, right=right):
-            nodes = [left, right]
-        case ast.AugAssign(value=value):
-            nodes = [value]
-        case ast.Compare(left=left, comparators=[right]):
-            nodes = [left, right]
         case ast.Call(args=args) if name_of(node) in _FILLS:
             keywords = [
                 keyword.value
@@ -234,7 +221,7 @@ def _arguments(node: Expression) -> list[int]:
             ]
             nodes = [*args[_FILLS[name_of(node)] :], *keywords]
         case _:
-            nodes = []
+            nodes = [] if isinstance(node, ast.Call) else operands_of(node)
     return [number for node in nodes if (number := integer_literal(node)) is not None]
 
 
@@ -263,12 +250,7 @@ def _literals(node: Expression, number: int | None) -> list[int]:
     return [number] if any(integer_literal(argument) == number for argument in arguments) else []
 
 
-RULE = Rule(
-    "JX307",
-    "integer-overflow",
-    "Integer arithmetic wraps around.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Integer arithmetic wraps around.", severity="warning")
 _PRODUCTS = frozenset({"dot", "matmul", "einsum", "vdot", "inner", "tensordot", "vecdot"})
 _RANGES = frozenset({"arange", "iota"})
 _POWERS = frozenset({"square", "power", "pow"})
@@ -322,7 +304,6 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         f"Python integer {figure(number)} does not fit in {dtype}",
         help=help,
         notes=(words(first_sentence(failure.message)),),
-        url=jax_page(failure),
     )
 
 
@@ -348,20 +329,15 @@ def _indexes(expression: str, number: int) -> bool:
 
 
 @RULE.finds_in_program
-def find(view: ProgramView) -> Iterator[Violation]:
+def find(view: ProgramView) -> Iterator[Violation | None]:
     """Yield arithmetic that certainly wraps, and forms that wrap for ordinary values."""
     flow = view.flow
     integers = Integers(view, flow, Intervals(flow, view.exact))
-    reported: set[object] = set()
     for step in flow.steps.values():
-        if step.backward or step.span is None or step.span in reported:
+        if step.backward or step.span is None:
             continue
-        if step.primitive not in _PRIMITIVES or not integers.is_of_integers(step):
-            continue
-        violation = _of_equation(integers, step)
-        if violation is not None:
-            reported.add(step.span)
-            yield violation
+        if step.primitive in _PRIMITIVES and integers.is_of_integers(step):
+            yield _of_equation(integers, step)
 
 
 def _of_equation(integers: Integers, step: Step) -> Violation | None:
@@ -412,7 +388,7 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
             return None  # an outer product adds nothing up
         if any(not integers.is_any(number) for number in step.operands):
             return None
-        accumulator = str(parameter(step, "preferred_element_type") or dtype)
+        accumulator = str(step.parameter("preferred_element_type") or dtype)
         if accumulator != dtype:
             return None
         return Violation(
@@ -459,6 +435,7 @@ def certain_overflow(integers: Integers, step: Step) -> Violation | None:
 # The fix: take the difference of two unsigned arrays that does not wrap around.
 
 
+@RULE.corrects("`jnp.maximum(a, b) - jnp.minimum(a, b)` instead of `jnp.abs(a - b)` (unsafe)")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `maximum(a, b) - minimum(a, b)` for `abs(a - b)`.
 
@@ -472,8 +449,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                 text = context.bracketed(call, f"{jnp}.maximum{pair} - {jnp}.minimum{pair}")
                 edit = context.replace(call, text)
                 yield Candidate("Subtract the smaller from the larger", (edit,), same=False)
-
-
-REMEDY = Remedy.correcting(
-    "`jnp.maximum(a, b) - jnp.minimum(a, b)` instead of `jnp.abs(a - b)` (unsafe)", candidates
-)

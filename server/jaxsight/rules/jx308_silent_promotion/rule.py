@@ -5,6 +5,9 @@ typed and adapt to the array, arrays and NumPy's scalars are not and do not. The
 float32 arrays and float64 operands where 64-bit types are enabled.
 """
 
+# Longer than most rules: where the wider operand comes from is followed back, and what becomes of
+# the result forward.
+
 from __future__ import annotations
 
 import ast
@@ -14,22 +17,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import parsed_statement
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.text.units import size
 from jaxsight.wire.primitives import CUMULATIVE, ELEMENTWISE, MOVES, PICKS, REDUCTIONS
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
 
-RULE = Rule(
-    "JX308",
-    "silent-promotion",
-    "Operand of a wider type promotes an array.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Operand of a wider type promotes an array.", severity="warning")
 
 _WIDER = {
     "bfloat16": frozenset({"float32", "float64"}),
@@ -108,7 +104,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         tried[step.span] = _TRIED
         narrow, result = flow.value(join.narrow), flow.value(step.results[0])
-        before = elements(result) * (4 if narrow.dtype == "float32" else 2)
+        before = result.elements * (4 if narrow.dtype == "float32" else 2)
         first, second = _written(text, join)
         is_created = origin in (_Origin.NUMBER, _Origin.CAPTURED, _Origin.CREATED)
         subject = origin.value if is_created else "an operand"
@@ -174,10 +170,10 @@ def _join(flow: Flow, step: Step) -> _Join | None:
             return _Join(step, half, wide_number, narrow_first=first < second)
     if not narrow or not wide:
         return None
-    narrow_index, (number, _) = max(narrow, key=lambda side: elements(flow.value(side[1][0])))
+    narrow_index, (number, _) = max(narrow, key=lambda side: flow.value(side[1][0]).elements)
     if result_dtype not in _WIDER.get(flow.value(number).dtype, ()):
         return None
-    other_place, wide_number = min(wide, key=lambda side: elements(flow.value(side[1])))
+    other_place, wide_number = min(wide, key=lambda side: flow.value(side[1]).elements)
     return _Join(step, number, wide_number, narrow_first=narrow_index < other_place)
 
 
@@ -236,8 +232,8 @@ def _is_accident(flow: Flow, join: _Join, origin: _Origin) -> bool:
     """Whether the wider type is hardly wanted."""
     narrow, wide = flow.value(join.narrow), flow.value(join.wide)
     promoted = flow.value(join.step.results[0])
-    count = elements(promoted)
-    if elements(narrow) < 2 or origin is _Origin.PROMOTED:
+    count = promoted.elements
+    if narrow.elements < 2 or origin is _Origin.PROMOTED:
         return False
     if join.step.primitive == "dot_general":
         if origin is _Origin.UPCAST:
@@ -248,7 +244,7 @@ def _is_accident(flow: Flow, join: _Join, origin: _Origin) -> bool:
         # The wider array may be what is meant; of float16 and bfloat16 neither is.
         origin in (_Origin.GIVEN, _Origin.UPCAST)
         and wide.dtype == promoted.dtype
-        and elements(wide) >= elements(narrow)
+        and wide.elements >= narrow.elements
     ):
         return False
     fate = _fate(flow, flow.of(join.step.results[0]), count)
@@ -307,7 +303,7 @@ def _fate(flow: Flow, number: int, count: int) -> _Fate:
         # A gradient does not return the loss.
         if value in flow.outputs or not flow.values[value].shape:
             stays_wide = True
-            only_reduced = only_reduced and elements(flow.values[value]) == 1
+            only_reduced = only_reduced and flow.values[value].elements == 1
     meets_wide = any(
         _is_wide_anyway(flow, met_number, dtype, count) for met_number in met - reached
     )
@@ -317,7 +313,7 @@ def _fate(flow: Flow, number: int, count: int) -> _Fate:
 def _is_wide_anyway(flow: Flow, number: int, dtype: str, count: int) -> bool:
     """Whether an array of so many elements is given in the wider type, or cast to it."""
     value = flow.values[number]
-    if value.dtype != dtype or elements(value) < count:
+    if value.dtype != dtype or value.elements < count:
         return False
     if value.origin != LITERAL and flow.made_by(number) is None:
         return True

@@ -14,22 +14,14 @@ from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import LoopParts, loop_of
 from jaxsight.rules.program.scatters import scattered
-from jaxsight.rules.program.steps import elements, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import maker_of, stripped
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import parsed
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.primitives import MOVES
 from jaxsight.wire.program import LITERAL, Step
 
-RULE = Rule(
-    "JX309",
-    "low-precision-accumulation",
-    "Many terms are accumulated in bfloat16 or float16.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Many terms are accumulated in bfloat16 or float16.", severity="warning")
 
 LEAST = 256
 """Additions to one number, at least. A bfloat16 sum of equal terms stops growing after so many."""
@@ -70,12 +62,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
 def _overflow(view: ProgramView, known: KnownValues, cast: Step) -> Iterator[Violation]:
     """Yield a cast to float16 of a sum of terms that are not negative."""
     flow = view.flow
-    total = maker_of(flow, cast.operands[0])
+    total = flow.maker_of(cast.operands[0])
     if flow.value(cast.results[0]).dtype != "float16" or total is None:
         return
     if total.primitive != "reduce_sum" or known.bounds(total.operands[0])[0] < 0:
         return
-    count = elements(flow.value(total.operands[0])) // elements(flow.value(total.results[0]))
+    count = flow.value(total.operands[0]).elements // flow.value(total.results[0]).elements
     mean = _HALF_MAX / max(1, count)
     if mean <= _MEAN and known.bounds(total.results[0])[1] > _HALF_MAX:
         yield Violation(
@@ -119,7 +111,7 @@ def _violation(step: Step, dtype: str, message: str) -> Violation:
 def _count(flow: Flow, step: Step, loop: LoopParts) -> int:
     """Return how many iterations a loop runs, 0 where that is unknown."""
     if loop.test is None:
-        length = parameter(step, "length")
+        length = step.parameter("length")
         return length if isinstance(length, int) else 0
     # `while_loop(lambda c: c[0] < n, …)` from a counter that begins at 0.
     match loop.test.steps:
@@ -149,7 +141,7 @@ def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:
         if any(user.primitive == "sub" for user in flow.used_by(result)):
             return None
         operands = step.operands if step.primitive == "add" else step.operands[:1]
-        if before in {stripped(flow, operand) for operand in operands}:
+        if before in {flow.stripped(operand) for operand in operands}:
             return step
     return None
 

@@ -1,5 +1,7 @@
 """JX310: a jaxtyping annotation disagrees with the trace."""
 
+# Longer than most rules: annotations of jaxtyping are parsed and compared axis by axis.
+
 from __future__ import annotations
 
 import ast
@@ -8,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jaxsight.meshes.divided import ArrayType, array_type
-from jaxsight.rules.rule import AnnotatedFunction, Rule
+from jaxsight.rules.rule import AnnotatedFunction, NodeViolation, Rule
 from jaxsight.rules.text.statements import own_statements
-from jaxsight.rules.violation import NodeViolation
 from jaxsight.rules.wording import MOST
 from jaxsight.text.inert import clause
 from jaxsight.text.parsing import expression_in
@@ -180,10 +181,7 @@ def _evaluated(node: ast.expr, sizes: Mapping[str, int | tuple[int, ...]]) -> in
 
 
 RULE = Rule(
-    "JX310",
-    "annotation-mismatch",
-    "A jaxtyping annotation disagrees with the traced shape or dtype.",
-    severity="warning",
+    __name__, "A jaxtyping annotation disagrees with the traced shape or dtype.", severity="warning"
 )
 
 _LONGEST = (MOST - len("annotated ``, traced ``")) // 2

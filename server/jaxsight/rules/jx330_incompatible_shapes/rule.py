@@ -1,5 +1,7 @@
 """JX330: shapes that do not fit an operation: broadcasts, products, reshapes, joins, axes."""
 
+# Longer than most rules: a table of 36 errors, of which ten need the shapes of the call.
+
 from __future__ import annotations
 
 import ast
@@ -7,27 +9,96 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from jaxsight.meshes.divided import ArrayType
 from jaxsight.rules.differences import shape_text
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import jax_page, operand_text
+from jaxsight.rules.failure_text import operand, operand_text
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.jx330_incompatible_shapes.broadcasting import Shape, added_axes, conflict
-from jaxsight.rules.jx330_incompatible_shapes.unpacking import SCALAR, of_unpacked
 from jaxsight.rules.operands import arrays, is_key, sources
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.expressions import called, dotted, parsed_call, parsed_statement
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
+from jaxsight.rules.text.expressions import called, dotted, parsed_call, parsed_statement, unpacked
 from jaxsight.rules.wording import MOST, quoted, short
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX330",
-    "incompatible-shapes",
-    "Shapes that do not fit an operation.",
+# Which axes keep shapes from broadcasting, and where a new axis would let them.
+
+Shape = tuple[int, ...]
+_MOST = 6
+"""Axes of the longer shape for which places of new axes are tried: more have no one place."""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisConflict:
+    """Two operands whose sizes differ in an axis."""
+
+    operands: tuple[int, int]
+    axis: int
+    """Counted from the right, from 1."""
+    sizes: tuple[int, int]
+
+
+def conflict(shapes: Sequence[Shape]) -> AxisConflict | None:
+    """Return the first axis from the right in which two shapes have sizes that are not 1."""
+    for axis in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = [
+            (at, shape[-axis])
+            for at, shape in enumerate(shapes)
+            if len(shape) >= axis and shape[-axis] != 1
+        ]
+        for (one, first), (other, second) in combinations(sizes, 2):
+            if first != second:
+                return AxisConflict((one, other), axis, (first, second))
+    return None
+
+
+def added_axes(first: Shape, second: Shape) -> list[str]:
+    """Return the indices that add axes to the shorter shape so that both broadcast: `:, None`."""
+    low, high = sorted((first, second), key=len)
+    if not low or len(low) == len(high) or len(high) > _MOST or 1 in low:
+        return []
+    return [
+        ", ".join(":" if at in kept else "None" for at in range(kept[0], len(high)))
+        for kept in combinations(range(len(high)), len(low))
+        if all(high[at] == size for at, size in zip(kept, low, strict=True))
+    ]
+
+
+# What is said of arrays that are unpacked into another number of names than they have items.
+
+SCALAR = (
+    "make it an array or a tuple where it is made: the initial carry of a loop has the structure "
+    "that its body takes apart, such as `(a, b)`"
 )
+
+
+def of_unpacked(failure: Failure, expression: str, line: str) -> Violation | None:
+    """Return what is said of an array that is unpacked into another number of names."""
+    if (parts := unpacked(line)) is None:
+        return None
+    targets, value = parts
+    type = operand(failure, value)
+    if type is None or any(isinstance(each, ast.Starred) for each in targets):
+        return None
+    names, source = len(targets), quoted(ast.unparse(value), most=30)
+    if failure.message.startswith("iteration over a 0-d array") and not type.shape:
+        return Violation(f"{source} is a scalar, but unpacked into {names} values", help=SCALAR)
+    if not re.match(r"too many values to unpack|not enough values to unpack", failure.message):
+        return None
+    if not type.shape or type.shape[0] == names:
+        return None
+    columns = "; unpack columns with `.T`" if names in type.shape[1:2] else ""
+    return Violation(
+        f"{source} has {type.shape[0]} rows, but is unpacked into {names} values"
+        if len(type.shape) > 1
+        else f"{source} has {type.shape[0]} items, but is unpacked into {names} values",
+        help=f"unpacking takes axis 0 apart: use as many names as it is long{columns}",
+        notes=(f"its shape is {shape_text(type.shape)}",),
+    )
+
+
+RULE = Rule(__name__, "Shapes that do not fit an operation.")
 
 _ALIGNED = "axes are aligned from the right, and each pair must be equal or 1"
 _CONTRACTED = "make the last axis of the first operand and the second to last of the other equal"
@@ -96,7 +167,7 @@ def of_broadcast(match: re.Match[str], failure: Failure, expression: str) -> Vio
         min(pair.sizes) > 8 or any("diff(" in name or ":]" in name for name in names)
     )
     help, data = fitting(names, (first, second), shortened=shortened)
-    return Violation(message, help=help, notes=(_ALIGNED,), data=data, url=jax_page(failure))
+    return Violation(message, help=help, notes=(_ALIGNED,), data=data)
 
 
 def fitting(
@@ -140,7 +211,7 @@ def of_requested(match: re.Match[str], failure: Failure, expression: str) -> Vio
                 f"{shape_text(wanted)}"
             )
             help = "index as many items as are written, or give the value the shape of the items"
-    return Violation(message, help=help, url=jax_page(failure))
+    return Violation(message, help=help)
 
 
 @ERRORS.explains(
@@ -169,7 +240,7 @@ def of_product(match: re.Match[str], failure: Failure, expression: str) -> Viola
             data = _rewritten(first, ".T")
     if data is not None:
         help = f"transpose one of them: `{short(data.new)}`"
-    return Violation(message, help=help, data=data, url=jax_page(failure))
+    return Violation(message, help=help, data=data)
 
 
 @ERRORS.explains(
@@ -182,7 +253,6 @@ def of_reshape(match: re.Match[str], failure: Failure, expression: str) -> Viola
     return Violation(
         f"cannot reshape ({match['shape']}) into {shape_text(wanted)}: {size:,} elements{many}",
         help=reshaped(size, wanted, expression),
-        url=jax_page(failure),
     )
 
 
@@ -247,12 +317,12 @@ def of_stack(match: re.Match[str], failure: Failure, expression: str) -> Violati
     )
 
 
-ERRORS.says(
-    r"dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, "
-    r"got (?P<left>\([\d, ]*\)) and (?P<right>\([\d, ]*\))",
-    "batch axes of the operands of {expression:q} differ: {left} and {right}",
-    help="make the leading axes equal, or 1 for `jnp.matmul`",
-)
+ERRORS.table(r"""
+dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, got
+        (?P<left>\([\d, ]*\)) and (?P<right>\([\d, ]*\))
+    batch axes of the operands of {expression:q} differ: {left} and {right}
+    help: make the leading axes equal, or 1 for `jnp.matmul`
+""")
 
 
 @ERRORS.explains(r"axis (?P<axis>-?\d+) is out of bounds for array of dimension (?P<rank>\d+)")
@@ -283,12 +353,10 @@ def of_indices(match: re.Match[str], failure: Failure, expression: str) -> Viola
         return Violation(
             f"{quoted(expression)} indexes {axes} of a scalar",
             help=SCALAR,
-            url=jax_page(failure),
         )
     return Violation(
         f"{quoted(expression)} indexes {axes} of an array of rank {rank}",
         help="use one index for each axis; `None` adds an axis, `...` stands for those in between",
-        url=jax_page(failure),
     )
 
 
@@ -325,168 +393,108 @@ def of_sizes(match: re.Match[str], failure: Failure, expression: str) -> Violati
     )
 
 
-@ERRORS.explains(
-    r"Shapes must be 1D sequences of concrete values of integer type, got "
-    r"(?P<sizes>\([-\d., ]*\d\.[-\d., ]*\))"
-)
-def of_float_size(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    return Violation(
-        f"{quoted(expression)} has a size that is a float: {match['sizes']}",
-        help="use integers: `//` divides without a remainder, `int(…)` converts a number",
-    )
-
-
-ERRORS.says(
-    r"shape argument of (?P<function>[\w.]+) must be a sequence, got (?P<size>\d+)",
-    "shape of `{function}` is the number {size}, not a tuple",
-    help="pass the shape as a tuple: `({size},)`",
-)
-ERRORS.says(
-    r"(?:'float' object cannot be interpreted as an integer)",
-    "{expression:q} gets a float where a size, a count or an axis is needed",
-    help="use integers: `//` divides without a remainder, `int(…)` converts a number",
-)
-ERRORS.says(
-    r"can only specify one unknown axis size with a `-1` value, got (?P<wanted>\([-\d, ]*\))",
-    "shape {wanted} has several sizes of -1",
-    help="write all sizes but one: -1 stands for the only unknown one",
-)
-ERRORS.says(
-    r"\w+ shape must have every element be nonnegative, got (?P<wanted>\([-\d, ]*\))",
-    "shape {wanted} of {expression:q} has a negative size",
-    help="use sizes of at least 0; -1 stands for a size only in `reshape`",
-)
-ERRORS.says(
-    r"(?P<function>\w+): arrays must have the same number of dimensions, got "
-    r"\{(?P<ranks>[\d, ]+)\}",
-    "`lax.{function}` gets arrays of ranks {ranks}, and does not broadcast",
-    help="use the operator or the function of `jnp`, which broadcast, or add axes with `[None]`",
-)
-ERRORS.says(
-    r"select `which` must be scalar or have the same shape as cases, got `which` shape "
-    r"(?P<which>\([\d, ]*\)) but case shape (?P<case>\([\d, ]*\))",
-    "`lax.select` gets a condition of shape {which} for cases of shape {case}",
-    help="use `jnp.where`, which broadcasts, or add axes to the condition with `[:, None]`",
-)
-ERRORS.says(
-    r"Incompatible types for matmul arguments: \w+\[(?P<left>[\d,]*)\] and "
-    r"\w+\[(?P<right>[\d,]*)\]",
-    "product of shapes ({left}) and ({right}): batch or contracted axes differ",
-    help="multiply `(..., n, k)` by `(..., k, m)`: leading axes are equal or 1; for other axes use "
-    "`jnp.einsum`",
-)
-ERRORS.says(
-    r"matmul input operand (?P<which>\d) must have ndim at least 1, but it has ndim 0",
-    "operand {which} of {expression:q} is a scalar",
-    help="multiply by a scalar with `*`: `@` needs at least one axis",
-)
-ERRORS.says(
-    r"inconsistent size for core dimension '\w': (?P<one>\d+) vs (?P<other>\d+) on vectorized "
-    r"function .*? and signature=(?P<signature>'[^']*')",
-    "axes of {expression:q} differ in size: {one} and {other}",
-    help="give axes of one letter one size: {signature}",
-)
-ERRORS.says(
-    r"Argument to (?P<function>\w+) must have shape \[\.\.\., n, n\], got (?P<shape>\([\d, ]*\))",
-    "`{function}` needs square matrices, not shape {shape}",
-    help="make the last two axes equal; for others use `jnp.linalg.lstsq` or `jnp.linalg.pinv`",
-)
-ERRORS.says(
-    r"(?P<function>dynamic_update_slice) update must have the same rank as operand, got update "
-    r"shape (?P<update>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))",
-    "`{function}` writes shape {update} into an array of shape {shape}",
-    help="add the axes that are missing with `[None]`, or write `x.at[i].set(row)`",
-)
-ERRORS.says(
-    r"(?:\w+ )?slice_sizes must be less than or equal to operand shape, got slice_sizes "
-    r"(?P<sizes>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))",
-    "slice of sizes {sizes} does not fit into shape {shape}",
-    help="take at most the whole axis: pad the array, or make the size smaller",
-)
-ERRORS.says(
-    r"(?P<function>dynamic_update_slice) update shape must be smaller than operand shape, got "
-    r"update shape (?P<update>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))",
-    "`{function}` writes shape {update} into an array of shape {shape}",
-    help="write at most as much as the array has: slice the update, or allocate more",
-)
-ERRORS.says(
-    r"Length of slice indices must match number of operand dimensions \((?P<count>\d+) vs "
-    r"(?P<shape>\([\d, ]*\))\)",
-    "{count} start indices for an array of shape {shape}",
-    help="give one index for each axis, or slice along one axis: "
-    "`jax.lax.dynamic_slice_in_dim(x, start, size, axis)`",
-)
-ERRORS.says(
-    r"array split does not result in an equal division",
-    "{expression:q} has sections of different sizes",
-    help="split into a number that divides the axis, pass the indices of the cuts, or use "
-    "`jnp.array_split`",
-)
-ERRORS.says(
-    r"cannot select an axis to squeeze out which has size not equal to one, got "
-    r"shape=(?P<shape>\([\d, ]*\)) and dimensions=(?P<axes>\([\d, ]*\))",
-    "{expression:q} removes axes {axes} of shape {shape}, which are not 1",
-    help="squeeze axes of size 1; take an item of another with an index, or reduce it",
-)
-ERRORS.says(
-    r"indices and arr must have the same number of dimensions; (?P<one>\d+) vs\. (?P<other>\d+)",
-    "`take_along_axis` gets indices of rank {one} for an array of rank {other}",
-    help="add the axis with `indices[..., None]`: the result has the shape of the indices",
-)
-ERRORS.says(
-    r"k argument to top_k must be no larger than size along axis; got k=(?P<k>\d+) with "
-    r"shape=(?P<shape>\[[\d, ]*\])",
-    "`top_k` takes {k} of an axis that is shorter: {shape}",
-    help="use `min(k, x.shape[axis])`",
-)
-ERRORS.says(
-    r"Indexer must have integer or boolean type, got indexer with type (?P<type>\w+)",
-    "{expression:q} indexes with {type}",
-    help="index with integers: `.astype(jnp.int32)`, or `//` in place of `/`",
-)
-ERRORS.says(
-    r"JAX does not support string indexing; got idx=(?P<name>'[^']*')",
-    "{expression:q} indexes an array by a name",
-    help="index by position; keep named arrays in a `dict` or a dataclass, which is a pytree",
-)
-ERRORS.says(
-    r"(?:len\(\) of unsized object|iteration over a 0-d array)",
-    "{expression:q} needs an axis, but its array is a scalar",
-    help="use `jnp.atleast_1d(x)`, or `x.size`; do not loop over a scalar",
-)
-ERRORS.says(
-    r"jnp\.pad: pad_width with \w+=(?P<rank>\d+) has unsupported shape (?P<shape>\([\d, ]*\))",
-    "`pad_width` of shape {shape} for an array of rank {rank}",
-    help="write one pair `(before, after)` for each axis",
-)
-ERRORS.says(
-    r"transpose permutation isn't a permutation of operand dimensions, got permutation "
-    r"(?P<axes>\([-\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))",
-    "axes {axes} of {expression:q} do not order the axes of shape {shape}",
-    help="name each axis once, counted from 0, or swap two with `jnp.swapaxes`",
-)
-ERRORS.says(
-    r"conv_general_dilated lhs feature dimension size divided by feature_group_count must equal "
-    r"the rhs input feature dimension size, but (?P<lhs>\d+) // (?P<groups>\d+) != (?P<rhs>\d+)",
-    "convolution of {lhs} channels with a kernel for {rhs} ({groups} groups)",
-    help="check `dimension_numbers`: the kernel's `I` axis is the image's `C` axis divided by "
-    "`feature_group_count`",
-)
+ERRORS.table(r"""
+Shapes must be 1D sequences of concrete values of integer type, got
+        (?P<sizes>\([-\d., ]*\d\.[-\d., ]*\))
+    {expression:q} has a size that is a float: {sizes}
+    help: use integers: `//` divides without a remainder, `int(…)` converts a number
+shape argument of (?P<function>[\w.]+) must be a sequence, got (?P<size>\d+)
+    shape of `{function}` is the number {size}, not a tuple
+    help: pass the shape as a tuple: `({size},)`
+(?:'float' object cannot be interpreted as an integer)
+    {expression:q} gets a float where a size, a count or an axis is needed
+    help: use integers: `//` divides without a remainder, `int(…)` converts a number
+can only specify one unknown axis size with a `-1` value, got (?P<wanted>\([-\d, ]*\))
+    shape {wanted} has several sizes of -1
+    help: write all sizes but one: -1 stands for the only unknown one
+\w+ shape must have every element be nonnegative, got (?P<wanted>\([-\d, ]*\))
+    shape {wanted} of {expression:q} has a negative size
+    help: use sizes of at least 0; -1 stands for a size only in `reshape`
+(?P<function>\w+): arrays must have the same number of dimensions, got \{(?P<ranks>[\d, ]+)\}
+    `lax.{function}` gets arrays of ranks {ranks}, and does not broadcast
+    help: use the operator or the function of `jnp`, which broadcast, or add axes with `[None]`
+select `which` must be scalar or have the same shape as cases, got `which` shape (?P<which>\([\d,
+        ]*\)) but case shape (?P<case>\([\d, ]*\))
+    `lax.select` gets a condition of shape {which} for cases of shape {case}
+    help: use `jnp.where`, which broadcasts, or add axes to the condition with `[:, None]`
+Incompatible types for matmul arguments: \w+\[(?P<left>[\d,]*)\] and \w+\[(?P<right>[\d,]*)\]
+    product of shapes ({left}) and ({right}): batch or contracted axes differ
+    help: multiply `(..., n, k)` by `(..., k, m)`: leading axes are equal or 1; for other axes use
+        `jnp.einsum`
+matmul input operand (?P<which>\d) must have ndim at least 1, but it has ndim 0
+    operand {which} of {expression:q} is a scalar
+    help: multiply by a scalar with `*`: `@` needs at least one axis
+inconsistent size for core dimension '\w': (?P<one>\d+) vs (?P<other>\d+) on vectorized function .*?
+        and signature=(?P<signature>'[^']*')
+    axes of {expression:q} differ in size: {one} and {other}
+    help: give axes of one letter one size: {signature}
+Argument to (?P<function>\w+) must have shape \[\.\.\., n, n\], got (?P<shape>\([\d, ]*\))
+    `{function}` needs square matrices, not shape {shape}
+    help: make the last two axes equal; for others use `jnp.linalg.lstsq` or `jnp.linalg.pinv`
+(?P<function>dynamic_update_slice) update must have the same rank as operand, got update shape
+        (?P<update>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))
+    `{function}` writes shape {update} into an array of shape {shape}
+    help: add the axes that are missing with `[None]`, or write `x.at[i].set(row)`
+(?:\w+ )?slice_sizes must be less than or equal to operand shape, got slice_sizes (?P<sizes>\([\d,
+        ]*\)) for operand shape (?P<shape>\([\d, ]*\))
+    slice of sizes {sizes} does not fit into shape {shape}
+    help: take at most the whole axis: pad the array, or make the size smaller
+(?P<function>dynamic_update_slice) update shape must be smaller than operand shape, got update shape
+        (?P<update>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))
+    `{function}` writes shape {update} into an array of shape {shape}
+    help: write at most as much as the array has: slice the update, or allocate more
+Length of slice indices must match number of operand dimensions \((?P<count>\d+) vs (?P<shape>\([\d,
+        ]*\))\)
+    {count} start indices for an array of shape {shape}
+    help: give one index for each axis, or slice along one axis: `jax.lax.dynamic_slice_in_dim(x,
+        start, size, axis)`
+array split does not result in an equal division
+    {expression:q} has sections of different sizes
+    help: split into a number that divides the axis, pass the indices of the cuts, or use
+        `jnp.array_split`
+cannot select an axis to squeeze out which has size not equal to one, got shape=(?P<shape>\([\d,
+        ]*\)) and dimensions=(?P<axes>\([\d, ]*\))
+    {expression:q} removes axes {axes} of shape {shape}, which are not 1
+    help: squeeze axes of size 1; take an item of another with an index, or reduce it
+indices and arr must have the same number of dimensions; (?P<one>\d+) vs\. (?P<other>\d+)
+    `take_along_axis` gets indices of rank {one} for an array of rank {other}
+    help: add the axis with `indices[..., None]`: the result has the shape of the indices
+k argument to top_k must be no larger than size along axis; got k=(?P<k>\d+) with
+        shape=(?P<shape>\[[\d, ]*\])
+    `top_k` takes {k} of an axis that is shorter: {shape}
+    help: use `min(k, x.shape[axis])`
+Indexer must have integer or boolean type, got indexer with type (?P<type>\w+)
+    {expression:q} indexes with {type}
+    help: index with integers: `.astype(jnp.int32)`, or `//` in place of `/`
+JAX does not support string indexing; got idx=(?P<name>'[^']*')
+    {expression:q} indexes an array by a name
+    help: index by position; keep named arrays in a `dict` or a dataclass, which is a pytree
+(?:len\(\) of unsized object|iteration over a 0-d array)
+    {expression:q} needs an axis, but its array is a scalar
+    help: use `jnp.atleast_1d(x)`, or `x.size`; do not loop over a scalar
+jnp\.pad: pad_width with \w+=(?P<rank>\d+) has unsupported shape (?P<shape>\([\d, ]*\))
+    `pad_width` of shape {shape} for an array of rank {rank}
+    help: write one pair `(before, after)` for each axis
+transpose permutation isn't a permutation of operand dimensions, got permutation (?P<axes>\([-\d,
+        ]*\)) for operand shape (?P<shape>\([\d, ]*\))
+    axes {axes} of {expression:q} do not order the axes of shape {shape}
+    help: name each axis once, counted from 0, or swap two with `jnp.swapaxes`
+conv_general_dilated lhs feature dimension size divided by feature_group_count must equal the rhs
+        input feature dimension size, but (?P<lhs>\d+) // (?P<groups>\d+) != (?P<rhs>\d+)
+    convolution of {lhs} channels with a kernel for {rhs} ({groups} groups)
+    help: check `dimension_numbers`: the kernel's `I` axis is the image's `C` axis divided by
+        `feature_group_count`
+""")
 
 
 # The fix: add an axis, or transpose, where that makes shapes fit in one way only.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("an added axis, or a transpose (unsafe)")
+def candidates(context: FixContext, data: NewOperand) -> Iterator[Candidate]:
     """Yield the expression with the operand rewritten."""
-    data = context.finding.data
-    if not isinstance(data, NewOperand):
-        return
     for node in context.nodes:
         if isinstance(node, ast.expr) and ast.unparse(node) == data.old:
             edit = context.replace(node, data.new)
             yield Candidate(f"Write `{data.new}`", (edit,), safe=False, same=False)
             return
-
-
-REMEDY = Remedy("an added axis, or a transpose (unsafe)", candidates)

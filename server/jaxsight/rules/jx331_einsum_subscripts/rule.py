@@ -11,17 +11,12 @@ import re
 
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import is_a, operand
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import name_of, parsed_call
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX331",
-    "einsum-subscripts",
-    "Subscripts of `einsum` do not fit its operands.",
-)
+RULE = Rule(__name__, "Subscripts of `einsum` do not fit its operands.")
 
 
 ERRORS = ErrorTable("ValueError")
@@ -112,29 +107,21 @@ def of_rank(match: re.Match[str], failure: Failure, expression: str) -> Violatio
     )
 
 
-ERRORS.says(
-    r"Output character '?(?P<label>\w)'? did not appear in the input",
-    "label `{label}` of the result is in no operand of {expression:q}",
-    help="use labels of the operands after `->`, or remove `{label}`",
-)
-ERRORS.says(
-    r"Output character '?(?P<label>\w)'? appeared more than once in the output",
-    "label `{label}` is twice in the result of {expression:q}",
-    help="take a diagonal with a repeated label in an operand, not in the result",
-)
-ERRORS.says(
-    r"Number of einsum subscripts, (?P<terms>\d+), must be equal to the number of operands, "
-    r"(?P<operands>\d+)",
-    "{expression:q} has subscripts for another number of operands ({terms}, not {operands})",
-    help="write one group of labels for each operand, with commas between them",
-)
-ERRORS.says(
-    r"Character '?(?P<label>.)'? is not a valid symbol",
-    "{label:q} in the subscripts of {expression:q} is not a label",
-    help="use letters, commas, `->` and `...`",
-)
-ERRORS.says(
-    r"(?:Subscripts can only contain one '->'|Invalid Ellipses)",
-    "subscripts of {expression:q} are not valid",
-    help="write labels of one letter, `...` for leading axes, and one `->` before the result",
-)
+ERRORS.table(r"""
+Output character '?(?P<label>\w)'? did not appear in the input
+    label `{label}` of the result is in no operand of {expression:q}
+    help: use labels of the operands after `->`, or remove `{label}`
+Output character '?(?P<label>\w)'? appeared more than once in the output
+    label `{label}` is twice in the result of {expression:q}
+    help: take a diagonal with a repeated label in an operand, not in the result
+Number of einsum subscripts, (?P<terms>\d+), must be equal to the number of operands,
+        (?P<operands>\d+)
+    {expression:q} has subscripts for another number of operands ({terms}, not {operands})
+    help: write one group of labels for each operand, with commas between them
+Character '?(?P<label>.)'? is not a valid symbol
+    {label:q} in the subscripts of {expression:q} is not a label
+    help: use letters, commas, `->` and `...`
+(?:Subscripts can only contain one '->'|Invalid Ellipses)
+    subscripts of {expression:q} are not valid
+    help: write labels of one letter, `...` for leading axes, and one `->` before the result
+""")

@@ -1,5 +1,7 @@
 """JX332: a list, `None` or a string where JAX needs an array."""
 
+# Longer than most rules: a table of eleven errors, of which six need the arguments of the call.
+
 from __future__ import annotations
 
 import ast
@@ -8,22 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import described_type, jax_page
+from jaxsight.rules.failure_text import described_type
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.operands import sources
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import dotted, parsed, parsed_call
 from jaxsight.rules.text.statements import written
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX332",
-    "not-an-array",
-    "List, `None` or string where JAX needs an array.",
-)
+RULE = Rule(__name__, "List, `None` or string where JAX needs an array.")
 
 _ARRAYS = re.compile(r"Tracer$|ArrayImpl$|^Array$")
 _SEQUENCES = ("list", "tuple")
@@ -140,14 +136,13 @@ def of_tree(operator: str, types: list[str], expression: str) -> Violation | Non
     )
 
 
-@ERRORS.explains(r"can't multiply sequence by non-int of type '(?P<type>[^']+)'")
-def of_repetition(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    return Violation(
-        f"{quoted(expression)} multiplies a list or tuple, not an array",
-        help="make it an array with `jnp.array`; for a list of arrays "
-        "`jax.tree.map(lambda x: …, arrays)`",
-        notes=("`*` of a list repeats its items",),
-    )
+ERRORS.table(r"""
+can't multiply sequence by non-int of type '(?P<type>[^']+)'
+    {expression:q} multiplies a list or tuple, not an array
+    help: make it an array with `jnp.array`; for a list of arrays
+        `jax.tree.map(lambda x: …, arrays)`
+    note: `*` of a list repeats its items
+""")
 
 
 @ERRORS.explains(
@@ -165,43 +160,24 @@ def of_library(match: re.Match[str], failure: Failure, expression: str) -> Viola
         f"{quoted(expression)} gets {given}, not an array",
         help="pass an array or a number: `jnp.arange(n)` for a `range`, `jnp.array(items)` for a "
         "list of numbers",
-        url=jax_page(failure),
     )
 
 
-@ERRORS.explains(r"None is not a valid value for jnp\.array")
-def of_none(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    return Violation(
-        f"{quoted(expression)} makes an array of `None`",
-        help="skip what is `None`, or use a number such as `jnp.nan` in its place",
-    )
-
-
-@ERRORS.explains(
-    r"setting an array element with a sequence\. The requested array has an inhomogeneous shape"
-)
-def of_ragged(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    return Violation(
-        f"{quoted(expression)} makes an array of rows of different lengths",
-        help="pad the rows to one length, and keep a mask of what is valid",
-        notes=("an array has one size along each axis",),
-    )
-
-
-@ERRORS.explains(r"object of type 'generator' has no len\(\)")
-def of_generator(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    return Violation(
-        f"{quoted(expression)} gets a generator, not arrays",
-        help="make it a list with brackets: `[… for … in …]`",
-    )
-
-
-@ERRORS.explains(r"Value '(?P<value>[^\n]*?)' with dtype <U\d+ is not a valid JAX array type")
-def of_text(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    return Violation(
-        f"{quoted(expression)} makes an array of text",
-        help="encode text as integers before; a seed is an integer",
-    )
+ERRORS.table(r"""
+None is not a valid value for jnp\.array
+    {expression:q} makes an array of `None`
+    help: skip what is `None`, or use a number such as `jnp.nan` in its place
+setting an array element with a sequence\. The requested array has an inhomogeneous shape
+    {expression:q} makes an array of rows of different lengths
+    help: pad the rows to one length, and keep a mask of what is valid
+    note: an array has one size along each axis
+object of type 'generator' has no len\(\)
+    {expression:q} gets a generator, not arrays
+    help: make it a list with brackets: `[… for … in …]`
+Value '(?P<value>[^\n]*?)' with dtype <U\d+ is not a valid JAX array type
+    {expression:q} makes an array of text
+    help: encode text as integers before; a seed is an integer
+""")
 
 
 @ERRORS.explains(r"Using a non-tuple sequence for multidimensional indexing is not allowed")
@@ -243,17 +219,16 @@ def of_value(match: re.Match[str], failure: Failure, expression: str) -> Violati
     return Violation(
         f"{quoted(expression, 'this call')} gets {given} where JAX needs an array",
         help="pass arrays and numbers; bind the rest with `functools.partial` or a closure",
-        url=jax_page(failure),
     )
 
 
 # The fix: make an array of a list.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("`jnp.array` around a list (unsafe)")
+def candidates(context: FixContext, data: ArrayOfItems) -> Iterator[Candidate]:
     """Yield the expression with an array in place of the list, or arrays in a list."""
-    data = context.finding.data
-    if not isinstance(data, ArrayOfItems) or not context.jnp:
+    if not context.jnp:
         return
     match data.place, context.node:
         case "brackets", ast.Call(args=[first, *_, last]):
@@ -276,6 +251,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 def _array(context: FixContext, items: ast.expr) -> Candidate:
     edit = context.replace(items, f"{context.jnp}.array({context.text(items)})")
     return Candidate("Make an array of the list", (edit,), same=False)
-
-
-REMEDY = Remedy("`jnp.array` around a list (unsafe)", candidates)

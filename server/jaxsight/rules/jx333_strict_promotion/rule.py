@@ -6,18 +6,12 @@ import re
 
 from jaxsight.rules.differences import public_dtype
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import jax_page
 from jaxsight.rules.operands import arrays
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX333",
-    "strict-promotion",
-    "Operands of dtypes or ranks that JAX does not promote or accept.",
-)
+RULE = Rule(__name__, "Operands of dtypes or ranks that JAX does not promote or accept.")
 
 _SMALL = "8-bit floats and 4-bit integers are never promoted"
 _STRICT = '`jax_numpy_dtype_promotion` is "strict" here: only Python numbers are promoted'
@@ -36,7 +30,6 @@ def of_promotion(match: re.Match[str], failure: Failure, expression: str) -> Vio
         f"JAX does not promote {operands} here",
         help=help,
         notes=(_STRICT if "=strict" in failure.message else _SMALL,),
-        url=jax_page(failure),
     )
 
 
@@ -103,16 +96,14 @@ def of_dtype(match: re.Match[str], failure: Failure, expression: str) -> Violati
     return None
 
 
-ERRORS.says(
-    r"pad operand and padding_value must be same dtype: got (?P<first>\w+) and (?P<second>\w+)",
-    "`lax.pad` pads {first} with {second}",
-    help="pass the padding value in the dtype of the array: `jnp.zeros((), x.dtype)`",
-)
-ERRORS.says(
-    r"data type '(?P<name>[^']*)' not understood",
-    "{name:q} is not the name of a dtype",
-    help="use a dtype such as `jnp.float32`, `jnp.bfloat16` or `jnp.int32`",
-)
+ERRORS.table(r"""
+pad operand and padding_value must be same dtype: got (?P<first>\w+) and (?P<second>\w+)
+    `lax.pad` pads {first} with {second}
+    help: pass the padding value in the dtype of the array: `jnp.zeros((), x.dtype)`
+data type '(?P<name>[^']*)' not understood
+    {name:q} is not the name of a dtype
+    help: use a dtype such as `jnp.float32`, `jnp.bfloat16` or `jnp.int32`
+""")
 
 
 @ERRORS.explains(
@@ -133,5 +124,4 @@ def of_ranks(match: re.Match[str], failure: Failure, expression: str) -> Violati
             f"the shapes are {' and '.join(found)}",
             '`jax_numpy_rank_promotion` is "raise" here: operands need the same rank',
         ),
-        url=jax_page(failure),
     )

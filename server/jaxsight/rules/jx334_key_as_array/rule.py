@@ -6,23 +6,18 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import jax_page, operand
+from jaxsight.rules.failure_text import operand
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.operands import is_key, rank
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import name_of, parsed, parsed_call, unpacked
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX334",
-    "key-as-array",
-    "PRNG key used as numbers, or numbers as a PRNG key.",
-)
+RULE = Rule(__name__, "PRNG key used as numbers, or numbers as a PRNG key.")
 
 _APART = (
     "leave keys out of arithmetic, optimizers and averages: keep them apart from the parameters, "
@@ -108,7 +103,6 @@ def of_arithmetic(match: re.Match[str], failure: Failure, expression: str) -> Vi
         help=help,
         notes=(_DTYPE,),
         data=data,
-        url=jax_page(failure),
     )
 
 
@@ -140,50 +134,40 @@ ERRORS.says(
     help=_APART,
     note=_DTYPE,
 )
-ERRORS.says(
-    r"(?P<function>fold_in) accepts a scalar, but was given an array of ?shape "
-    r"(?P<shape>\([\d, ]*\))",
-    "`{function}` gets numbers of shape {shape}, but takes one",
-    help="map over them: `jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)`",
-)
+ERRORS.table(r"""
+(?P<function>fold_in) accepts a scalar, but was given an array of ?shape (?P<shape>\([\d, ]*\))
+    `{function}` gets numbers of shape {shape}, but takes one
+    help: map over them: `jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)`
+""")
 ERRORS.says(
     r".*was called on traced array with shape key<\w+>\[",
     "{expression:q} converts a PRNG key to a NumPy array",
     help="take its numbers with `jax.random.key_data(key)`",
     note=_DTYPE,
 )
-ERRORS.says(
-    r"(?P<function>\w+) accepts a single key, but was given a key array of shape "
-    r"(?P<shape>\([\d, ]*\)) != \(\)",
-    "`{function}` gets keys of shape {shape}, but takes one key",
-    help="map over the keys: `jax.vmap(lambda key: jax.random.{function}(key, …))(keys)`; or "
-    "unpack them: `key, subkey = jax.random.split(key)`",
-)
-ERRORS.says(
-    r"(?P<function>key|PRNGKey) accepts a scalar seed, but was given a PRNG",
-    "`{function}` gets a PRNG key as its seed",
-    help="use the key as it is, or derive another key: `jax.random.fold_in(key, i)` or "
-    "`jax.random.split(key)`",
-)
-ERRORS.says(
-    r"(?P<function>key|PRNGKey) accepts a scalar seed, but was given an array of ?shape "
-    r"(?P<shape>\([\d, ]*\))",
-    "`{function}` gets seeds of shape {shape}, but takes one seed",
-    help="make a key from an integer, or map: `jax.vmap(jax.random.key)(seeds)`",
-)
+ERRORS.table(r"""
+(?P<function>\w+) accepts a single key, but was given a key array of shape (?P<shape>\([\d, ]*\)) !=
+        \(\)
+    `{function}` gets keys of shape {shape}, but takes one key
+    help: map over the keys: `jax.vmap(lambda key: jax.random.{function}(key, …))(keys)`; or unpack
+        them: `key, subkey = jax.random.split(key)`
+(?P<function>key|PRNGKey) accepts a scalar seed, but was given a PRNG
+    `{function}` gets a PRNG key as its seed
+    help: use the key as it is, or derive another key: `jax.random.fold_in(key, i)` or
+        `jax.random.split(key)`
+(?P<function>key|PRNGKey) accepts a scalar seed, but was given an array of ?shape (?P<shape>\([\d,
+        ]*\))
+    `{function}` gets seeds of shape {shape}, but takes one seed
+    help: make a key from an integer, or map: `jax.vmap(jax.random.key)(seeds)`
+""")
 
 
 # The fix: derive another key with `fold_in`.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("`fold_in` for a key with an integer added to it (unsafe)")
+def candidates(context: FixContext, folded: FoldedKey) -> Iterator[Candidate]:
     """Yield `jax.random.fold_in(key, i)` for `key + i`."""
-    data = context.finding.data
-    for sum_ in context.find(ast.BinOp):
-        if isinstance(data, FoldedKey):
-            edit = context.replace(sum_, context.spelled(data.text))
-            yield Candidate("Derive a key with `fold_in`", (edit,), same=False)
-        return
-
-
-REMEDY = Remedy("`fold_in` for a key with an integer added to it (unsafe)", candidates)
+    for sum_ in islice(context.find(ast.BinOp), 1):
+        edit = context.replace(sum_, context.spelled(folded.text))
+        yield Candidate("Derive a key with `fold_in`", (edit,), same=False)

@@ -1,5 +1,7 @@
 """JX401: a traced value is used as a Python number, index or shape, or as a NumPy array."""
 
+# Longer than most rules: a table of conversions, and a fix that makes one expression of statements.
+
 from __future__ import annotations
 
 import ast
@@ -7,22 +9,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.failure_text import assigns_item, aval, culprits, is_a, jax_page
+from jaxsight.rules.failure_text import assigns_item, aval, culprits, is_a
 from jaxsight.rules.fixing import constants
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.in_place import in_place
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.source.text import Edit, Range
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
-    "JX401",
-    "traced-value",
-    "Traced value used where Python or NumPy needs a concrete one.",
-    needs_value=True,
+    __name__, "Traced value used where Python or NumPy needs a concrete one.", needs_value=True
 )
 
 
@@ -45,7 +42,6 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         f"{quoted(expression, 'this function', most=36)} {advice.problem.format(kind)}",
         help=f"{advice.help}{static}",
         notes=(advice.why,),
-        url=jax_page(failure),
     )
 
 
@@ -199,6 +195,9 @@ def _of_concrete(text: str, message: str) -> _Advice:
 # The fix: write both results of an `if` on a traced value as one expression.
 
 
+@RULE.fixes(
+    "`jnp.where` or `jax.lax.cond` for an `if` that returns or assigns; `jnp` instead of `np`"
+)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `jnp.where` and `jax.lax.cond` for an `if`, and `jnp` in place of a NumPy function."""
     conditional = _conditional(context)
@@ -316,9 +315,3 @@ def _test(context: FixContext, test: ast.expr) -> str:
             return f"{context.jnp}.logical_not({_test(context, operand)})"
         case _:
             return context.text(test)
-
-
-REMEDY = Remedy(
-    "`jnp.where` or `jax.lax.cond` for an `if` that returns or assigns; `jnp` instead of `np`",
-    candidates,
-)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.rules.failure_text import is_a, jax_page
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.failure_text import is_a
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX402",
-    "leaked-tracer",
-    "Traced value used outside the function that created it.",
-)
+RULE = Rule(__name__, "Traced value used outside the function that created it.")
 _LEAKED = re.compile(
     r"^The function being traced when the value leaked was (?P<function>\S+) at (?P<place>.+?) "
     r"traced for (?P<transformation>\w+)",
@@ -51,5 +46,4 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         f"{quoted(expression, 'this function')} uses a tracer that leaked from another trace",
         help="return the value from the function that creates it, and pass it on as an argument",
         notes=tuple(notes),
-        url=jax_page(failure),
     )

@@ -5,6 +5,9 @@ Found in the traced program, for typed and for raw keys. JAX's own checker
 by its error. As there, drawing and splitting consume a key, and `fold_in` does not.
 """
 
+# Longer than most rules: keys are followed in programs, and in text in order, in loops and in
+# methods.
+
 from __future__ import annotations
 
 import ast
@@ -12,34 +15,33 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.fixing.syntax import reads_of
 from jaxsight.rules.jx403_key_reuse import untraced
-from jaxsight.rules.jx403_key_reuse.in_order import SPLIT_FIRST, SPLIT_ONCE, Uses, in_functions
+from jaxsight.rules.jx403_key_reuse.untraced import (
+    SPLIT_FIRST,
+    SPLIT_ONCE,
+    Uses,
+    in_functions,
+    reused,
+    reused_in_loop,
+)
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
-from jaxsight.rules.program.steps import elements, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ModuleViolation, Rule, Violation
+from jaxsight.rules.text.expressions import reads_of
 from jaxsight.rules.text.jitted import jitted_module
 from jaxsight.rules.text.loop_findings import InLoops
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.statements import Statement, imports_of, uses_jax
-from jaxsight.rules.violation import ModuleViolation, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, RESHAPES, SHAPED
 from jaxsight.wire.program import LITERAL, Step
 
-RULE = Rule(
-    "JX403",
-    "key-reuse",
-    "PRNG key used more than once.",
-    without_inputs=True,
-)
+RULE = Rule(__name__, "PRNG key used more than once.", without_inputs=True)
 
 _CONSUMES = frozenset({"random_bits", "random_split", "random_gamma"})
 _MOVES = RESHAPES | {"slice", "unstack", "random_wrap", "random_unwrap", "dynamic_slice"}
@@ -71,7 +73,6 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
             "drawing from a key and splitting it consume the key",
             f"JAX's key-reuse checker says: {words(first_sentence(failure.message))}",
         ),
-        url=jax_page(failure),
     )
 
 
@@ -137,46 +138,40 @@ def _in_methods(
 
 
 @RULE.finds_in_program
-def find(view: ProgramView) -> Iterator[Violation]:
+def find(view: ProgramView) -> Iterator[Violation | None]:
     """Yield second uses of a key, and uses in a loop of a key from outside, once for each place."""
     flow = view.flow
     keys = _Keys(flow)
     first: dict[Token, Step] = {}
-    reported: set[object] = set()
     for step in flow.steps.values():
         if step.primitive not in _CONSUMES or step.backward or not step.operands:
             continue
         key = keys.of(step.operands[0])
         before = first.setdefault(key, step)
-        if step.span is None or step.span in reported:
-            continue
-        if before is not step and _excluded(before, step):
+        if step.span is None or (before is not step and _excluded(before, step)):
             continue
         if before is not step and (before.span != step.span or _drawn(view, step)):
-            reported.add(step.span)
             elsewhere = before.span != step.span
             first_use = f"{quoted(view.quote(before.path), 'other code')} used the key first"
             yield Violation(
-                _reused(before, step),
+                reused(
+                    [*map(_splits, (before, step))],
+                    equal=before.parameter("shape") == step.parameter("shape"),
+                ),
                 step.path,
                 help=SPLIT_ONCE if _splits(before) and _splits(step) else SPLIT_FIRST,
                 notes=(first_use,) if elsewhere else (),
-                related=((before.path, "first use of the key"),) if elsewhere else (),
+                related=((before.path, "first use of the key"),),
             )
         elif before is step and _drawn(view, step):
-            violation = _alone(flow, keys, step)
-            if violation is not None:
-                reported.add(step.span)
-                yield violation
+            yield _alone(flow, keys, step)
 
 
 def _alone(flow: Flow, keys: _Keys, step: Step) -> Violation | None:
     """Return the violation of the only use of a key, which a loop, `vmap` or the caller repeats."""
     if keys.from_outside(step.operands[0]):
         return Violation(
-            "PRNG key split in every iteration of a loop: all give the same keys"
-            if _splits(step)
-            else "PRNG key reused in every iteration of a loop: all draw the same numbers",
+            reused_in_loop(_splits(step)),
             step.path,
             help="carry the key and split it in the body, or fold in the counter: "
             "`jax.random.fold_in(key, i)`",
@@ -223,29 +218,15 @@ def _shared(flow: Flow, step: Step) -> bool:
         for user in flow.used_by(number):
             if user.primitive not in _EACH or user.path not in flow.mapped:
                 continue
-            size = elements(flow.value(user.results[0]))
-            grows = repeated or elements(flow.value(number)) < size
+            size = flow.value(user.results[0]).elements
+            grows = repeated or flow.value(number).elements < size
             other_operands = [
                 flow.of(operand) for operand in user.operands if flow.of(operand) not in visited
             ]
-            if grows and any(elements(flow.value(operand)) == size for operand in other_operands):
+            if grows and any(flow.value(operand).elements == size for operand in other_operands):
                 return True
             waiting += [(output, grows) for output in user.results]
     return False
-
-
-def _reused(before: Step, step: Step) -> str:
-    """Return the message on a key that two equations consume.
-
-    Splits into different numbers of keys begin with the same keys by default
-    (`jax_threefry_partitionable`), but not with every implementation.
-    """
-    if _splits(before) and _splits(step):
-        equal = parameter(before, "shape") == parameter(step, "shape")
-        return f"PRNG key split twice: the splits {'give the same' if equal else 'may share'} keys"
-    if _splits(before) or _splits(step):
-        return "PRNG key both drawn from and split: draws may repeat those of its subkeys"
-    return "PRNG key reused: both calls draw from the same random bits"
 
 
 def _splits(step: Step) -> bool:
@@ -277,7 +258,7 @@ class _Keys:
         for step in flow.steps.values():
             if (loop := loop_of(flow, step)) is not None:
                 pairs = dict(loop.unchanged(flow))
-                if parameter(step, "length") != 1:
+                if step.parameter("length") != 1:
                     self._looped |= pairs.keys()
                 self._outer |= pairs
             elif step.primitive == "cond":
@@ -323,7 +304,7 @@ class _Keys:
             return False
         if step.primitive in ("concatenate", "stack"):
             return len(step.operands) > 1 and len({self._key(each) for each in step.operands}) == 1
-        grows = elements(self._flow.value(number)) > elements(self._flow.value(step.operands[0]))
+        grows = self._flow.value(number).elements > self._flow.value(step.operands[0]).elements
         return grows and step.primitive in ("broadcast_in_dim", "tile")
 
     def _key(self, number: int) -> Token:
@@ -351,6 +332,7 @@ class _Keys:
 # The fix: split a key that is used twice.
 
 
+@RULE.corrects("`jax.random.split` before the first use (unsafe)")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield one `split` before the first use, with a key for each use.
 
@@ -384,6 +366,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                 (context.before(statement, split), *edits),
                 same=False,
             )
-
-
-REMEDY = Remedy.correcting("`jax.random.split` before the first use (unsafe)", candidates)

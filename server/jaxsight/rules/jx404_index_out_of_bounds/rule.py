@@ -1,5 +1,8 @@
 """JX404: an index that is known while tracing is out of bounds."""
 
+# Longer than most rules: each primitive that indexes has bounds of its own, and each function of
+# JAX its words.
+
 from __future__ import annotations
 
 import ast
@@ -7,27 +10,21 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.indices import index_before_wrapping
-from jaxsight.rules.program.integers.inference import Intervals
-from jaxsight.rules.program.integers.intervals import Interval, summed
-from jaxsight.rules.program.steps import numbers
+from jaxsight.rules.program.intervals.indices import index_before_wrapping
+from jaxsight.rules.program.intervals.inference import Intervals
+from jaxsight.rules.program.intervals.interval import Interval, summed
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import name_of, parsed, parsed_call
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, MOVES, SCATTERS, SHAPED
 from jaxsight.wire.program import CONSTANT, Step
 
-RULE = Rule(
-    "JX404",
-    "index-out-of-bounds",
-    "Static index out of bounds.",
-)
+RULE = Rule(__name__, "Static index out of bounds.")
 
 _MAP = re.compile(
     r"(?:start_index_map|scatter_dims_to_operand_dims)=\(((?:np\.int64\(\d+\)|[\d, ])*)\)"
@@ -74,10 +71,11 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         return None  # of Python's own containers, somewhere in the call
     if match is None:
         return Violation(
-            "index is out of bounds", notes=(words(first_sentence(message)),), url=jax_page(failure)
+            "index is out of bounds",
+            notes=(words(first_sentence(message)),),
         )
     index, axis, size = map(int, match.groups())
-    return Violation(_message(index, axis, size), help=_help(size), url=jax_page(failure))
+    return Violation(_message(index, axis, size), help=_help(size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +107,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """
     flow = view.flow
     intervals: Intervals | None = None
-    reported: set[object] = set()
     for step in flow.steps.values():
-        if step.primitive not in _PRIMITIVES or step.backward or step.span in reported:
+        if step.primitive not in _PRIMITIVES or step.backward:
             continue
         function = _kind(view.quote(step.path))
         if not function:
@@ -120,8 +117,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
         for outside in _outside(intervals, flow, step, function):
             if not outside.one and _is_masked(flow, step):
                 continue
-            if step.span is not None:
-                reported.add(step.span)
             yield _violation(step, function, outside)
             break
 
@@ -236,7 +231,7 @@ def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
     """Yield axis, first index and length of what an equation reads or writes."""
     match step.primitive:
         case "dynamic_slice":
-            for axis, count in enumerate(numbers(step, "slice_sizes")):
+            for axis, count in enumerate(step.numbers("slice_sizes")):
                 yield axis, step.operands[1 + axis], count
         case "dynamic_update_slice":
             for axis, count in enumerate(flow.value(step.operands[1]).shape):
@@ -244,7 +239,7 @@ def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
         case _:
             match = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
             axes = [int(axis) for axis in _NUMBER.findall(match[1])] if match else []
-            sizes = numbers(step, "slice_sizes")
+            sizes = step.numbers("slice_sizes")
             parts = _parts(flow, step.operands[1], len(axes))
             for axis, number in zip(axes, parts, strict=False):
                 yield axis, number, sizes[axis] if sizes else 1

@@ -28,9 +28,7 @@ from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import comparisons_behind, is_flat
 from jaxsight.rules.program.rounding import rounded, rounder
-from jaxsight.rules.program.steps import elements, is_inexact, is_known
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import literal
 from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import LITERAL, Step
 
@@ -87,7 +85,7 @@ class Gradients:
         self.differentiable = {
             number
             for number, value in enumerate(flow.values)
-            if is_inexact(value) and not is_known(value) and flow.made_by(number) is None
+            if value.is_inexact and not value.is_known and flow.made_by(number) is None
         }
         for step in flow.steps.values():
             if not is_flat(flow, step) and any(
@@ -187,7 +185,7 @@ class _Cone:
             run.append(step)
         read = {flow.of(operand) for step in (*run, self.select) for operand in step.operands}
         literals = {
-            literal(flow, operand)
+            flow.literal(operand)
             for step in run
             if step.primitive in COMPARISONS | {"max", "min", "clamp"}
             for operand in step.operands
@@ -195,16 +193,16 @@ class _Cone:
         compared = [n for n in literals if n is not None and math.isfinite(n) and n != 0]
         compared = sorted(compared, key=abs)[:4]
         for number in sorted(leaves & read):
-            scalar = literal(flow, number)
+            scalar = flow.literal(number)
             value, maker = flow.value(number), flow.made_by(number)
             varies = number in flow.inputs or number in self.gradients.differentiable
             if scalar is not None:
                 self.fixed[number] = scalar
-            elif is_known(value) and not (value.integers or value.numbers):
+            elif value.is_known and not (value.integers or value.numbers):
                 self.constants.append(number)
             elif (
                 varies
-                or is_known(value)
+                or value.is_known
                 or value.dtype == "bool"
                 or (maker is not None and maker.primitive == "iota")
             ):
@@ -258,7 +256,7 @@ class _Cone:
         far = _TRIED[6:] if number in flow.inputs else ()  # others may have bounds not known here
         usual = _USUAL[len(self.free) % len(_USUAL)]
         tried = list(dict.fromkeys([usual, _USUAL[0], *_TRIED[:6], *near, *far]))
-        if not is_inexact(value):
+        if not value.is_inexact:
             tried = [float(n) for n in dict.fromkeys(map(math.ceil, tried))]
         elif any(
             user.primitive == "is_finite"
@@ -371,7 +369,7 @@ class _Cone:
             return None
         if zeros.cause.primitive == "div" and self._is_a_scale(flow.of(zeros.cause.operands[1])):
             return None
-        captured = [number for number in self.free if is_known(flow.values[number])]
+        captured = [number for number in self.free if flow.values[number].is_known]
         arguments = [number for number in self.free if number not in captured]
         # Elements of one captured array meet any argument, those of two may not meet one another.
         is_certain = (
@@ -439,9 +437,9 @@ class _Operation:
         count = (
             contracted(step, first.shape)
             if step.primitive == "dot_general"
-            else elements(first) // max(1, elements(flow.value(result)))
+            else first.elements // max(1, flow.value(result).elements)
         )
-        whole = not is_inexact(flow.value(operands[-1]))
+        whole = not flow.value(operands[-1]).is_inexact
         is_ruled = step.path in flow.ruled  # whoever writes a rule takes care of its slopes
         return _Operation(
             step,
@@ -452,7 +450,7 @@ class _Operation:
             (lambda *rest: [1.0] * (len(rest) - 1))
             if is_ruled
             else slopes(step, count, whole=whole),
-            tuple(is_inexact(v) and v.origin != LITERAL for v in map(flow.value, operands)),
+            tuple(v.is_inexact and v.origin != LITERAL for v in map(flow.value, operands)),
             is_flat(flow, step),
             step.primitive in STEEP and not is_ruled,
         )

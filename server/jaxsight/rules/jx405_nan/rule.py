@@ -1,34 +1,29 @@
 """JX405: a value is NaN, or a `where` hides an operand whose derivative is NaN."""
 
+# Longer than most rules: it runs the gradient of a selection at points, with a value and a slope
+# for each primitive.
+
 from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.fixing.syntax import same
 from jaxsight.rules.jx405_nan.points import Gradients, Point
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule, is_flat
-from jaxsight.rules.program.steps import is_inexact
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
+from jaxsight.rules.text.expressions import same
 from jaxsight.rules.wording import MOST, quoted
 from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import Step
 
-RULE = Rule(
-    "JX405",
-    "nan",
-    "NaN, or a `where` whose gradient may be NaN.",
-    severity="warning",
-)
+RULE = Rule(__name__, "NaN, or a `where` whose gradient may be NaN.", severity="warning")
 
 _SAFE = "jnp.where(ok, f(jnp.where(ok, x, 1.0)), 0.0)"
 _TRIED = 4
@@ -47,7 +42,6 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         f"{quoted(expression, 'this function')} returns {kind}",
         help=f"make the operand safe, not only the result: `{_SAFE}`",
         notes=(f"JAX's checker says: {words(first_sentence(failure.message))}",),
-        url=jax_page(failure),
     )
 
 
@@ -95,15 +89,15 @@ def _violation(view: ProgramView, hidden: Sequence[tuple[Step, Point]]) -> Viola
         message = f"gradient of `where` may be NaN {where}"
     elif len(f"{message}, {where}") <= MOST:
         message += f", {where}"
-    related = [(other.path, "this hides it, too") for other, _ in others]
-    if point.cause.span != select.span:
-        related = [(point.cause.path, "its derivative is infinite or NaN"), *related]
     return Violation(
         message,
         select.path,
         help=f"make the operand safe: `{form}`",
         notes=(f"{expression} is differentiated there too: its derivative is {derivative}",),
-        related=tuple(related),
+        related=(
+            (point.cause.path, "its derivative is infinite or NaN"),
+            *((other.path, "this hides it, too") for other, _ in others),
+        ),
     )
 
 
@@ -111,7 +105,7 @@ def _is_differentiated(flow: Flow, select: Step) -> bool:
     """Whether a selection is inexact, and something differentiable reads it."""
     number = select.results[0]
     users = flow.used_by(number)
-    if not is_inexact(flow.value(number)):
+    if not flow.value(number).is_inexact:
         return False
     if flow.of(number) in flow.outputs or not users:
         return True
@@ -124,15 +118,14 @@ _SAFE_VALUES = ("1.0", "0.5", "1")
 """Values for the hidden elements: each unsafe function is safe for one of them."""
 
 
+@RULE.corrects("a second `where` that makes the operand safe")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `where(ok, f(where(ok, x, 1)), 0)` for `where(ok, f(x), 0)`.
 
     The inner `where` gets a name if a statement fits before the expression.
     """
-    for call in context.find(ast.Call):
-        if context.called(call.func) not in ("jax.numpy.where", "jax.lax.select") or call.keywords:
-            continue
-        if len(call.args) != 3:
+    for call in context.calls("jax.numpy.where", "jax.lax.select"):
+        if call.keywords or len(call.args) != 3:
             continue
         condition, *cases = call.args
         for case in (0, 1):
@@ -177,6 +170,3 @@ def _guarded(
             edits = [context.before(statement, f"{name} = {guarded}")]
         edits += [context.replace(use, name) for use in uses if isinstance(use, ast.expr)]
         yield Candidate(title, tuple(edits))
-
-
-REMEDY = Remedy.correcting("a second `where` that makes the operand safe", candidates)

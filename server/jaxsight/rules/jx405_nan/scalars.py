@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from jaxsight.rules.program.steps import numbers, parameter
 from jaxsight.wire.primitives import MOVES
 from jaxsight.wire.program import Step
 
@@ -204,12 +203,12 @@ def _chosen(which: float, count: int) -> int:
 
 
 def _exponent(step: Step) -> int:
-    return next(iter(numbers(step, "y")), 1)
+    return step.number("y", 1)
 
 
 def contracted(step: Step, shape: Sequence[int]) -> int:
     """Return how many products a `dot_general` adds up, by the shape of its first operand."""
-    match parameter(step, "dimension_numbers"):
+    match step.parameter("dimension_numbers"):
         case (((*axes,), _), _):
             return math.prod(shape[axis] for axis in axes if isinstance(axis, int))
         case _:

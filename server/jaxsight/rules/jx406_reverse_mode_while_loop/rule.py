@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from jaxsight.rules.failure_text import jax_page
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX406",
-    "reverse-mode-while-loop",
-    "Reverse-mode differentiation of a loop of unknown length.",
-)
+RULE = Rule(__name__, "Reverse-mode differentiation of a loop of unknown length.")
 
 
 @RULE.explains
@@ -29,5 +23,4 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
             "the loop is a `while_loop`, or a `fori_loop` whose bounds are traced",
             "the backward pass needs values of every iteration, and their number is unknown",
         ),
-        url=jax_page(failure),
     )

@@ -9,18 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.fixing.syntax import integer
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
+from jaxsight.rules.text.expressions import integer
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.source.text import Edit, Range
 from jaxsight.text.units import size
 
 RULE = Rule(
-    "JX407",
-    "unusable-donation",
+    __name__,
     "Donated buffer cannot be reused for any result.",
     severity="warning",
     of_whole_program=True,
@@ -62,16 +59,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
 _DONATES = ("donate_argnums", "donate_argnames")
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("the argument without its donation")
+def candidates(context: FixContext, donation: UnusableDonation) -> Iterator[Candidate]:
     """Yield the decorator without the argument in `donate_argnums` or `donate_argnames`.
 
     The keyword goes too if nothing else is in it.
     """
-    function, donation = context.subject, context.finding.data
-    if function is None or not isinstance(donation, UnusableDonation):
-        return
-    named = re.match(r"\w+", donation.argument)
-    if named is None:
+    function, named = context.subject, re.match(r"\w+", donation.argument)
+    if function is None or named is None:
         return
     title = f"Do not donate `{named[0]}`"
     names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
@@ -111,9 +106,3 @@ def _without(context: FixContext, call: ast.Call, key: ast.keyword) -> Edit:
         return Edit(Range(parts[index - 1].end, extent.end), "")
     end = parts[1].start if len(parts) > 1 else extent.end
     return Edit(Range(extent.start, end), "")
-
-
-REMEDY = Remedy(
-    "the argument without its donation",
-    candidates,
-)

@@ -6,14 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import INPUT
 
 RULE = Rule(
-    "JX408",
-    "large-residuals",
+    __name__,
     "Large residuals saved for the backward pass.",
     severity="information",
     once_a_line=True,

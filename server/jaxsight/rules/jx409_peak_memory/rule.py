@@ -6,18 +6,12 @@ from collections.abc import Iterator
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import most_temporaries
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Graph, Kernel
 
-RULE = Rule(
-    "JX409",
-    "peak-memory",
-    "Temporaries determine the peak memory.",
-    severity="information",
-)
+RULE = Rule(__name__, "Temporaries determine the peak memory.", severity="information")
 LARGE = 64 * MIB
 """Bytes of temporaries from which they are reported, 0.4 % of a device's 16 GiB. A choice: lower
 reports what fits anywhere, higher misses functions that a batch multiplies."""

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import MIB, size
 
 RULE = Rule(
-    "JX410",
-    "large-intermediate",
-    "Intermediate is much larger than inputs and outputs.",
-    severity="hint",
-    on=False,
+    __name__, "Intermediate is much larger than inputs and outputs.", severity="hint", on=False
 )
 TIMES = 8
 LARGE = 16 * MIB
@@ -27,16 +22,10 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield temporaries of 16 MiB or more, and 8 times the inputs and outputs or more."""
     graph = view.on_target.graph
     outside = sum(value.bytes for value in (*graph.parameters, *graph.outputs))
-    reported: set[object] = set()
     for temporary in graph.temporaries:
         at = temporary.equation
-        if (
-            temporary.value.bytes < max(LARGE, TIMES * outside)
-            or at not in view.flow.steps
-            or (origin := view.flow.steps[at].span or at) in reported
-        ):
+        if temporary.value.bytes < max(LARGE, TIMES * outside) or at not in view.flow.steps:
             continue
-        reported.add(origin)
         times = temporary.value.bytes / max(outside, 1)
         yield Violation(
             f"intermediate of {size(temporary.value.bytes)} is {times:,.0f} times as large as "

@@ -1,5 +1,8 @@
 """JX411: shardings do not match, or the compiler communicates where the program does not ask."""
 
+# Longer than most rules: errors of `shard_map`, errors of explicit types, and collectives of
+# compiled programs.
+
 from __future__ import annotations
 
 import re
@@ -7,12 +10,9 @@ from collections.abc import Iterator
 
 from jaxsight.meshes.divided import divided_type, inserted_reshards, shape_of
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import first_paragraph, jax_page
-from jaxsight.rules.program.steps import elements
+from jaxsight.rules.failure_text import first_paragraph
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import maker_of, stripped
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.inert import words
 from jaxsight.text.units import size
@@ -22,11 +22,7 @@ from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE
 
 RULE = Rule(
-    "JX411",
-    "sharding",
-    "Mismatched shardings, or implicit communication.",
-    severity="warning",
-    unless="JX422",
+    __name__, "Mismatched shardings, or implicit communication.", severity="warning", unless="JX422"
 )
 
 _COLLECTIVES = frozenset(
@@ -69,7 +65,6 @@ def of_input(match: re.Match[str], failure: Failure, expression: str) -> Violati
         f"`shard_map` needs an input divided as {spec}, but it is {given}",
         help=f"divide it before: {reshard}; or {_AUTO}",
         notes=(_EXPLICIT,),
-        url=jax_page(failure),
     )
 
 
@@ -88,31 +83,24 @@ ERRORS.says(
     help="change the sharding with `jax.sharding.reshard(x, spec)`, or " + _AUTO,
     note=_EXPLICIT,
 )
-ERRORS.says(
-    r"with_sharding_constraint requires a non-empty mesh in context",
-    "{expression:q} has a spec, but no mesh is set",
-    help="pass `jax.NamedSharding(mesh, spec)`, or set the mesh around it: `with "
-    "jax.set_mesh(mesh):`",
-)
-ERRORS.says(
-    r"Resource axis: (?P<axis>\w+) of (?P<spec>P\([^\n]*?\)) is not found in mesh: "
-    r"\((?P<axes>[^)]*?),?\)",
-    "spec {spec:q30} names the axis {axis:q20}, which the mesh does not have",
-    help="use an axis of the mesh: {axes}",
-)
-ERRORS.says(
-    r"shard_map (?P<which>in_specs|out_specs) argument must refer to an axis marked as manual "
-    r"\(frozenset\(\{(?P<axes>[^}]*)\}\)\), but:\s+\S+ refers to (?P<axis>'[^']*')",
-    "`{which}` of `shard_map` names {axis}, which the mesh does not have",
-    help="use an axis of the mesh: {axes}",
-)
-ERRORS.says(
-    r"shard_map (?P<which>in_specs|out_specs) argument must be a pytree of "
-    r"`jax\.sharding\.PartitionSpec` instances, but:\s+[^\n]*? of type (?P<type>\w+)",
-    "`{which}` of `shard_map` has a {type:q}, not a `PartitionSpec`",
-    help='write `P("data")`, with `from jax.sharding import PartitionSpec as P`: the mesh is an '
-    "argument of its own",
-)
+ERRORS.table(r"""
+with_sharding_constraint requires a non-empty mesh in context
+    {expression:q} has a spec, but no mesh is set
+    help: pass `jax.NamedSharding(mesh, spec)`, or set the mesh around it: `with
+        jax.set_mesh(mesh):`
+Resource axis: (?P<axis>\w+) of (?P<spec>P\([^\n]*?\)) is not found in mesh: \((?P<axes>[^)]*?),?\)
+    spec {spec:q30} names the axis {axis:q20}, which the mesh does not have
+    help: use an axis of the mesh: {axes}
+shard_map (?P<which>in_specs|out_specs) argument must refer to an axis marked as manual
+        \(frozenset\(\{(?P<axes>[^}]*)\}\)\), but:\s+\S+ refers to (?P<axis>'[^']*')
+    `{which}` of `shard_map` names {axis}, which the mesh does not have
+    help: use an axis of the mesh: {axes}
+shard_map (?P<which>in_specs|out_specs) argument must be a pytree of `jax\.sharding\.PartitionSpec`
+        instances, but:\s+[^\n]*? of type (?P<type>\w+)
+    `{which}` of `shard_map` has a {type:q}, not a `PartitionSpec`
+    help: write `P("data")`, with `from jax.sharding import PartitionSpec as P`: the mesh is an
+        argument of its own
+""")
 
 
 @RULE.explains
@@ -136,7 +124,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     if sharded:
         problem, help = _of_specs(message)
     notes = (words(first_paragraph(message)), *((_EXPLICIT,) if typed else ()))
-    return Violation(problem, help=help, notes=notes, url=jax_page(failure))
+    return Violation(problem, help=help, notes=notes)
 
 
 def _of_specs(message: str) -> tuple[str, str]:
@@ -250,12 +238,12 @@ def _disagrees(operand: Divided, known: Chosen) -> bool:
 
 def _is_placed(view: ProgramView, number: int) -> bool:
     """Return whether a value is an input, or one whose sharding the program sets itself."""
-    maker = maker_of(view.flow, number)
+    maker = view.flow.maker_of(number)
     return maker is None or maker.primitive in _COLLECTIVES | {"optimization_barrier"}
 
 
 def _is_small_input(view: ProgramView, number: int) -> bool:
     """Return whether a value is broadcast from an input, such as the bias of a layer."""
-    inner = stripped(view.flow, number)
+    inner = view.flow.stripped(number)
     is_input = view.flow.made_by(inner) is None
-    return is_input and elements(view.flow.value(inner)) < elements(view.flow.value(number))
+    return is_input and view.flow.value(inner).elements < view.flow.value(number).elements

@@ -6,21 +6,12 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
-from jaxsight.source.text import Edit
 
-RULE = Rule(
-    "JX412",
-    "dead-equation",
-    "Result is computed but never used.",
-    severity="hint",
-    on=False,
-)
+RULE = Rule(__name__, "Result is computed but never used.", severity="hint", on=False)
 
 
 @RULE.finds_in_program
@@ -88,6 +79,7 @@ def is_read(name: str, function: ast.AST) -> bool:
 # The fix: delete a statement whose result is never used.
 
 
+@RULE.fixes("the deleted statement")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the text without an assignment to a name that is never read, or a bare expression."""
     node = context.node
@@ -106,10 +98,4 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if alone:
         yield Candidate(title, (context.replace(statement, "pass"),), safe)
     elif context.is_alone(statement):
-        yield Candidate(title, (Edit(context.lines(statement), ""),), safe)
-
-
-REMEDY = Remedy(
-    "the deleted statement",
-    candidates,
-)
+        yield Candidate(title, (context.without(statement),), safe)

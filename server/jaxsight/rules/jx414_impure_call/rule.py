@@ -12,21 +12,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx414_impure_call.printing import debug_print
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule
 from jaxsight.rules.text.expressions import keyword
 from jaxsight.rules.text.functions import GENERATORS, SELF, Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, traced_events
 from jaxsight.rules.text.transformations import BATCHED, STAGED
-from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
 
 RULE = Rule(
-    "JX414",
-    "impure-call",
+    __name__,
     "Call runs while tracing instead of each time that the function runs.",
     severity="warning",
 )
@@ -315,6 +312,7 @@ does, and the help.
 # The fix: print values when the function runs.
 
 
+@RULE.corrects("`jax.debug.print` instead of `print` (unsafe)")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `jax.debug.print` in place of a `print`."""
     impure = context.finding.data
@@ -331,6 +329,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         title = f"Print each time with `{jax}.debug.print`"
         edits = (*context.jax_import(), context.replace(call, text))
         yield Candidate(title, edits, safe=False, same=False)
-
-
-REMEDY = Remedy.correcting("`jax.debug.print` instead of `print` (unsafe)", candidates)

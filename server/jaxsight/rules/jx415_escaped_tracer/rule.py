@@ -11,18 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule
 from jaxsight.rules.text.functions import Event, is_container, is_reference, looked_for
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, TracedModule, is_plain, traced_events
 from jaxsight.rules.text.transformations import STAGED
-from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import MOST, quoted
 
 RULE = Rule(
-    "JX415",
-    "escaped-tracer",
+    __name__,
     "Traced value is kept where it outlives its trace.",
     severity="warning",
     unless="JX402",

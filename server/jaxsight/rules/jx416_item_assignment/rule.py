@@ -1,5 +1,8 @@
 """JX416: an array of JAX is changed in place, or its updated copy is dropped."""
 
+# Longer than most rules: errors, statements that drop an update, and assignments to new arrays are
+# three searches.
+
 from __future__ import annotations
 
 import ast
@@ -9,8 +12,7 @@ from collections.abc import Iterator
 from jaxsight.rules.failure_text import assigns_item, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.in_place import in_place, shortened
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import dotted, parsed_statement
 from jaxsight.rules.text.item_updates import (
     discarded,
@@ -22,16 +24,10 @@ from jaxsight.rules.text.item_updates import (
     updated_array,
 )
 from jaxsight.rules.text.statements import written
-from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX416",
-    "item-assignment",
-    "JAX array is changed in place, or its updated copy is discarded.",
-    word="[",
-)
+RULE = Rule(__name__, "JAX array is changed in place, or its updated copy is discarded.", word="[")
 
 _IN_NUMPY = re.compile(
     r"(np|numpy)\.(\w+\.at|copyto|put|place|putmask|fill_diagonal|put_along_axis)\("
@@ -251,6 +247,7 @@ def _references(tree: ast.Module) -> set[str]:
 # The fix: assign the updated copy of an array, for all changes in place of a function at once.
 
 
+@RULE.corrects("`x = x.at[i].set(y)`, and `.add`, `.multiply` and others for `+=`, `*=`…")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the assignment of a dropped update, else updates in place of item assignments."""
     for statement in (context.node, next(context.around(context.node), None)):
@@ -261,8 +258,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             yield Candidate(f"Assign the result: `{shortened(text)}`", (edit,), same=False)
             return
     yield from in_place(context)
-
-
-REMEDY = Remedy.correcting(
-    "`x = x.at[i].set(y)`, and `.add`, `.multiply` and others for `+=`, `*=`…", candidates
-)

@@ -13,9 +13,7 @@ from jaxsight.rules.patterns.written import called_by, texts_of
 from jaxsight.rules.program.bounds import Bounds, KnownValues
 from jaxsight.rules.program.guards import DECIDES, is_written, selections
 from jaxsight.rules.program.loops import loop_of
-from jaxsight.rules.program.steps import elements, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import maker_of, stripped
 from jaxsight.rules.text.expressions import arguments, called, name_of, parsed_call
 from jaxsight.rules.wording import short
 from jaxsight.wire.primitives import COMPARISONS, MOVES, PICKS
@@ -102,10 +100,10 @@ class Look:
     def factors(self) -> int:
         """How many factors the product of the form has."""
         product, flow = self.found.steps[1], self.view.flow
-        operand, axis = flow.value(product.operands[0]), parameter(product, "axis")
+        operand, axis = flow.value(product.operands[0]), product.parameter("axis")
         if isinstance(axis, int):
             return operand.shape[axis]
-        return elements(operand) // max(1, elements(flow.value(product.results[0])))
+        return operand.elements // max(1, flow.value(product.results[0]).elements)
 
     def bounds(self) -> Bounds:
         """Return the bounds of `x`."""
@@ -166,16 +164,16 @@ class Look:
     def is_near_1(self) -> bool:
         """Whether a logarithm is of the user's own `1 + x` with a small `x`, and no softplus."""
         flow, total = self.view.flow, self.found.steps[1]
-        x = maker_of(flow, self.found.values["x"])
+        x = flow.maker_of(self.found.values["x"])
         if x is not None and x.primitive == "exp" and self.known.bounds(x.operands[0])[1] > 0:
             return False
         is_own = is_written(self.view.quote(total.path), ("add", "subtract"), (ast.Add, ast.Sub))
-        return is_own and maker_of(flow, self.step.operands[0]) is total and self.may_be_small()
+        return is_own and flow.maker_of(self.step.operands[0]) is total and self.may_be_small()
 
     def is_share(self) -> bool:
         """Whether `x` is a probability of a softmax, or is kept from 1."""
         x = self.found.values["x"]
-        clipped, picked = (maker_of(self.view.flow, x, also) for also in (frozenset(), PICKS))
+        clipped, picked = (self.view.flow.maker_of(x, also) for also in (frozenset(), PICKS))
         return (clipped is not None and clipped.primitive in ("clamp", "min", "max")) or (
             picked is not None and self.patterns.at(picked, "E / sum(E)") is not None
         )
@@ -183,7 +181,7 @@ class Look:
     def is_mask(self, hole: str) -> bool:
         """Whether a hole stands for what was truth values."""
         flow = self.view.flow
-        return flow.values[stripped(flow, self.found.values[hole])].dtype == "bool"
+        return flow.values[flow.stripped(self.found.values[hole])].dtype == "bool"
 
     def is_weighted(self) -> bool:
         """Whether the exponentials are multiplied by something that is not a number."""
@@ -191,17 +189,17 @@ class Look:
         return any(
             maker.primitive == "mul" and all(self.known.literal(n) is None for n in maker.operands)
             for number in held
-            if (maker := maker_of(self.view.flow, number)) is not None
+            if (maker := self.view.flow.maker_of(number)) is not None
         )
 
     def elements(self) -> str:
         """Return what to add to a help where a logarithm is of some elements."""
-        inside = maker_of(self.view.flow, self.step.operands[0])
+        inside = self.view.flow.maker_of(self.step.operands[0])
         return "" if inside is self.found.steps[1] else ", and take its elements"
 
     def factor(self) -> str:
         """Return what to add to a help where a logarithm is of a multiple."""
-        inside = maker_of(self.view.flow, self.step.operands[0], PICKS)
+        inside = self.view.flow.maker_of(self.step.operands[0], PICKS)
         is_multiple = inside is not None and inside.primitive in ("div", "mul")
         return ", and add the logarithm of the factor" if is_multiple else ""
 
@@ -252,14 +250,14 @@ def words_of(known: KnownValues) -> Words:
     def measured(number: int) -> int:
         """Return what a value is a part or a multiple of: means are sums."""
         parts = PICKS | {"abs"}
-        step = maker_of(known.flow, number, parts)
+        step = known.flow.maker_of(number, parts)
         if step is not None and step.primitive in ("div", "mul"):
             first, second = step.operands
             if known.literal(second) is not None:
                 return measured(first)
             if known.literal(first) is not None and step.primitive == "mul":
                 return measured(second)
-        return stripped(known.flow, number, parts)
+        return known.flow.stripped(number, parts)
 
     return Words(
         {"softmax": "E / sum(E)", "mean": "sum(_) / N | sum(_) * N"},
@@ -270,7 +268,7 @@ def words_of(known: KnownValues) -> Words:
 
 def exponentials(known: KnownValues, number: int, depth: int = 4) -> Iterator[Step]:
     """Yield the exponentials in a product with weights, or in a selection with zeros."""
-    step = maker_of(known.flow, number)
+    step = known.flow.maker_of(number)
     if step is None or not depth:
         return
     match step.primitive:
@@ -289,12 +287,12 @@ def exponentials(known: KnownValues, number: int, depth: int = 4) -> Iterator[St
 def _is_shifted(known: KnownValues, number: int, depth: int = 6) -> bool:
     """Whether something like a maximum is subtracted from an exponent."""
     flow = known.flow
-    step = maker_of(flow, number, PICKS)
+    step = flow.maker_of(number, PICKS)
     if step is None or not depth:
         return False
     match step.primitive:
         case "sub":
-            source, loop = stripped(flow, step.operands[1]), flow.parent.get(step.path)
+            source, loop = flow.stripped(step.operands[1]), flow.parent.get(step.path)
             is_input = flow.made_by(source) is None and flow.values[source].origin == "input"
             if loop is not None and is_input:
                 # A loop may carry the maximum so far; what no iteration changes is none.

@@ -1,5 +1,7 @@
 """JX417: an expression that overflows, underflows or cancels has a stable equivalent."""
 
+# Longer than most rules: a table of forty forms, with the guards of those that may be meant.
+
 from __future__ import annotations
 
 import ast
@@ -8,15 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx417_unstable_form.look import DENSITIES, LIMITS, Look, words_of
 from jaxsight.rules.patterns.programs import ProgramPatterns
 from jaxsight.rules.patterns.syntax import SyntaxPatterns
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.guards import has_rule, is_in_branch, is_written
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import SeverityName, Violation
+from jaxsight.rules.rule import Rule, SeverityName, Violation
 from jaxsight.rules.wording import quoted
 
 # The unstable forms: how each is written, what to write instead, and where it goes wrong.
@@ -326,8 +326,7 @@ FORMS = (
 
 
 RULE = Rule(
-    "JX417",
-    "unstable-form",
+    __name__,
     "Numerically unstable form of a function that JAX has a stable one of.",
     severity="warning",
     without_inputs=True,
@@ -392,6 +391,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
 # The fix: write the stable function in place of one clear expression.
 
 
+@RULE.corrects("the stable function in place of the expression")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the stable form of the expression that the finding is about."""
     patterns = SyntaxPatterns(context, capital="exp(_)")
@@ -410,6 +410,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                 edits = (context.replace(node, text), *imported)
                 yield Candidate(f"Write {quoted(text)}", edits, same=not form.differs)
             return
-
-
-REMEDY = Remedy.correcting("the stable function in place of the expression", candidates)

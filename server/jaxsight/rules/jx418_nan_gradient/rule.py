@@ -1,5 +1,8 @@
 """JX418: a gradient that is NaN or infinite at a point that inputs reach."""
 
+# Longer than most rules: a table of functions without a derivative, and whether the program
+# differentiates them there.
+
 from __future__ import annotations
 
 import ast
@@ -9,17 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.patterns.programs import Occurrence, ProgramPatterns
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule, is_flat, is_in_branch, is_written, selections
-from jaxsight.rules.program.steps import is_inexact, is_known, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import alike, literal, maker_of, stripped
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, SeverityName, Violation
 from jaxsight.rules.text.expressions import name_of, parsed_call
-from jaxsight.rules.violation import SeverityName, Violation
 from jaxsight.wire.primitives import MOVES, PICKS
 from jaxsight.wire.program import Step
 
@@ -76,7 +75,7 @@ class Differentiated:
     @property
     def exponent(self) -> float:
         """The exponent of a power; 1 where it is not known."""
-        exponent = literal(self.view.flow, self.step.operands[1])
+        exponent = self.view.flow.literal(self.step.operands[1])
         return 1 if exponent is None else exponent
 
     def filled(self, template: str) -> str:
@@ -101,21 +100,21 @@ class Differentiated:
     def has_exponent_0(self) -> bool:
         """Whether a power has an array of floats as exponents, some of them 0, of what may be 0."""
         flow = self.view.flow
-        exponents = flow.values[stripped(flow, self.step.operands[1])].numbers
+        exponents = flow.values[flow.stripped(self.step.operands[1])].numbers
         return 0 in exponents and self.is_free()
 
     def is_selected(self, number: int) -> bool:
         """Whether a value comes from a selection by values, or has a constant added."""
         flow, varies = self.view.flow, self.known.varies
         through = MOVES | PICKS | {"reduce_sum", "square", "integer_pow", "neg", "abs"}
-        step = maker_of(flow, number, through)
+        step = flow.maker_of(number, through)
         for _ in range(4):
             if step is None:
                 return False
             if step.primitive == "select_n":
                 return varies(step.operands[0])
             if step.primitive in ("add", "sub") and step.path != self.step.path:
-                offsets = [literal(flow, operand) for operand in step.operands]
+                offsets = [flow.literal(operand) for operand in step.operands]
                 if any(offset is not None and 0 < abs(offset) < 1e-2 for offset in offsets):
                     return True
                 if step.primitive == "add" and not all(map(varies, step.operands)):
@@ -125,7 +124,7 @@ class Differentiated:
             index = 1 if step.primitive == "clamp" else 0
             if step.primitive == "mul" and varies(step.operands[1]):
                 index = 1
-            step = maker_of(flow, step.operands[index], through)
+            step = flow.maker_of(step.operands[index], through)
         return False
 
     def reaches_1(self) -> bool:
@@ -135,16 +134,16 @@ class Differentiated:
 
     def is_clipped(self) -> bool:
         """Whether `x` is clipped."""
-        clip = maker_of(self.view.flow, self.found.values["x"])
+        clip = self.view.flow.maker_of(self.found.values["x"])
         return clip is not None and clip.primitive in ("clamp", "min", "max")
 
     def is_offset(self) -> bool:
         """Whether `x` is selected by values, is above 1, or something and a number above 1."""
-        step = maker_of(self.view.flow, self.found.values["x"])
+        step = self.view.flow.maker_of(self.found.values["x"])
         if step is None or step.primitive != "add":
             above = self.known.bounds(self.found.values["x"])[0] > 1
             return above or (step is not None and step.primitive == "select_n")
-        offsets = [literal(self.view.flow, operand) for operand in step.operands]
+        offsets = [self.view.flow.literal(operand) for operand in step.operands]
         return any(offset is not None and offset > 1 for offset in offsets)
 
     def is_angle(self) -> bool:
@@ -155,7 +154,7 @@ class Differentiated:
         if any(low > 0 or high < 0 for low, high in map(self.known.bounds, operands)):
             return False
         near = MOVES | PICKS | {"mul", "add", "sub", "neg", "reduce_sum"}
-        makers = [maker_of(flow, operand) for operand in operands]
+        makers = [flow.maker_of(operand) for operand in operands]
         parts = [step for number in operands for step in flow.backwards(number, near, 30)]
         names = {step.primitive for step in [*makers, *parts] if step is not None}
         return None in makers or not {"sin", "cos"} <= names
@@ -165,10 +164,10 @@ class Differentiated:
         sides = [self.found.values[hole] for hole in "ab"]
         flow = self.view.flow
         makers = [flow.made_by(side) for side in sides]
-        if None in makers or not alike(flow, *(flow.before(side, _SPREADS) for side in sides)):
+        if None in makers or not flow.alike(*(flow.before(side, _SPREADS) for side in sides)):
             return False
         shapes = [flow.value(side).shape for side in sides]
-        axes = [parameter(maker, "broadcast_dimensions") for maker in makers if maker is not None]
+        axes = [maker.parameter("broadcast_dimensions") for maker in makers if maker is not None]
         return shapes[0] != shapes[1] or axes[0] != axes[1]
 
     def is_of_chosen_pairs(self) -> bool:
@@ -179,11 +178,11 @@ class Differentiated:
         flow = self.view.flow
         chosen: list[set[int]] = []
         for hole in "ab":
-            side = maker_of(flow, self.found.values[hole])
+            side = flow.maker_of(self.found.values[hole])
             if side is None or side.primitive != "gather":
                 return False
             sources = flow.sources(side.operands[1], lambda _: True)
-            if not sources or not all(is_known(flow.value(source)) for source in sources):
+            if not sources or not all(flow.value(source).is_known for source in sources):
                 return False
             chosen.append({source for source in sources if flow.value(source).shape})
         return all(chosen) and chosen[0] != chosen[1]
@@ -346,7 +345,7 @@ def _depends_on_parameter(view: ProgramView, number: int) -> bool:
     sources = flow.sources(number, lambda step: not is_flat(flow, step), 500)
     return any(
         number in flow.inputs
-        and is_inexact(flow.value(number))
+        and flow.value(number).is_inexact
         and re.split(r"[\[.]", flow.values[number].said)[0] in view.differentiated
         for number in sources or ()
     )
@@ -388,10 +387,7 @@ _FACTORS = {
 
 
 RULE = Rule(
-    "JX418",
-    "nan-gradient",
-    "Gradient that is NaN or infinite at a point that inputs reach.",
-    severity="warning",
+    __name__, "Gradient that is NaN or infinite at a point that inputs reach.", severity="warning"
 )
 
 
@@ -410,9 +406,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """
     flow, known = view.flow, KnownValues(view.flow)
     patterns = ProgramPatterns(view)
-    reported: set[object] = set()
     for step in flow.steps.values():
-        if step.span in reported or not _is_written(view.quote(step.path), step.primitive):
+        if not _is_written(view.quote(step.path), step.primitive):
             continue
         if not known.varies(step.operands[0]) or has_rule(view, step) or is_in_branch(flow, step):
             continue
@@ -422,7 +417,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
             found = patterns.at(step, row.pattern)
             if found is not None and row.is_met(met := Differentiated(view, known, found)):
                 if row.message:
-                    reported.add(step.span)
                     yield Violation(
                         met.filled(row.message),
                         step.path,
@@ -461,9 +455,10 @@ def _is_selected(view: ProgramView, step: Step) -> bool:
 _AXES = frozenset({"axis", "keepdims"})
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.corrects("two `where` around the root of a sum of squares")
+def candidates(context: FixContext, _: Squares) -> Iterator[Candidate]:
     """Yield `where(s > 0, sqrt(where(s > 0, s, 1.0)), 0.0)` for `sqrt(s)` and for norms."""
-    if not isinstance(context.finding.data, Squares) or not context.jnp:
+    if not context.jnp:
         return
     for call in context.find(ast.Call):
         if (squares := _squares(context, call)) is None:
@@ -494,6 +489,3 @@ def _squares(context: FixContext, call: ast.Call) -> str | None:
         return None
     keywords = "".join(f", {key.arg}={context.text(key.value)}" for key in call.keywords)
     return f"{context.jnp}.sum({context.operand(call.args[0])} ** 2{keywords})"
-
-
-REMEDY = Remedy.correcting("two `where` around the root of a sum of squares", candidates)

@@ -1,5 +1,8 @@
 """JX419: a gradient that is zero everywhere, because of an operation without a derivative."""
 
+# Longer than most rules: zeros of a program have to be told to be gradients, and followed to what
+# makes them.
+
 from __future__ import annotations
 
 import ast
@@ -8,22 +11,14 @@ from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule, is_flat
-from jaxsight.rules.program.steps import is_inexact, is_known
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import literal
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import bracketed, called, parsed
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import MOST, short
 from jaxsight.wire.primitives import COMPARISONS, ROUNDINGS
 from jaxsight.wire.program import LITERAL, Step, Value
 
-RULE = Rule(
-    "JX419",
-    "zero-gradient",
-    "Gradient that is zero everywhere.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Gradient that is zero everywhere.", severity="warning")
 
 _DERIVATIVES = frozenset(
     {
@@ -120,7 +115,7 @@ def _help(view: ProgramView, step: Step) -> str:
 def _note(view: ProgramView, step: Step) -> str:
     if step.primitive in ROUNDINGS:
         return f"the derivative of `{step.primitive}` is 0 wherever it exists"
-    if step.primitive in _STEPS and called(view.quote(step.path)) not in _INDICES:
+    if step.primitive in _STEPS and view.called(step) not in _INDICES:
         return "the derivative of a comparison is 0 wherever it exists"
     if step.primitive == "stop_gradient":
         return "JAX treats the result of `stop_gradient` as a constant"
@@ -155,8 +150,8 @@ def _of_derivative(view: ProgramView, parent: str, steps: Sequence[Step]) -> Ite
         for step in steps
         for number in map(flow.of, step.operands)
         if number not in computed
-        and not is_known(flow.values[number])
-        and is_inexact(flow.value(number))
+        and not flow.values[number].is_known
+        and flow.value(number).is_inexact
     ]
     alive = any(step.backward for step in flow.steps.values())
     dead_inputs: list[tuple[int, list[Step], int]] = []
@@ -191,7 +186,7 @@ def _of_function(view: ProgramView) -> Iterator[_Dead]:
     indices are among them: these are reported only if no argument has a gradient.
     """
     flow = view.flow
-    if not flow.outputs or not all(is_inexact(flow.value(number)) for number in flow.outputs[:1]):
+    if not flow.outputs or not all(flow.value(number).is_inexact for number in flow.outputs[:1]):
         return
     scalar = not flow.values[flow.outputs[0]].shape
     outputs = frozenset(flow.outputs[:1] if scalar else flow.outputs)
@@ -202,7 +197,7 @@ def _of_function(view: ProgramView) -> Iterator[_Dead]:
     dead_inputs: list[_Dead] = []
     alive = False
     for number in flow.inputs:
-        if not is_inexact(flow.value(number)) or flow.of(number) not in needed:
+        if not flow.value(number).is_inexact or flow.of(number) not in needed:
             continue
         ends = _ends(flow, flow.of(number), inside, outputs)
         alive |= ends is None
@@ -237,7 +232,7 @@ def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) ->
         if not users and not outputs and not _is_factor(flow, reached):
             return None
         for user in users:
-            inexact = [output for output in user.results if is_inexact(flow.value(output))]
+            inexact = [output for output in user.results if flow.value(output).is_inexact]
             read = [output for output in inexact if flow.used_by(output) or output in outputs]
             if is_flat(flow, user) or (not read and any(map(flow.used_by, user.results))):
                 ends[user.path] = user
@@ -303,14 +298,14 @@ def _zeros(view: ProgramView, parent: str) -> Iterator[tuple[Value, object]]:
         around = flow.parent.get(step.path)
         if step.forward or step.backward or (around.path if around else "") != parent:
             continue
-        zeros = [number for number in step.operands if literal(flow, number) == 0]
+        zeros = [number for number in step.operands if flow.literal(number) == 0]
         if step.primitive == "broadcast_in_dim" and zeros:
             if _is_of_derivative(view, step):
                 yield flow.value(step.results[0]), step.span
-        elif zeros and all(is_known(flow.value(number)) for number in step.operands):
+        elif zeros and all(flow.value(number).is_known for number in step.operands):
             yield flow.value(zeros[0]), step.span
     for number in flow.outputs:
-        if literal(flow, number) == 0 and flow.values[number].origin == LITERAL:
+        if flow.literal(number) == 0 and flow.values[number].origin == LITERAL:
             yield flow.values[number], number
 
 
@@ -331,7 +326,7 @@ def _is_of_derivative(view: ProgramView, step: Step) -> bool:
         return False
     names = {
         node.attr if isinstance(node, ast.Attribute) else node.id
-        for node in ast.walk(node.func if not called(view.quote(step.path)) else node)
+        for node in ast.walk(node.func if not view.called(step) else node)
         if isinstance(node, ast.Attribute | ast.Name)
     }
     return not names.isdisjoint(_DERIVATIVES | view.gradients)

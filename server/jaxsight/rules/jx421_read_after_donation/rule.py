@@ -12,20 +12,14 @@ from functools import partial
 
 from jaxsight.rules.jx421_read_after_donation.scope_flow import ScopeFlow
 from jaxsight.rules.jx421_read_after_donation.variables import Donor
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule
 from jaxsight.rules.text.jitted import JittedCalls, jitted_module, made
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import Statement, imports_of
-from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
 
-RULE = Rule(
-    "JX421",
-    "read-after-donation",
-    "Variable is read after its buffer was donated.",
-    word="donate_arg",
-)
+RULE = Rule(__name__, "Variable is read after its buffer was donated.", word="donate_arg")
 
 
 @RULE.finds_in_module

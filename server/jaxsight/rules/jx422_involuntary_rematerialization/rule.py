@@ -9,19 +9,11 @@ from dataclasses import dataclass
 from itertools import product
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.figures import LAUNCHED, MOVED, STORED
 from jaxsight.rules.fixing.meshes import constrained, meshes
-from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import LAUNCHED, MOVED, STORED, Proof, Rule, Violation
 
-RULE = Rule(
-    "JX422",
-    "involuntary-rematerialization",
-    "Resharding replicates an array on every device.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Resharding replicates an array on every device.", severity="warning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +52,15 @@ _DIMENSION = re.compile(r"\{([^{}]*)\}")
 _AXIS = re.compile(r"'(\w+)'")
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes(
+    "the array resharded in two steps",
+    Proof.COMMUNICATED,
+    trades=frozenset({LAUNCHED, MOVED, STORED}),
+)
+def candidates(context: FixContext, resharding: Resharding) -> Iterator[Candidate]:
     """Yield constraints to shardings that have some axes moved, and others not yet."""
-    resharding = context.finding.data
     value = next(context.find(ast.expr), None)
-    if not isinstance(resharding, Resharding) or not isinstance(value, ast.expr):
+    if not isinstance(value, ast.expr):
         return
     for spec in _between(_dimensions(resharding.source), _dimensions(resharding.target)):
         for mesh in meshes(context):
@@ -99,11 +95,3 @@ def _entry(axes: list[str]) -> str:
     if len(axes) == 1:
         return f'"{axes[0]}"'
     return f"({', '.join(f'{chr(34)}{axis}{chr(34)}' for axis in axes)})" if axes else "None"
-
-
-REMEDY = Remedy(
-    "the array resharded in two steps",
-    candidates,
-    proof=Proof.COMMUNICATED,
-    trades=frozenset({LAUNCHED, MOVED, STORED}),
-)

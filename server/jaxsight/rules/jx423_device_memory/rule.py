@@ -6,17 +6,11 @@ from collections.abc import Iterator
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import most_temporaries
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import size
 from jaxsight.wire.messages.compiling import Incomplete
 
-RULE = Rule(
-    "JX423",
-    "device-memory",
-    "The program needs more memory than the device has.",
-    severity="warning",
-)
+RULE = Rule(__name__, "The program needs more memory than the device has.", severity="warning")
 
 
 @RULE.finds_in_kernels

@@ -7,25 +7,16 @@ from collections.abc import Iterator
 
 from jaxsight.meshes.divided import inserted_reshards, shape_of
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.figures import LAUNCHED, MOVED, STORED
 from jaxsight.rules.fixing.meshes import constrained, meshes
-from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import stripped
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import LAUNCHED, MOVED, STORED, Proof, Rule, Violation
 from jaxsight.text.names import bound_in
 from jaxsight.text.units import count, size
 from jaxsight.wire.program import Step
 
-RULE = Rule(
-    "JX424",
-    "resharding-in-loop",
-    "Each iteration of a loop reshards the same array.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Each iteration of a loop reshards the same array.", severity="warning")
 
 
 @RULE.finds_in_kernels
@@ -75,7 +66,7 @@ def _is_unchanged(flow: Flow, path: str, loop: Step, shapes: set[tuple[int, ...]
     step = flow.steps.get(path)
     operands = step.operands if step is not None else ()
     values = [each for each in operands if flow.value(each).shape in shapes]
-    return bool(values) and all(stripped(flow, each) in unchanged for each in values)
+    return bool(values) and all(flow.stripped(each) in unchanged for each in values)
 
 
 # The fix: replicate the array once before the loop.
@@ -83,6 +74,11 @@ def _is_unchanged(flow: Flow, path: str, loop: Step, shapes: set[tuple[int, ...]
 _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
 
 
+@RULE.fixes(
+    "the array replicated once before the loop",
+    Proof.COMMUNICATED,
+    trades=frozenset({LAUNCHED, STORED, MOVED}),
+)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the constraint of each array that a loop's body captures in the finding."""
     reads = {node.id for node in context.find(ast.Name)}
@@ -100,11 +96,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                 edits = (context.before(statement, line), *context.jax_import())
                 yield Candidate(f"Replicate `{name}` before the loop", edits)
         return
-
-
-REMEDY = Remedy(
-    "the array replicated once before the loop",
-    candidates,
-    proof=Proof.COMMUNICATED,
-    trades=frozenset({LAUNCHED, STORED, MOVED}),
-)

@@ -1,5 +1,8 @@
 """JX425: a large array is whole on every device, though a mesh axis could divide it."""
 
+# Longer than most rules: parameters and results are told apart, and which axis would divide them is
+# looked for.
+
 from __future__ import annotations
 
 import math
@@ -8,22 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.meshes.divided import shape_of
-from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Value
 from jaxsight.wire.meshes import Mesh, Spec
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.program import CONSTANT
 
-RULE = Rule(
-    "JX425",
-    "replicated-array",
-    "A large array is replicated on all devices.",
-    severity="information",
-)
+RULE = Rule(__name__, "A large array is replicated on all devices.", severity="information")
 LARGE = 16 * MIB
 """Bytes from which an array is reported: a matrix of 2048×2048 float32 numbers has 16 MiB. A
 choice: lower reports biases and scales, which are replicated on purpose, higher misses layers."""
@@ -126,8 +122,8 @@ def _of_results(view: ProgramView, mesh: Mesh, parameters: list[_Array]) -> Iter
     Gradients and gathered weights have the elements of a parameter.
     """
     known = {math.prod(each.shape) for each in parameters}
-    known |= {elements(view.flow.value(each)) for each in view.flow.inputs}
-    known |= {elements(each) for each in view.flow.values if each.origin == CONSTANT}
+    known |= {view.flow.value(each).elements for each in view.flow.inputs}
+    known |= {each.elements for each in view.flow.values if each.origin == CONSTANT}
     found = [
         (array, axis)
         for array in (*_temporaries(view), *_outputs(view))

@@ -6,17 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import size
 from jaxsight.wire.primitives import MOVES
 
-RULE = Rule(
-    "JX426",
-    "repeated-gather",
-    "The same value is gathered twice.",
-    severity="warning",
-)
+RULE = Rule(__name__, "The same value is gathered twice.", severity="warning")
 _GATHERS = frozenset({"all_gather", "all_gather_invariant", "all_gather_reduced"})
 _WHOLE = MOVES - {"slice", "split", "stack", "unstack"}
 """Primitives whose result has all elements of their operand, and no other ones."""

@@ -6,18 +6,12 @@ import math
 import re
 from dataclasses import dataclass
 
-from jaxsight.rules.failure_text import jax_page
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.parsing import literal_in
 from jaxsight.wire.meshes import Spec
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX427",
-    "uneven-mesh",
-    "Mesh axes do not divide a dimension evenly.",
-)
+RULE = Rule(__name__, "Mesh axes do not divide a dimension evenly.")
 _SPEC = r"P(?:artitionSpec)?\((?P<spec>(?:[^()]|\([^()]*\))*)\)"
 _SHARDING = re.compile(
     r"implies that array axis (?P<dimension>\d+) is partitioned (?P<parts>\d+) times, but "
@@ -64,7 +58,6 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         f"{subject} {verb} not divide dimension {uneven.dimension} of size {uneven.size}",
         help=_help(uneven),
         notes=(f"{uneven.array} has shape {shape}",) if uneven.shape else (),
-        url=jax_page(failure),
     )
 
 

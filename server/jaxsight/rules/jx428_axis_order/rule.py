@@ -6,16 +6,14 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.targets.chips import Gpu
 from jaxsight.targets.chips.links import HOST, LINKS
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Kernel
 
 RULE = Rule(
-    "JX428",
-    "axis-order",
+    __name__,
     "Another order of mesh axes keeps large collectives inside of hosts.",
     severity="warning",
 )

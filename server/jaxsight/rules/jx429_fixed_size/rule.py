@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.inert import clause
 
 RULE = Rule(
-    "JX429",
-    "fixed-size",
-    "A function traces only for the given value of a named size.",
-    severity="warning",
+    __name__, "A function traces only for the given value of a named size.", severity="warning"
 )
 
 _LONGEST = 200

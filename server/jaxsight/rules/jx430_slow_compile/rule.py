@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from jaxsight.rules.program.folding import is_slow
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import CompileTimes, Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import CompileTimes, Rule, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.units import seconds
 from jaxsight.wire.messages.compiling import (
@@ -21,8 +20,7 @@ from jaxsight.wire.messages.compiling import (
 )
 
 RULE = Rule(
-    "JX430",
-    "slow-compile",
+    __name__,
     "Compiling takes long.",
     severity="warning",
     always=False,

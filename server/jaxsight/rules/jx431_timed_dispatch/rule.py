@@ -14,22 +14,19 @@ from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Proof, Remedy
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ModuleViolation, NodeViolation, Proof, Rule
 from jaxsight.rules.text.expressions import dotted, keyword, name_of
 from jaxsight.rules.text.jitted import JittedCalls, jitted_module, made
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import Statement, blocks_of, imports_of, own_statements, written
-from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.magics import is_timed, timed_by_magics
 from jaxsight.text.names import bound_in, read_in
 from jaxsight.text.parsing import parse
 
 RULE = Rule(
-    "JX431",
-    "timed-dispatch",
+    __name__,
     "Clock is read before the timed computation has finished.",
     severity="warning",
     word="jax",
@@ -287,6 +284,9 @@ def _bound(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
 # The fix: wait for the result before the clock is read.
 
 
+@RULE.fixes(
+    "`jax.block_until_ready(f(x))`, or of what a loop carries after the loop", Proof.WRITTEN
+)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield a wait after the loop that carries the result, else one around what is dispatched.
 
@@ -309,10 +309,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             yield Candidate(f"Wait after the loop: `{line}`", edits)
     edit = context.replace(node, f"{wait}({context.text(node)})")
     yield Candidate(f"Wait with `{wait}`", (*context.jax_import(), edit))
-
-
-REMEDY = Remedy(
-    "`jax.block_until_ready(f(x))`, or of what a loop carries after the loop",
-    candidates,
-    proof=Proof.WRITTEN,
-)

@@ -1,5 +1,8 @@
 """JX440: branches of `cond` or `switch` return different types, or the predicate is no scalar."""
 
+# Longer than most rules: a table of errors; how two branches differ is read off the message and put
+# in words.
+
 from __future__ import annotations
 
 import ast
@@ -18,20 +21,13 @@ from jaxsight.rules.differences import (
     varying_cast,
 )
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import jax_page
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import parsed_call
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX440",
-    "branch-mismatch",
-    "Branches of `cond` or `switch` return different types.",
-)
+RULE = Rule(__name__, "Branches of `cond` or `switch` return different types.")
 
 _BRANCH = re.compile(
     r"^(?P<branch>true_fun|false_fun|branch ?\d+) is (?P<name>\S+) at (?P<place>\S+)$", re.MULTILINE
@@ -101,7 +97,6 @@ def of_branches(match: re.Match[str], failure: Failure, expression: str) -> Viol
         help=help,
         notes=(*(more if others > 0 else ()), *_places(failure.message, names), _WHY),
         data=BranchTypes(leaves[0].first, leaves[0].second) if leaves else None,
-        url=jax_page(failure),
     )
 
 
@@ -180,35 +175,29 @@ def _of_tree(tree: TreeDifference, names: tuple[str, str]) -> tuple[str, str]:
     return text, "return the same containers from both"
 
 
-ERRORS.says(
-    r"Pred (?:type must be either boolean or number|must be a scalar), got ",
-    "predicate of `cond` is not a boolean scalar",
-    help="pass a `bool`, or an array of shape `()`",
-)
-ERRORS.says(
-    r"Index type must be an integer, got (?:\S+ as )?(?P<type>\w+)",
-    "index of `switch` is {type}, not an integer",
-    help="convert it with `.astype(jnp.int32)`, or branch on a condition with `jax.lax.cond`",
-)
-ERRORS.says(
-    r"Branch index must be scalar, got [^\n]*? of shape (?P<shape>\([\d, ]+\))",
-    "index of `switch` has shape {shape}, but `switch` takes one branch for all",
-    help="map over the indices: `jax.vmap(lambda i, x: jax.lax.switch(i, branches, x))`",
-)
-ERRORS.says(
-    r"Empty branch sequence",
-    "`switch` has no branches",
-    help="pass a list of functions, of which the index chooses one",
-)
+ERRORS.table(r"""
+Pred (?:type must be either boolean or number|must be a scalar), got 
+    predicate of `cond` is not a boolean scalar
+    help: pass a `bool`, or an array of shape `()`
+Index type must be an integer, got (?:\S+ as )?(?P<type>\w+)
+    index of `switch` is {type}, not an integer
+    help: convert it with `.astype(jnp.int32)`, or branch on a condition with `jax.lax.cond`
+Branch index must be scalar, got [^\n]*? of shape (?P<shape>\([\d, ]+\))
+    index of `switch` has shape {shape}, but `switch` takes one branch for all
+    help: map over the indices: `jax.vmap(lambda i, x: jax.lax.switch(i, branches, x))`
+Empty branch sequence
+    `switch` has no branches
+    help: pass a list of functions, of which the index chooses one
+""")
 
 
 # The fix: write a float where a branch returns an integer literal.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("a float literal in a branch (unsafe)")
+def candidates(context: FixContext, data: BranchTypes) -> Iterator[Candidate]:
     """Yield the call with `0.0` for a branch `lambda: 0`, where the other returns a float."""
-    data = context.finding.data
-    if not isinstance(data, BranchTypes) or "float" not in data.first + data.second:
+    if "float" not in data.first + data.second:
         return
     for call in context.find(ast.Call):
         for branch in call.args:
@@ -218,6 +207,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                         edit = context.replace(body, f"{value}.0")
                         yield Candidate(f"Return `{value}.0`", (edit,), same=False)
                         return
-
-
-REMEDY = Remedy("a float literal in a branch (unsafe)", candidates)

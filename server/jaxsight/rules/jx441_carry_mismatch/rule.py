@@ -1,5 +1,8 @@
 """JX441: a loop's body returns another carry than it takes, or its arrays do not fit."""
 
+# Longer than most rules: a table of errors; how two carries differ is read off the message and put
+# in words.
+
 from __future__ import annotations
 
 import ast
@@ -18,21 +21,14 @@ from jaxsight.rules.differences import (
     varying_cast,
 )
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import jax_page
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import called, keyword, name_of
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.source.text import Edit
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX441",
-    "carry-mismatch",
-    "Body of a loop returns another carry than it takes.",
-)
+RULE = Rule(__name__, "Body of a loop returns another carry than it takes.")
 
 _INDEX = re.compile(r"^loop_carry\[[12]\]")
 """Where a `fori_loop` keeps its carry: after the index, and the bound if that is traced."""
@@ -70,7 +66,6 @@ def of_carry(match: re.Match[str], failure: Failure, expression: str) -> Violati
             help=_of_leaf(leaf, failure.message, function),
             notes=((f"other leaves change, too: {others}",) if others else ()) + (_WHY,),
             data=CarryTypes(re.sub(r"^\w+", "", paths[0]), leaf.first, leaf.second),
-            url=jax_page(failure),
         )
     if tree is None:
         return of_none(failure.message)
@@ -148,18 +143,16 @@ def _of_tree(tree: TreeDifference) -> str:
     return "return the carry in the containers that it came in"
 
 
-ERRORS.says(
-    r"scan body(?: function)? output must be a pair, got (?P<type>[^\n]*?)\.?$",
-    "body of `scan` returns {type:q}, not a pair",
-    help="return `(carry, y)`, or `(carry, None)` if iterations have no output",
-    note="`scan` stacks the second of the pair over all iterations",
-)
-ERRORS.says(
-    r"cond_fun must return a boolean scalar, but got (?:output type\(s\) )?\[?(?:ShapedArray\()?"
-    r"(?P<type>\w+(?:\[[\d,]*\])?)",
-    "condition of `while_loop` is {type:q}, not `bool[]`",
-    help="reduce it to one truth value: `jnp.any(…)` or `jnp.all(…)`",
-)
+ERRORS.table(r"""
+scan body(?: function)? output must be a pair, got (?P<type>[^\n]*?)\.?$
+    body of `scan` returns {type:q}, not a pair
+    help: return `(carry, y)`, or `(carry, None)` if iterations have no output
+    note: `scan` stacks the second of the pair over all iterations
+cond_fun must return a boolean scalar, but got (?:output type\(s\)
+        )?\[?(?:ShapedArray\()?(?P<type>\w+(?:\[[\d,]*\])?)
+    condition of `while_loop` is {type:q}, not `bool[]`
+    help: reduce it to one truth value: `jnp.any(…)` or `jnp.all(…)`
+""")
 
 
 @ERRORS.explains(r"scan got values? with different leading axis sizes: (?P<sizes>\d[\d, ]*)")
@@ -183,35 +176,26 @@ def of_scalars(match: re.Match[str], failure: Failure, expression: str) -> Viola
     return Violation(f"`scan` maps over {quoted(match['values'])}, which has no axis", help=help)
 
 
-ERRORS.says(
-    r"scan got `length` argument of (?P<length>\d+) which disagrees with leading axis sizes "
-    r"\[(?P<sizes>[\d, ]+)\]",
-    "`length={length}` of `scan` differs from the leading axis: {sizes}",
-    help="omit `length=`, which is needed only without `xs`",
-)
-ERRORS.says(
-    r"scan got no values to scan over and `length` not provided",
-    "`scan` has neither arrays to map over nor a length",
-    help="pass `length=n`, or an array with one item for each iteration",
-)
-ERRORS.says(
-    r"lower and upper arguments to fori_loop must have equal types, got (?P<lower>\w+) and "
-    r"(?P<upper>\w+)",
-    "bounds of `fori_loop` are {lower} and {upper}",
-    help="make both integers of one dtype: `n // 2`, `.astype(jnp.int32)`",
-)
-ERRORS.says(
-    r"Arguments to fori_loop must be scalars or have integer types|"
-    r"lower and upper arguments to fori_loop must be",
-    "bounds of `fori_loop` are not integers",
-    help="pass two integers, or arrays of shape `()`",
-)
-ERRORS.says(
-    r"The vector field inside `ODETerm` must return a pytree with the same structure as `y0`",
-    "vector field of `ODETerm` returns another structure than `y0`",
-    help="return arrays of the same structure, as `jnp.stack([dx, dy])` for an array `y0`",
-    note="a list of arrays is a pytree of several arrays, not one array",
-)
+ERRORS.table(r"""
+scan got `length` argument of (?P<length>\d+) which disagrees with leading axis sizes
+        \[(?P<sizes>[\d, ]+)\]
+    `length={length}` of `scan` differs from the leading axis: {sizes}
+    help: omit `length=`, which is needed only without `xs`
+scan got no values to scan over and `length` not provided
+    `scan` has neither arrays to map over nor a length
+    help: pass `length=n`, or an array with one item for each iteration
+lower and upper arguments to fori_loop must have equal types, got (?P<lower>\w+) and (?P<upper>\w+)
+    bounds of `fori_loop` are {lower} and {upper}
+    help: make both integers of one dtype: `n // 2`, `.astype(jnp.int32)`
+Arguments to fori_loop must be scalars or have integer types|lower and upper arguments to fori_loop
+        must be
+    bounds of `fori_loop` are not integers
+    help: pass two integers, or arrays of shape `()`
+The vector field inside `ODETerm` must return a pytree with the same structure as `y0`
+    vector field of `ODETerm` returns another structure than `y0`
+    help: return arrays of the same structure, as `jnp.stack([dx, dy])` for an array `y0`
+    note: a list of arrays is a pytree of several arrays, not one array
+""")
 
 
 # The fix: begin a loop with the dtype that its body returns.
@@ -226,11 +210,9 @@ _DTYPE_AT = {
 _ITEM = re.compile(r"\[(\d+)\]")
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("an initial carry of the result's dtype (unsafe)")
+def candidates(context: FixContext, data: CarryTypes) -> Iterator[Candidate]:
     """Yield the call with the initial value converted, if integers become floats."""
-    data = context.finding.data
-    if not isinstance(data, CarryTypes):
-        return
     before, after = array_type(data.before), array_type(data.after)
     if before is None or after is None or before.shape != after.shape:
         return
@@ -267,6 +249,3 @@ def _item(init: ast.expr | None, path: str) -> ast.expr | None:
     if at is None or not isinstance(init, ast.Tuple | ast.List) or int(at[1]) >= len(init.elts):
         return None
     return init.elts[int(at[1])]
-
-
-REMEDY = Remedy("an initial carry of the result's dtype (unsafe)", candidates)

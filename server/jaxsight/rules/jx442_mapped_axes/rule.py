@@ -1,5 +1,7 @@
 """JX442: `vmap` or `pmap` maps axes of different sizes, or axes that an argument does not have."""
 
+# Longer than most rules: a table of nine errors, of which four need the arguments of the call.
+
 from __future__ import annotations
 
 import ast
@@ -10,21 +12,14 @@ from dataclasses import dataclass
 from jaxsight.meshes.divided import array_type
 from jaxsight.rules.differences import shape_text
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import jax_page
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.operands import arrays, is_key, rank
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import keyword, name_of, parsed_call
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX442",
-    "mapped-axes",
-    "Axes that `vmap` maps differ in size, or do not exist.",
-)
+RULE = Rule(__name__, "Axes that `vmap` maps differ in size, or do not exist.")
 
 _SIZE = re.compile(
     r"^  \* (?:one axis|most axes \(\d+ of them\)|some axes \(\d+ of them\)) had size (?P<size>\d+)"
@@ -68,7 +63,6 @@ def of_sizes(match: re.Match[str], failure: Failure, expression: str) -> Violati
             for each in found
             if each["type"] not in (None, "unknown")
         ),
-        url=jax_page(failure),
     )
 
 
@@ -135,7 +129,6 @@ def of_rank(match: re.Match[str], failure: Failure, expression: str) -> Violatio
         help=help,
         notes=notes,
         data=data,
-        url=jax_page(failure),
     )
 
 
@@ -203,41 +196,34 @@ ERRORS.says(
     "`in_axes` of `{api}` is {given:q}, not a tuple",
     help="write a tuple with one entry for each argument: `in_axes=({given},)`",
 )
-ERRORS.says(
-    r"(?P<api>[vp]map) (?P<which>in_axes|out_axes) specification must be a tree prefix of the ",
-    "`{which}` of `{api}` has another structure than what it is for",
-    help="write one entry for each argument or result: an axis or `None` applies to all its "
-    "leaves, a `dict` or tuple of them needs the same keys",
-)
-ERRORS.says(
-    r"(?:at )?(?P<api>[vp]map) (?:out_axes(?P<path>\S*), got axis spec None but output was "
-    r"batched|has mapped output )",
-    "`out_axes{path}` of `{api}` is `None`, but the result is mapped",
-    help="use an axis such as 0, or reduce the result over the mapped axis: "
-    "`jax.lax.pmean(x, axis_name)`",
-)
-ERRORS.says(
-    r"(?P<api>[vp]map) must have at least one non-None value in in_axes",
-    "`in_axes` of `{api}` maps no argument",
-    help="choose an axis of at least one argument, as in `in_axes=0`, or pass `axis_size=`",
-)
+ERRORS.table(r"""
+(?P<api>[vp]map) (?P<which>in_axes|out_axes) specification must be a tree prefix of the 
+    `{which}` of `{api}` has another structure than what it is for
+    help: write one entry for each argument or result: an axis or `None` applies to all its leaves,
+        a `dict` or tuple of them needs the same keys
+(?:at )?(?P<api>[vp]map) (?:out_axes(?P<path>\S*), got axis spec None but output was batched|has
+        mapped output )
+    `out_axes{path}` of `{api}` is `None`, but the result is mapped
+    help: use an axis such as 0, or reduce the result over the mapped axis: `jax.lax.pmean(x,
+        axis_name)`
+(?P<api>[vp]map) must have at least one non-None value in in_axes
+    `in_axes` of `{api}` maps no argument
+    help: choose an axis of at least one argument, as in `in_axes=0`, or pass `axis_size=`
+""")
 
 
 # The fix: say which arguments `vmap` does not map.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("`in_axes=` with `None` for scalars (unsafe)")
+def candidates(context: FixContext, axes: InAxes) -> Iterator[Candidate]:
     """Yield the transformation with `in_axes=`, `None` for each scalar."""
-    data = context.finding.data
     for call in context.find(ast.Call):
-        if isinstance(data, InAxes) and isinstance(call.func, ast.Call):
+        if isinstance(call.func, ast.Call):
             mapped = context.text(call.func)
             yield Candidate(
-                f"Map with `in_axes={data.text}`",
-                (context.replace(call.func, f"{mapped[:-1]}, in_axes={data.text})"),),
+                f"Map with `in_axes={axes.text}`",
+                (context.replace(call.func, f"{mapped[:-1]}, in_axes={axes.text})"),),
                 same=False,
             )
             return
-
-
-REMEDY = Remedy("`in_axes=` with `None` for scalars (unsafe)", candidates)

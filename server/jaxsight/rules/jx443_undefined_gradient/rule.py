@@ -1,5 +1,7 @@
 """JX443: a derivative of or at what has none: no scalar, integers, a pair without `has_aux`."""
 
+# Longer than most rules: a table of thirteen errors, of which six need the arguments of the call.
+
 from __future__ import annotations
 
 import ast
@@ -8,20 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import jax_page, operand
+from jaxsight.rules.failure_text import operand
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import keyword, parsed_call
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX443",
-    "undefined-gradient",
-    "Derivative of a result or at an argument that has none.",
-)
+RULE = Rule(__name__, "Derivative of a result or at an argument that has none.")
 
 _PAIR = re.compile(r"\([^()]*\([^()]*\), ")
 _SCALAR = r"Gradient only defined for scalar-output functions\. Output "
@@ -75,7 +71,6 @@ def of_shape(match: re.Match[str], failure: Failure, expression: str) -> Violati
         f"gradient of {_function(expression)}, whose result has shape {match['shape']}",
         help=help,
         notes=("`jax.grad` differentiates scalars, of shape `()`",),
-        url=jax_page(failure),
     )
 
 
@@ -127,7 +122,6 @@ def of_input(match: re.Match[str], failure: Failure, expression: str) -> Violati
             f"`{api}` differentiates an argument with a leaf of dtype {dtype}",
             help=apart,
             notes=() if dtype.startswith("key") else (_NO_DERIVATIVE,),
-            url=jax_page(failure),
         )
     text = ast.unparse(source)
     help = f"differentiate at a float: `{text}.0`"
@@ -139,7 +133,6 @@ def of_input(match: re.Match[str], failure: Failure, expression: str) -> Violati
         help=help,
         notes=(_NO_DERIVATIVE,),
         data=AtInteger(position) if literal and position is not None else None,
-        url=jax_page(failure),
     )
 
 
@@ -182,24 +175,20 @@ def of_aux(match: re.Match[str], failure: Failure, expression: str) -> Violation
     )
 
 
-ERRORS.says(
-    r"unexpected JAX type \(e\.g\. shape/dtype\) for argument to (?:VJP|vjp) function: got "
-    r"(?P<got>\S+), but expected (?P<expected>\S+) because",
-    "backward pass gets a cotangent of type {got:q}, but the result is {expected:q}",
-    help="pass a cotangent of the type of the result: `jnp.ones_like(result)`",
-)
-ERRORS.says(
-    r"primal and tangent arguments to jax\.jvp do not match; dtypes must be equal.*?"
-    r"expected tangent dtype (?P<expected>\w+), but got tangent dtype (?P<got>\w+)",
-    "tangent of `jax.jvp` has dtype {got}, its primal value {expected}",
-    help="make each tangent like its primal value: `jnp.ones_like(x)`",
-)
-ERRORS.says(
-    r"jvp called with different primal and tangent shapes;\s*Got primal shape "
-    r"(?P<expected>\([\d, ]*\)) and tangent shape as (?P<got>\([\d, ]*\))",
-    "tangent of `jax.jvp` has shape {got}, its primal value {expected}",
-    help="make each tangent like its primal value: `jnp.ones_like(x)`",
-)
+ERRORS.table(r"""
+unexpected JAX type \(e\.g\. shape/dtype\) for argument to (?:VJP|vjp) function: got (?P<got>\S+),
+        but expected (?P<expected>\S+) because
+    backward pass gets a cotangent of type {got:q}, but the result is {expected:q}
+    help: pass a cotangent of the type of the result: `jnp.ones_like(result)`
+primal and tangent arguments to jax\.jvp do not match; dtypes must be equal.*?expected tangent dtype
+        (?P<expected>\w+), but got tangent dtype (?P<got>\w+)
+    tangent of `jax.jvp` has dtype {got}, its primal value {expected}
+    help: make each tangent like its primal value: `jnp.ones_like(x)`
+jvp called with different primal and tangent shapes;\s*Got primal shape (?P<expected>\([\d, ]*\))
+        and tangent shape as (?P<got>\([\d, ]*\))
+    tangent of `jax.jvp` has shape {got}, its primal value {expected}
+    help: make each tangent like its primal value: `jnp.ones_like(x)`
+""")
 
 
 @ERRORS.explains(
@@ -219,35 +208,28 @@ def of_position(match: re.Match[str], failure: Failure, expression: str) -> Viol
     )
 
 
-ERRORS.says(
-    r"primal and tangent arguments to jax\.jvp must be tuples or lists",
-    "primals and tangents of {expression:q} are not tuples",
-    help="pass tuples with one item for each argument: `jax.jvp(f, (x,), (tangent,))`",
-)
-ERRORS.says(
-    r"unexpected tree structure\.?\s+The argument to a VJP function",
-    "backward pass {expression:q} gets cotangents of another structure than the result",
-    help="pass one cotangent for each result in the same containers, `jnp.zeros_like(result)` for "
-    "those that are not used",
-)
-ERRORS.says(
-    r"Tree structure of cotangent input|cotangent tree does not match",
-    "backward pass {expression:q} gets cotangents of another structure than the result",
-    help="pass one cotangent for each result in the same containers, `jnp.zeros_like(result)` for "
-    "those that are not used",
-)
+ERRORS.table(r"""
+primal and tangent arguments to jax\.jvp must be tuples or lists
+    primals and tangents of {expression:q} are not tuples
+    help: pass tuples with one item for each argument: `jax.jvp(f, (x,), (tangent,))`
+unexpected tree structure\.?\s+The argument to a VJP function
+    backward pass {expression:q} gets cotangents of another structure than the result
+    help: pass one cotangent for each result in the same containers, `jnp.zeros_like(result)` for
+        those that are not used
+Tree structure of cotangent input|cotangent tree does not match
+    backward pass {expression:q} gets cotangents of another structure than the result
+    help: pass one cotangent for each result in the same containers, `jnp.zeros_like(result)` for
+        those that are not used
+""")
 
 
 # The fix: differentiate at a float in place of an integer.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("a float where a derivative is taken (unsafe)")
+def candidates(context: FixContext, at: AtInteger) -> Iterator[Candidate]:
     """Yield the call with a float in place of the integer."""
-    data, call = context.finding.data, context.node
-    if isinstance(data, AtInteger) and isinstance(call, ast.Call):
-        integer = call.args[data.position]
+    if isinstance(context.node, ast.Call):
+        integer = context.node.args[at.position]
         edit = context.replace(integer, f"{context.text(integer)}.0")
         yield Candidate("Differentiate at a float", (edit,), same=False)
-
-
-REMEDY = Remedy("a float where a derivative is taken (unsafe)", candidates)

@@ -3,6 +3,9 @@
 Methods under `@jax.jit` are found in the text, too, where their class is no pytree.
 """
 
+# Longer than most rules: errors and plain text show it, and the fix changes the decorator of
+# another chunk.
+
 from __future__ import annotations
 
 import ast
@@ -11,20 +14,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import FUNCTIONS, described_type, jax_page
+from jaxsight.rules.failure_text import FUNCTIONS, described_type
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, dotted
 from jaxsight.rules.text.statements import Imports, Statement, full_name, imports_of
 from jaxsight.rules.text.transformations import of_decorator
-from jaxsight.rules.violation import ModuleViolation, NodeViolation, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
-    "JX444",
-    "argument-not-static",
+    __name__,
     "Jitted function gets or returns a value that is not an array.",
     word="jit",
     without_inputs=True,
@@ -77,7 +77,6 @@ def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Viol
         return Violation(
             f"{what} is an array without numbers",
             help="encode strings and objects as integers before the call",
-            url=jax_page(failure),
         )
     help = "make it static with `static_argnums`, or bind it with `functools.partial`"
     if parameter != path and parameter not in ("args", "kwargs"):
@@ -92,7 +91,6 @@ def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Viol
             help=module if is_attribute else apart,
             notes=("a static argument must be hashable: a tuple is, a list or `dict` is not",),
             data=data if is_attribute else None,
-            url=jax_page(failure),
         )
     if parameter.isidentifier() and parameter not in ("args", "kwargs"):
         help = f'make it static: `@partial(jax.jit, static_argnames="{parameter}")`'
@@ -102,7 +100,6 @@ def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Viol
         help=help,
         notes=notes,
         data=data,
-        url=jax_page(failure),
     )
 
 
@@ -121,27 +118,22 @@ def of_result(match: re.Match[str], failure: Failure, expression: str) -> Violat
     return Violation(
         f"{quoted(function, most=24)} returns {given}{where}, which `{api}` cannot return",
         help="return arrays alone, and return the rest from a function that is not transformed",
-        url=jax_page(failure),
     )
 
 
-ERRORS.says(
-    r"Output from batched function [^\n]*? with type <class '(?P<type>[^']+)'> is not a valid JAX",
-    "function under `vmap` returns a {type:q}, not an array",
-    help="return arrays alone, and return the rest from a function that is not transformed",
-)
-ERRORS.says(
-    r"[Jj]itted function has (?:invalid argnames|argnames) \{'(?P<names>[^}]*)'\} in "
-    r"(?P<which>static_argnames|donate_argnames)",
-    "`{which}` has {names:q}, which is not a parameter of the function",
-    help="use the names of the function's own parameters",
-)
-ERRORS.says(
-    r"[Jj]itted function has (?:invalid )?(?P<which>static_argnums|donate_argnums)="
-    r"(?P<numbers>.+?), but only accepts (?P<count>\d+) positional arguments",
-    "`{which}={numbers}` exceeds the {count} parameters",
-    help="count positional parameters from 0, `self` included",
-)
+ERRORS.table(r"""
+Output from batched function [^\n]*? with type <class '(?P<type>[^']+)'> is not a valid JAX
+    function under `vmap` returns a {type:q}, not an array
+    help: return arrays alone, and return the rest from a function that is not transformed
+[Jj]itted function has (?:invalid argnames|argnames) \{'(?P<names>[^}]*)'\} in
+        (?P<which>static_argnames|donate_argnames)
+    `{which}` has {names:q}, which is not a parameter of the function
+    help: use the names of the function's own parameters
+[Jj]itted function has (?:invalid )?(?P<which>static_argnums|donate_argnums)=(?P<numbers>.+?), but
+        only accepts (?P<count>\d+) positional arguments
+    `{which}={numbers}` exceeds the {count} parameters
+    help: count positional parameters from 0, `self` included
+""")
 
 
 @RULE.finds_in_module
@@ -222,11 +214,9 @@ def _handed(tree: ast.Module) -> frozenset[str]:
 # The fix: make the argument of a jitted function static.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("a static argument (unsafe)")
+def candidates(context: FixContext, data: NotStatic) -> Iterator[Candidate]:
     """Yield the definition with a decorator that names the static argument."""
-    data = context.finding.data
-    if not isinstance(data, NotStatic):
-        return
     name = data.function.rpartition(".")[2]
     for chunk in context.elsewhere():
         for node in ast.walk(chunk.tree):
@@ -244,6 +234,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
                             same=False,
                         )
                         return
-
-
-REMEDY = Remedy("a static argument (unsafe)", candidates)

@@ -10,19 +10,16 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from jaxsight.rules.failure_text import is_a, jax_page
+from jaxsight.rules.failure_text import is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
 from jaxsight.rules.text.statements import Statement, full_name, imports_of
-from jaxsight.rules.violation import ModuleViolation, NodeViolation, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
-    "JX445",
-    "unbound-axis-name",
+    __name__,
     "Collective names an axis that nothing around it maps over.",
     word="lax",
     without_inputs=True,
@@ -50,7 +47,6 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         f"{quoted(expression, 'this function')} names the axis {quoted(name, most=20)}, which "
         "nothing binds",
         help=_help(name),
-        url=jax_page(failure),
     )
 
 
@@ -162,6 +158,7 @@ def _violation(
 _AXIS = re.compile(r'axis_name="(\w+)"')
 
 
+@RULE.fixes("the name of the axis where it is mapped (unsafe)")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the map with `axis_name=`."""
     axis = _AXIS.search(context.finding.help)
@@ -176,6 +173,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         else context.replace(call, f"{context.text(call)[:-1]}, {axis[0]})")
     )
     yield Candidate(f"Name the axis `{axis[1]}`", (edit,), same=False)
-
-
-REMEDY = Remedy("the name of the axis where it is mapped (unsafe)", candidates)

@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 
 from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX446",
-    "custom-derivative",
-    "Rule of `custom_vjp` or `custom_jvp` does not fit its function.",
-)
+RULE = Rule(__name__, "Rule of `custom_vjp` or `custom_jvp` does not fit its function.")
 
 
 ERRORS = ErrorTable("TypeError", "ValueError", "AttributeError")
@@ -48,57 +43,41 @@ def _count(tree: str) -> str:
     return f"{number} item{'s' * (number != 1)}"
 
 
-ERRORS.says(
-    r"Custom VJP bwd rule (?:attached to \S+ at \S+ )?must produce an output with the same "
-    r"(?:type|shape/dtypes) as the args tuple of the primal function, but at "
-    r"output\[(?P<index>\d+)\]\S* the bwd rule produced an output of (?:type|shape/dtype) "
-    r"(?P<got>\S+) corresponding to an input of (?:type|shape/dtype) (?P<wanted>\w+\[[\d,]*\])",
-    "backward rule returns `{got}` for argument {index}, which is `{wanted}`",
-    help="return a cotangent of the type of the argument: sum over broadcast axes, convert with "
-    "`.astype(x.dtype)`",
-)
-ERRORS.says(
-    r"Custom VJP fwd rule (?P<rule>\S+) for function (?P<function>\S+) must produce a pair .*?"
-    r"but instead of a pair",
-    "forward rule {rule:q24} of {function:q20} returns no pair",
-    help="return `(result, saved)`: put all that the backward rule needs into one tuple",
-)
-ERRORS.says(
-    r"Custom VJP fwd rule (?P<rule>\S+) for function (?P<function>\S+) must produce a pair ",
-    "result of the forward rule {rule:q24} differs from that of {function:q20}",
-    help="return the result of {function:q20} first, in the same containers and of the same types",
-)
-ERRORS.says(
-    r"Custom JVP rule (?P<rule>\S+) for function (?P<function>\S+) must produce (?P<what>a pair|"
-    r"primal and tangent outputs with equal container)",
-    "rule {rule:q24} of {function:q20} does not return a result and its tangent",
-    help="return `(result, tangent)`, the tangent with the structure of the result",
-)
-ERRORS.says(
-    r"Custom JVP rule must produce primal and tangent outputs with corresponding shapes and "
-    r"dtypes\. Expected (?P<wanted>\S+) \(tangent type of \S+\) but got (?P<got>\w+\[[\d,]*\])",
-    "tangent of a `custom_jvp` is `{got}`, not `{wanted}`",
-    help="return a tangent of the shape and dtype of the result",
-)
-ERRORS.says(
-    r"Custom JVP rule must produce primal and tangent outputs with corresponding",
-    "tangents of a `custom_jvp` have other types than the results",
-    help="return tangents of the shapes and dtypes of the results",
-)
-ERRORS.says(
-    r"No VJP defined for custom_vjp function (?P<function>\S+) using",
-    "{function:q} is a `custom_vjp` without a rule",
-    help="define it: `{function}.defvjp(forward, backward)`",
-)
-ERRORS.says(
-    r"No JVP defined for custom_jvp function (?P<function>\S+) using",
-    "{function:q} is a `custom_jvp` without a rule",
-    help="define it: `{function}.defjvp(rule)`",
-)
-ERRORS.says(
-    r"can't apply forward-mode (?:autodiff|differentiation) \(jvp\) to a custom_vjp function",
-    "{expression:q} differentiates a `custom_vjp` in forward mode",
-    help="use reverse mode (`jax.jacrev`, `jax.vjp`), or define the rule with `jax.custom_jvp`, "
-    "from which JAX derives both modes",
-    note="`jacfwd`, `jvp`, `linearize` and `hessian` need forward mode",
-)
+ERRORS.table(r"""
+Custom VJP bwd rule (?:attached to \S+ at \S+ )?must produce an output with the same
+        (?:type|shape/dtypes) as the args tuple of the primal function, but at
+        output\[(?P<index>\d+)\]\S* the bwd rule produced an output of (?:type|shape/dtype)
+        (?P<got>\S+) corresponding to an input of (?:type|shape/dtype) (?P<wanted>\w+\[[\d,]*\])
+    backward rule returns `{got}` for argument {index}, which is `{wanted}`
+    help: return a cotangent of the type of the argument: sum over broadcast axes, convert with
+        `.astype(x.dtype)`
+Custom VJP fwd rule (?P<rule>\S+) for function (?P<function>\S+) must produce a pair .*?but instead
+        of a pair
+    forward rule {rule:q24} of {function:q20} returns no pair
+    help: return `(result, saved)`: put all that the backward rule needs into one tuple
+Custom VJP fwd rule (?P<rule>\S+) for function (?P<function>\S+) must produce a pair 
+    result of the forward rule {rule:q24} differs from that of {function:q20}
+    help: return the result of {function:q20} first, in the same containers and of the same types
+Custom JVP rule (?P<rule>\S+) for function (?P<function>\S+) must produce (?P<what>a pair|primal and
+        tangent outputs with equal container)
+    rule {rule:q24} of {function:q20} does not return a result and its tangent
+    help: return `(result, tangent)`, the tangent with the structure of the result
+Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes\.
+        Expected (?P<wanted>\S+) \(tangent type of \S+\) but got (?P<got>\w+\[[\d,]*\])
+    tangent of a `custom_jvp` is `{got}`, not `{wanted}`
+    help: return a tangent of the shape and dtype of the result
+Custom JVP rule must produce primal and tangent outputs with corresponding
+    tangents of a `custom_jvp` have other types than the results
+    help: return tangents of the shapes and dtypes of the results
+No VJP defined for custom_vjp function (?P<function>\S+) using
+    {function:q} is a `custom_vjp` without a rule
+    help: define it: `{function}.defvjp(forward, backward)`
+No JVP defined for custom_jvp function (?P<function>\S+) using
+    {function:q} is a `custom_jvp` without a rule
+    help: define it: `{function}.defjvp(rule)`
+can't apply forward-mode (?:autodiff|differentiation) \(jvp\) to a custom_vjp function
+    {expression:q} differentiates a `custom_vjp` in forward mode
+    help: use reverse mode (`jax.jacrev`, `jax.vjp`), or define the rule with `jax.custom_jvp`, from
+        which JAX derives both modes
+    note: `jacfwd`, `jvp`, `linearize` and `hessian` need forward mode
+""")

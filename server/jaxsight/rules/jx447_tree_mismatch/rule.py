@@ -6,16 +6,11 @@ import re
 
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.failure_text import described_type
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX447",
-    "tree-mismatch",
-    "Trees that are mapped together differ in structure.",
-)
+RULE = Rule(__name__, "Trees that are mapped together differ in structure.")
 ERRORS = ErrorTable("ValueError")
 RULE.explains(ERRORS.explain)
 

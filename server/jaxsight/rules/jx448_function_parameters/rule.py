@@ -7,17 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from jaxsight.rules.failure_text import is_a
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import dotted, name_of, parsed_call
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted, short
 from jaxsight.wire.observations import Failure
 
-RULE = Rule(
-    "JX448",
-    "function-parameters",
-    "Transformation gets no function, or one with other parameters.",
-)
+RULE = Rule(__name__, "Transformation gets no function, or one with other parameters.")
 
 _TAKES = re.compile(
     r"(?P<function>[\w.<>]+)\(\) takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? but "

@@ -5,11 +5,7 @@ from __future__ import annotations
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.rule import Rule
 
-RULE = Rule(
-    "JX449",
-    "flax-variables",
-    "Flax module applied with variables or random numbers that do not fit it.",
-)
+RULE = Rule(__name__, "Flax module applied with variables or random numbers that do not fit it.")
 
 ERRORS = ErrorTable(
     "ScopeParamShapeError",
@@ -24,54 +20,39 @@ ERRORS = ErrorTable(
 """Classes of `flax.errors` (Flax 0.8 to 0.12)."""
 RULE.explains(ERRORS.explain)
 
-ERRORS.says(
-    r"For parameter \"(?P<name>\w+)\" in \"(?P<module>[^\"]*)\", the given initializer is expected "
-    r"to generate shape (?P<wanted>\([\d, ]*\)), but the existing parameter it received has shape "
-    r"(?P<given>\([\d, ]*\))",
-    "parameter {name:q20} of {module:q30} has shape {given}, but the input needs {wanted}",
-    help="initialize with an input of the shape that `apply` gets, and check the last axis",
-    note="`init` makes the parameters for the shape of its example input",
-)
-ERRORS.says(
-    r"Initializer expected to generate shape (?P<given>\([\d, ]*\)) but got shape "
-    r"(?P<wanted>\([\d, ]*\)) instead for parameter \"(?P<name>\w+)\" in \"(?P<module>[^\"]*)\"",
-    "parameter {name:q20} of {module:q30} does not fit the input: {given} and {wanted}",
-    help="initialize with an input of the shape that `apply` gets, and check the last axis",
-    note="`init` makes the parameters for the shape of its example input",
-)
-ERRORS.says(
-    r"Tried to access \"(?P<name>\w+)\" from collection \"(?P<collection>\w+)\" in "
-    r"\"(?P<module>[^\"]*)\"",
-    "variables have no {collection:q20} with {name:q20} for the module {module:q30}",
-    help="pass what `init` returned: `module.apply(variables, x)`, or `{{'params': params}}` for "
-    "parameters alone",
-)
-ERRORS.says(
-    r"Could not find parameter named \"(?P<name>\w+)\" in scope \"(?P<module>[^\"]*)\"",
-    "variables have no parameter {name:q20} for the module {module:q30}",
-    help="initialize the module as it is now: layers that were added or renamed have no parameters",
-)
-ERRORS.says(
-    r".*? needs PRNG for \"(?P<name>\w+)\"",
-    "module draws random numbers for {name:q20}, but gets no key",
-    help='pass a key: `module.apply(variables, x, rngs={{"{name}": key}})`, or '
-    "`deterministic=True` for evaluation",
-)
-ERRORS.says(
-    r"Cannot update variable \"(?P<name>\w+)\" in \"(?P<module>[^\"]*)\" because collection "
-    r"\"(?P<collection>\w+)\" is immutable",
-    "module updates {name:q20} of the collection {collection:q20}, which is immutable",
-    help='pass `mutable=["{collection}"]`, and keep the second result of `apply`; for evaluation '
-    "pass `use_running_average=True` or its like",
-)
-ERRORS.says(
-    r"(?:The first argument passed to an apply function should be a dictionary of collections|"
-    r"Expect the `variables`)",
-    "{expression:q} gets parameters where Flax needs collections",
-    help="pass `{{'params': params}}`",
-)
-ERRORS.says(
-    r"Can't call compact methods on unbound modules",
-    "{expression:q} calls a module that has no parameters yet",
-    help="make them with `variables = module.init(key, x)`, and call `module.apply(variables, x)`",
-)
+ERRORS.table(r"""
+For parameter \"(?P<name>\w+)\" in \"(?P<module>[^\"]*)\", the given initializer is expected to
+        generate shape (?P<wanted>\([\d, ]*\)), but the existing parameter it received has shape
+        (?P<given>\([\d, ]*\))
+    parameter {name:q20} of {module:q30} has shape {given}, but the input needs {wanted}
+    help: initialize with an input of the shape that `apply` gets, and check the last axis
+    note: `init` makes the parameters for the shape of its example input
+Initializer expected to generate shape (?P<given>\([\d, ]*\)) but got shape (?P<wanted>\([\d, ]*\))
+        instead for parameter \"(?P<name>\w+)\" in \"(?P<module>[^\"]*)\"
+    parameter {name:q20} of {module:q30} does not fit the input: {given} and {wanted}
+    help: initialize with an input of the shape that `apply` gets, and check the last axis
+    note: `init` makes the parameters for the shape of its example input
+Tried to access \"(?P<name>\w+)\" from collection \"(?P<collection>\w+)\" in \"(?P<module>[^\"]*)\"
+    variables have no {collection:q20} with {name:q20} for the module {module:q30}
+    help: pass what `init` returned: `module.apply(variables, x)`, or `{{'params': params}}` for
+        parameters alone
+Could not find parameter named \"(?P<name>\w+)\" in scope \"(?P<module>[^\"]*)\"
+    variables have no parameter {name:q20} for the module {module:q30}
+    help: initialize the module as it is now: layers that were added or renamed have no parameters
+.*? needs PRNG for \"(?P<name>\w+)\"
+    module draws random numbers for {name:q20}, but gets no key
+    help: pass a key: `module.apply(variables, x, rngs={{"{name}": key}})`, or `deterministic=True`
+        for evaluation
+Cannot update variable \"(?P<name>\w+)\" in \"(?P<module>[^\"]*)\" because collection
+        \"(?P<collection>\w+)\" is immutable
+    module updates {name:q20} of the collection {collection:q20}, which is immutable
+    help: pass `mutable=["{collection}"]`, and keep the second result of `apply`; for evaluation
+        pass `use_running_average=True` or its like
+(?:The first argument passed to an apply function should be a dictionary of collections|Expect the
+        `variables`)
+    {expression:q} gets parameters where Flax needs collections
+    help: pass `{{'params': params}}`
+Can't call compact methods on unbound modules
+    {expression:q} calls a module that has no parameters yet
+    help: make them with `variables = module.init(key, x)`, and call `module.apply(variables, x)`
+""")

@@ -18,19 +18,13 @@ from jaxsight.rules.jx450_stale_state.reads import (
     node_at,
     state_facts,
 )
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule
 from jaxsight.rules.text.jitted import JittedModule, jitted_module
 from jaxsight.rules.text.statements import Statement, imports_of
 from jaxsight.rules.text.traced import TracedFunction, TracedModule, traced_module
-from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
 
-RULE = Rule(
-    "JX450",
-    "stale-state",
-    "Compiled function reads state that changes later.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Compiled function reads state that changes later.", severity="warning")
 
 _PYTREES = frozenset({"register_pytree_node_class", "register_pytree_with_keys_class"})
 """Decorators of classes whose objects are still compared by identity where they are static."""

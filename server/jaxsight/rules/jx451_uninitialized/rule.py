@@ -5,24 +5,24 @@ primitive `empty`). The program is followed from the array through what is writt
 not known is not reported.
 """
 
+# Longer than most rules: the part of an array that is not written is followed, box by box, through
+# loops.
+
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.jx451_uninitialized.boxes import Box, count, moved, overlap, whole, without
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.indices import Known
-from jaxsight.rules.program.integers.inference import Intervals
+from jaxsight.rules.program.intervals.indices import Known
+from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.loops import loop_of
-from jaxsight.rules.program.steps import elements, numbers
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.wire.primitives import (
     COPIES,
     CUMULATIVE,
@@ -33,6 +33,61 @@ from jaxsight.wire.primitives import (
     SCATTERS,
 )
 from jaxsight.wire.program import Step
+
+# The part of an array that is not written yet, as boxes that do not overlap.
+
+Box = tuple[tuple[int, int], ...]
+"""For each axis where it begins and ends, the end excluded."""
+
+
+def whole(shape: Sequence[int]) -> tuple[Box, ...]:
+    """Return all of an array."""
+    return (tuple((0, size) for size in shape),) if math.prod(shape) else ()
+
+
+def without(boxes: Sequence[Box], written: Box) -> tuple[Box, ...]:
+    """Return what is left of boxes when a box is written."""
+    return tuple(rest for box in boxes for rest in _cut(box, written))
+
+
+def _cut(box: Box, written: Box) -> list[Box]:
+    """Return the parts of a box outside of another one, axis by axis."""
+    if not overlap([box], written):
+        return [box]
+    rests: list[Box] = []
+    for axis, ((first, last), (start, end)) in enumerate(zip(box, written, strict=True)):
+        start, end = max(first, start), min(last, end)
+        parts = ((first, start), (end, last))
+        rests += ((*box[:axis], part, *box[axis + 1 :]) for part in parts if part[0] < part[1])
+        box = (*box[:axis], (start, end), *box[axis + 1 :])
+    return rests
+
+
+def overlap(boxes: Sequence[Box], box: Box) -> tuple[Box, ...]:
+    """Return the parts of boxes that are in a box."""
+    parts = []
+    for each in boxes:
+        part = tuple(
+            (max(first, start), min(last, end))
+            for (first, last), (start, end) in zip(each, box, strict=True)
+        )
+        if all(first < last for first, last in part):
+            parts.append(part)
+    return tuple(parts)
+
+
+def moved(boxes: Sequence[Box], by: Sequence[int]) -> tuple[Box, ...]:
+    """Return boxes moved by so many elements along each axis."""
+    return tuple(
+        tuple((first + step, last + step) for (first, last), step in zip(box, by, strict=True))
+        for box in boxes
+    )
+
+
+def count(boxes: Sequence[Box]) -> int:
+    """Return the number of elements of boxes."""
+    return sum(math.prod(last - first for first, last in box) for box in boxes)
+
 
 # Which part of an array an equation may write, as far as that is known while tracing.
 
@@ -90,15 +145,14 @@ def _range(start: tuple[int, int], part: int, size: int) -> tuple[int, int]:
 
 def sliced_by(flow: Flow, step: Step) -> Box | None:
     """Return the box that a `slice` reads; `None` if it takes steps."""
-    if numbers(step, "strides") not in ((), (1,) * len(flow.value(step.operands[0]).shape)):
+    if step.numbers("strides") not in ((), (1,) * len(flow.value(step.operands[0]).shape)):
         return None
-    starts, limits = numbers(step, "start_indices"), numbers(step, "limit_indices")
+    starts, limits = step.numbers("start_indices"), step.numbers("limit_indices")
     return tuple(zip(starts, limits, strict=True))
 
 
 RULE = Rule(
-    "JX451",
-    "uninitialized",
+    __name__,
     "Elements of `jnp.empty` are read before they are written.",
     severity="warning",
     without_inputs=True,
@@ -146,7 +200,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         function = "empty_like" if view.wrote(step.path, "empty_like") else "empty"
         written = view.quote(read.step.path) if read.step is not None else ""
-        size = elements(flow.value(step.results[0]))
+        size = flow.value(step.results[0]).elements
         which = "elements" if read.unwritten == size else f"{read.unwritten:,} of {size:,} elements"
         how = "read before they are" if read.step is not None else "returned and never"
         yield Violation(
@@ -194,7 +248,7 @@ class _Walk:
                 )
             if number in self._results:
                 waiting.append((flow.of(self._results[number]), unwritten, False))
-            rest, size = count(unwritten), elements(flow.value(number))
+            rest, size = count(unwritten), flow.value(number).elements
             if number in flow.outputs and 2 * rest < size:
                 return _Read(None, rest)  # of a buffer that is filled later, most is empty
         return None
@@ -213,7 +267,7 @@ class _Walk:
             box = written_by(flow, self._of, user)
             return bool(count([box])) and count(overlap(unwritten, box)) == count([box])
         if user.primitive in PICKS and is_array and not looped:
-            return count(unwritten) == elements(flow.value(number))
+            return count(unwritten) == flow.value(number).elements
         return False
 
     def _after(
@@ -233,7 +287,7 @@ class _Walk:
                     part = overlap(unwritten, box_read)
                     yield flow.of(user.results[0]), moved(part, [-first for first, _ in box_read])
             case "concatenate":
-                axis = next(iter(numbers(user, "dimension")), 0)
+                axis = user.number("dimension", 0)
                 before = 0
                 for operand in user.operands:
                     if flow.of(operand) == number:
@@ -255,18 +309,16 @@ class _Walk:
             case name if name in COPIES:
                 yield flow.of(user.results[0]), unwritten
             case name if name in RESHAPES | {"broadcast_in_dim", "transpose"}:
-                if count(unwritten) == elements(flow.value(number)):
+                if count(unwritten) == flow.value(number).elements:
                     yield flow.of(user.results[0]), whole(flow.value(user.results[0]).shape)
 
 
 # The fix: create an array of zeros.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.corrects("`jnp.zeros` instead of `jnp.empty` (unsafe)")
+def candidates(context: FixContext, empty: Empty) -> Iterator[Candidate]:
     """Yield `zeros` in place of each `empty` of the function, and of the one that was reported."""
-    empty = context.finding.data
-    if not isinstance(empty, Empty):
-        return
     function = context.function(context.node) or context.subject
     calls = [
         node
@@ -280,6 +332,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         assert isinstance(call.func, ast.Attribute)
         name = f"{context.text(call.func.value)}.{zeros}"
         yield Candidate(f"Use `{name}`", (context.replace(call.func, name),), same=False)
-
-
-REMEDY = Remedy.correcting("`jnp.zeros` instead of `jnp.empty` (unsafe)", candidates)

@@ -8,22 +8,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import NodeViolation, Rule
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.jitted import JittedCalls
 from jaxsight.rules.text.loop_findings import InLoops
 from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scopes import NameScope
-from jaxsight.rules.violation import NodeViolation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.names import bound_in, read_in
 
-RULE = Rule(
-    "JX452",
-    "growing-array",
-    "Array grows in a Python loop.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Array grows in a Python loop.", severity="warning")
 
 _GROWS = frozenset(
     {"append", "concatenate", "vstack", "hstack", "row_stack", "column_stack", "insert"}

@@ -11,16 +11,13 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.program.loops import loop_of
-from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import first_work
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import size
 
 RULE = Rule(
-    "JX453",
-    "batched-while",
+    __name__,
     "A `while_loop` under `vmap` runs as long as its last element.",
     severity="information",
 )
@@ -37,7 +34,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         written = _LOOP.match(view.quote(step.path))
         if loop is None or loop.test is None or written is None:
             continue
-        batch = elements(flow.value(loop.test.outputs[0]))
+        batch = flow.value(loop.test.outputs[0]).elements
         if batch < 2:
             continue
         work = first_work(flow, loop.body.outputs, lambda _: True)

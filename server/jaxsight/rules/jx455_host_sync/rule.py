@@ -12,25 +12,19 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeVar
 
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import NodeViolation, Rule
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.jitted import JittedCalls
 from jaxsight.rules.text.loop_findings import InLoops
 from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import written
-from jaxsight.rules.violation import NodeViolation
 from jaxsight.rules.wording import quoted
 from jaxsight.source.abstract_interpretation.environment import Environment
 from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Loop
 from jaxsight.text.names import bound_in, read_in
 
-RULE = Rule(
-    "JX455",
-    "host-sync",
-    "Each iteration of a loop waits for the device.",
-    severity="warning",
-)
+RULE = Rule(__name__, "Each iteration of a loop waits for the device.", severity="warning")
 
 T = TypeVar("T")
 Sync = Literal["number", "array", "print", "test"]

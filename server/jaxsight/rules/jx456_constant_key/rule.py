@@ -11,19 +11,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule
 from jaxsight.rules.text.functions import Event, looked_for
 from jaxsight.rules.text.jitted import is_bound_once
 from jaxsight.rules.text.scopes import NameScope, Sources
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import traced_events
-from jaxsight.rules.violation import ModuleViolation, NodeViolation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.names import bound_in
 
 RULE = Rule(
-    "JX456",
-    "constant-key",
+    __name__,
     "Compiled function draws the same numbers in every call.",
     severity="warning",
     word="random",

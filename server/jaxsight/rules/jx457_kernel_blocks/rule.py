@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.targets.chips.gpus import Gpu
 from jaxsight.targets.chips.tpus import Tpu
 from jaxsight.targets.kernel_memory import memory_limits
@@ -16,8 +15,7 @@ from jaxsight.wire.pallas import SHARED, SMEM, KernelArray, Outside, PallasKerne
 from jaxsight.wire.program import Step
 
 RULE = Rule(
-    "JX457",
-    "kernel-blocks",
+    __name__,
     "Blocks of a Pallas kernel do not fit, or lie outside of their array.",
     severity="error",
 )

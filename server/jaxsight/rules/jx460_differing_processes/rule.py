@@ -1,5 +1,7 @@
 """JX460: the processes of a job trace different programs, and then wait for each other."""
 
+# Longer than most rules: what decides is followed through the names and functions of a file.
+
 from __future__ import annotations
 
 import ast
@@ -7,12 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.rule import Decides, DifferingPrograms, Rule
+from jaxsight.rules.rule import Decides, DifferingPrograms, NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, dotted, name_of
-from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import quoted, short
-from jaxsight.source.text import Edit
 
 # The branch or loop that decides which program a process traces.
 
@@ -194,11 +193,7 @@ def _holds(node: ast.AST, at: tuple[int, int]) -> bool:
 
 
 RULE = Rule(
-    "JX460",
-    "differing-processes",
-    "Processes of a job trace different programs.",
-    severity="warning",
-    unless="JX414",
+    __name__, "Processes of a job trace different programs.", severity="warning", unless="JX414"
 )
 
 
@@ -261,10 +256,11 @@ def _help(decides: Decides, text: str) -> str:
 # The fix: iterate over the elements of a set in their own order.
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("`sorted(names)`")
+def candidates(context: FixContext, _: Unordered) -> Iterator[Candidate]:
     """Yield `sorted(names)` for a set, and for a list or tuple of one."""
     node = context.node
-    if not isinstance(context.finding.data, Unordered) or not isinstance(node, ast.expr):
+    if not isinstance(node, ast.expr):
         return
     match node:
         case ast.Call(func=ast.Name(id="list" | "tuple"), args=[ast.expr() as elements]):
@@ -272,7 +268,4 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         case elements:
             pass
     text = f"sorted({context.text(elements)})"
-    yield Candidate(f"Iterate over `{text}`", (Edit(context.range(node), text),))
-
-
-REMEDY = Remedy("`sorted(names)`", candidates)
+    yield Candidate(f"Iterate over `{text}`", (context.replace(node, text),))

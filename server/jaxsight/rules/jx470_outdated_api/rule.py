@@ -4,6 +4,8 @@ Found in the text, so that it is known before the release that removes it is ins
 failed for it is explained in the same words. What changed is in `table.py`.
 """
 
+# Longer than most rules: imports, names, keywords and calls are found and rewritten apart.
+
 from __future__ import annotations
 
 import ast
@@ -13,7 +15,6 @@ from dataclasses import dataclass
 
 from jaxsight.rules.failure_text import is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx470_outdated_api.table import (
     Replacement,
     configured,
@@ -22,17 +23,15 @@ from jaxsight.rules.jx470_outdated_api.table import (
     rows,
     rows_of_call,
 )
-from jaxsight.rules.rule import Rule
+from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, SeverityName, Violation
 from jaxsight.rules.text.expressions import dotted, name_of, parsed_call
 from jaxsight.rules.text.statements import Imports, Statement, full_name, imports_of
-from jaxsight.rules.violation import ModuleViolation, NodeViolation, SeverityName, Violation
 from jaxsight.source.text import Edit
 from jaxsight.text.names import bound_by
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
-    "JX470",
-    "outdated-api",
+    __name__,
     "Name that newer releases of JAX, Optax, Flax or Equinox do not have.",
     severity="warning",
 )
@@ -169,14 +168,14 @@ _NOT_IMPORTED = ("jax.extend", "jax.example_libraries", "jax.experimental", "jax
 """Modules that `import jax` alone does not import."""
 
 
-def candidates(context: FixContext) -> Iterator[Candidate]:
+@RULE.fixes("the name of newer releases")
+def candidates(context: FixContext, found: Outdated) -> Iterator[Candidate]:
     """Yield the changed import with the calls that depend on it, the attribute or the call.
 
     Where the installed release does not have the old name, or the function calls back into Python,
     nothing is run to compare: the change is offered if the function can be traced then.
     """
-    found = context.finding.data
-    if not isinstance(found, Outdated) or not found.row.new:
+    if not found.row.new:
         return
     edits = _edits(context, found.row)
     if edits:
@@ -318,6 +317,3 @@ def _spelled(context: FixContext, name: str) -> tuple[str, list[Edit]]:
     is_there = root in context.imports and not module.startswith(_NOT_IMPORTED)
     edits = [] if is_there else list(context.imported(module))
     return f"{context.imports.get(root, root)}{name.removeprefix(root)}", edits
-
-
-REMEDY = Remedy("the name of newer releases", candidates)

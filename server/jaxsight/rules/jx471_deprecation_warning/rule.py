@@ -13,16 +13,13 @@ from enum import Enum
 
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import MOST
 from jaxsight.text.inert import words
 
 RULE = Rule(
-    "JX471",
-    "deprecation-warning",
+    __name__,
     "Library warned that a use is deprecated.",
     severity="information",
     unless="JX470",
@@ -67,6 +64,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
 # The fix: write what replaces the deprecated use, where that is clear from the syntax.
 
 
+@RULE.fixes("`jax.set_mesh(mesh)`, `variable[...]`")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `with jax.set_mesh(mesh):` for `with mesh:`, and `variable[...]` for `.value`."""
     line = context.finding.range.start.line
@@ -91,6 +89,3 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             ]
             if edits:
                 yield Candidate("Use `variable[...]`", tuple(edits))
-
-
-REMEDY = Remedy("`jax.set_mesh(mesh)`, `variable[...]`", candidates)

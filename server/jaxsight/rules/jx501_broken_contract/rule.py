@@ -2,8 +2,4 @@
 
 from jaxsight.rules.rule import Rule
 
-RULE = Rule(
-    "JX501",
-    "broken-contract",
-    "A condition of an `Expect` line does not hold on its target.",
-)
+RULE = Rule(__name__, "A condition of an `Expect` line does not hold on its target.")

@@ -3,8 +3,7 @@
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
-    "JX502",
-    "changed-program",
+    __name__,
     "A function differs from `jaxsight.lock`: kernels, memory, collectives or types.",
     always=False,
 )

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from jaxsight.rules.failure_text import said
-from jaxsight.rules.rule import Rule
-from jaxsight.rules.violation import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import MOST, quoted
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
-    "JX905",
-    "failing-example",
-    "Expression of an example input raises an exception.",
-    failures=("jaxsight.NotAMesh",),
+    __name__, "Expression of an example input raises an exception.", failures=("jaxsight.NotAMesh",)
 )
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from jaxsight.rules.patterns.written import (
     expanded,
     hole_of,
     in_any_order,
+    in_order,
     number_of,
     operands_of,
     pattern,
 )
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import alike, literal, maker_of, stripped
-from jaxsight.rules.text.expressions import arguments, called, name_of, parsed
+from jaxsight.rules.text.expressions import arguments, name_of, parsed
 from jaxsight.wire.primitives import PICKS
 from jaxsight.wire.program import Step
 
@@ -117,9 +116,9 @@ class ProgramPatterns:
 
     def _parts(self, part: ast.expr, number: int, found: Occurrence) -> Iterator[Occurrence]:
         """Yield the ways in which a value is what a part of a pattern says."""
-        step = maker_of(self._flow, number)
+        step = self._flow.maker_of(number)
         if (value := number_of(part)) is not None:
-            if literal(self._flow, number) == value:
+            if self._flow.literal(number) == value:
                 yield found
         elif step is not None and isinstance(part, ast.Call):
             yield from self._calls(part, number, step, found)
@@ -137,48 +136,33 @@ class ProgramPatterns:
                     yield self._filling(part, number, step, longer)
         elif name not in PRIMITIVES:
             is_own = not found.steps or found.steps[0].span != step.span
-            if is_own and called(self._view.quote(step.path)) == name:
+            if is_own and self._view.called(step) == name:
                 yield self._filling(part, number, step, found.through(step))
         elif step.primitive in PRIMITIVES[name]:
             inside = self._words.inside.get(name, self._flow.of)
             operands = [inside(operand) for operand in step.operands[: len(part.args)]]
-            yield from self._in_order(part, step, part.args, operands, found.through(step))
+            match = functools.partial(self._operand, part, step)
+            yield from in_order(part.args, operands, found.through(step), match)
 
     def _operations(
         self, part: ast.expr, number: int, step: Step, found: Occurrence
     ) -> Iterator[Occurrence]:
-        flow = self._flow
+        flow, match = self._flow, functools.partial(self._operand, part, step)
         match part:
             case ast.BinOp(left=base, op=ast.Pow()):
                 factors = factors_of(step)
-                if factors is not None and alike(flow, *factors):
-                    yield from self._in_order(part, step, [base], factors[:1], found)
+                if factors is not None and flow.alike(*factors):
+                    yield from in_order([base], factors[:1], found, match)
             case ast.BinOp(op=ast.Add() | ast.Mult() as op) if (
                 step.primitive == _OPERATORS[type(op)]
             ):
                 several = [step.operands, *([terms_of(flow, number)] * isinstance(op, ast.Add))]
-                match = functools.partial(self._operand, part, step)
                 for operands in dict.fromkeys(several):
                     yield from in_any_order(operands_of(part, type(op)), operands, found, match)
             case ast.BinOp(left=left, op=op, right=right) if step.primitive == _OPERATORS[type(op)]:
-                yield from self._in_order(part, step, [left, right], step.operands, found)
+                yield from in_order([left, right], step.operands, found, match)
             case ast.UnaryOp(operand=operand) if step.primitive == "neg":
-                yield from self._in_order(part, step, [operand], step.operands, found)
-
-    def _in_order(
-        self,
-        part: ast.expr,
-        step: Step,
-        nodes: Sequence[ast.expr],
-        operands: Sequence[int],
-        found: Occurrence,
-    ) -> Iterator[Occurrence]:
-        node, *others = nodes
-        for longer in self._operand(part, step, node, operands[0], found):
-            if others:
-                yield from self._in_order(part, step, others, operands[1:], longer)
-            else:
-                yield longer
+                yield from in_order([operand], step.operands, found, match)
 
     def _operand(
         self, part: ast.expr, step: Step, node: ast.expr, number: int, found: Occurrence
@@ -188,11 +172,11 @@ class ProgramPatterns:
         if not hole:
             yield from self._parts(node, number, found)
         elif hole == "N":
-            if literal(self._flow, number) is not None:
+            if self._flow.literal(number) is not None:
                 yield found
         elif hole in found.values:
-            values = (stripped(self._flow, value) for value in (found.values[hole], number))
-            if alike(self._flow, *values):
+            values = (self._flow.stripped(value) for value in (found.values[hole], number))
+            if self._flow.alike(*values):
                 yield found
         elif hole.islower() or self._words.admits(number):
             yield found.bound(hole, number, part, step)
@@ -211,10 +195,10 @@ def terms_of(flow: Flow, number: int) -> tuple[int, ...]:
     waiting, terms = [number], list[int]()
     while waiting and len(terms) < _MOST_TERMS:
         term = waiting.pop()
-        step = maker_of(flow, term)
+        step = flow.maker_of(term)
         if step is not None and step.primitive == "add":
             waiting += reversed(step.operands)
-        elif literal(flow, term) != 0:
+        elif flow.literal(term) != 0:
             terms.append(term)
     return () if waiting else tuple(terms)
 
@@ -224,7 +208,7 @@ def factors_of(step: Step) -> tuple[int, ...] | None:
     match step.primitive:
         case "square":
             return step.operands * 2
-        case "integer_pow" if parameter(step, "y") == 2:
+        case "integer_pow" if step.parameter("y") == 2:
             return step.operands * 2
         case "mul":
             return step.operands

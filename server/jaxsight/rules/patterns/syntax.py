@@ -7,15 +7,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxsight.rules.fixing.context import FixContext
-from jaxsight.rules.fixing.syntax import same
 from jaxsight.rules.patterns.written import (
     expanded,
     hole_of,
     in_any_order,
+    in_order,
     number_of,
     operands_of,
     pattern,
 )
+from jaxsight.rules.text.expressions import same
 
 FUNCTIONS: Mapping[str, str] = {
     "diag": r"jax\.numpy\.diag(flat)?",
@@ -136,7 +137,7 @@ class SyntaxPatterns:
                     yield from self._match(base, operand, found)
             case ast.BinOp(left=left, op=ast.MatMult(), right=right), _:
                 if (pair := self._factors(node)) is not None:
-                    yield from self._in_order([left, right], pair, found)
+                    yield from in_order([left, right], pair, found, self._match)
             case ast.BinOp(op=op), ast.BinOp(left=left, op=operator, right=right):
                 if type(op) is not type(operator):
                     return
@@ -145,22 +146,11 @@ class SyntaxPatterns:
                     parts = operands_of(part, type(op))
                     yield from in_any_order(parts, whole, found, self._match)
                 else:
-                    yield from self._in_order(parts, whole, found)
+                    yield from in_order(parts, whole, found, self._match)
             case ast.UnaryOp(operand=inner), ast.UnaryOp(op=ast.USub(), operand=operand):
                 yield from self._match(inner, operand, found)
             case ast.Attribute(value=inner, attr="T"), ast.Attribute(value=array, attr="T" | "mT"):
                 yield from self._match(inner, array, found)
-
-    def _in_order(
-        self, parts: Sequence[ast.expr], nodes: Sequence[ast.expr], found: Found
-    ) -> Iterator[Found]:
-        if len(parts) != len(nodes):
-            return
-        for longer in self._match(parts[0], nodes[0], found):
-            if parts[1:]:
-                yield from self._in_order(parts[1:], nodes[1:], longer)
-            else:
-                yield longer
 
     def _call(
         self, name: str, parts: Sequence[ast.expr], node: ast.Call, found: Found
@@ -178,11 +168,11 @@ class SyntaxPatterns:
         before = f"{function.rpartition('.')[0]}."
         if isinstance(node.func, ast.Attribute):
             before = f"{context.text(node.func.value)}."
-        found = {**found, name: before}
+        named: Found = {**found, name: before}
         if isinstance(parts[0], ast.Starred):
-            yield {**found, hole_of(parts[0]): self._arguments(node)}
+            yield {**named, hole_of(parts[0]): self._arguments(node)}
         elif not node.keywords:
-            yield from self._in_order(parts, node.args, found)
+            yield from in_order(parts, node.args, named, self._match)
 
     def _arguments(self, call: ast.Call) -> str:
         text = self._context.text

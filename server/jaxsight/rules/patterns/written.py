@@ -57,6 +57,21 @@ def operands_of(node: ast.expr, operator: type[ast.operator]) -> list[ast.expr]:
     return [node]
 
 
+def in_order(
+    terms: Sequence[ast.expr],
+    subjects: Sequence[Subject],
+    found: Found,
+    match: Callable[[ast.expr, Subject, Found], Iterator[Found]],
+) -> Iterator[Found]:
+    """Yield the ways in which the parts of a pattern are some subjects, one after the other."""
+    if len(terms) == len(subjects):
+        for longer in match(terms[0], subjects[0], found):
+            if terms[1:]:
+                yield from in_order(terms[1:], subjects[1:], longer, match)
+            else:
+                yield longer
+
+
 def in_any_order(
     terms: Sequence[ast.expr],
     subjects: Sequence[Subject],

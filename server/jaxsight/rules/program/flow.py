@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from jaxsight.rules.program.steps import is_known
-from jaxsight.wire.primitives import INLINED
-from jaxsight.wire.program import CONSTANT, Body, Program, Step, Value
+from jaxsight.text.parsing import literal_in
+from jaxsight.wire.primitives import INLINED, MOVES
+from jaxsight.wire.program import CONSTANT, LITERAL, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
 
 Through = Collection[str] | Callable[[Step], bool]
@@ -98,6 +98,49 @@ class Flow:
             number = self.of(step.operands[0])
         return number
 
+    def stripped(self, number: int, also: frozenset[str] = frozenset()) -> int:
+        """Return the value that a value is a moved or reshaped copy of."""
+        return self.before(number, MOVES | also)
+
+    def maker_of(self, number: int, also: frozenset[str] = frozenset()) -> Step | None:
+        """Return the step that makes what a value is a moved or reshaped copy of."""
+        return self.made_by(self.stripped(number, also))
+
+    def literal(self, number: int) -> float | None:
+        """Return the number of a value that is a moved or reshaped literal, else `None`."""
+        value = self.values[self.stripped(number)]
+        if value.origin != LITERAL or not value.said:
+            return None
+        if value.said.lstrip("-") in ("inf", "nan"):
+            return float(value.said)
+        try:
+            found = literal_in(value.said)
+            return float(found) if isinstance(found, int | float) else None
+        except (ValueError, OverflowError):
+            return None
+
+    def alike(self, number: int, other_number: int, depth: int = 8) -> bool:
+        """Whether values are computed alike from the same ones, in at most `depth` equations."""
+        number, other_number = self.of(number), self.of(other_number)
+        if number == other_number:
+            return True
+        first, second = self.made_by(number), self.made_by(other_number)
+        a, b = self.values[number], self.values[other_number]
+        if first is None or second is None:
+            return a.origin == b.origin == LITERAL and bool(a.said) and a.said == b.said
+        return (
+            depth > 0
+            and (first.primitive, first.parameters) == (second.primitive, second.parameters)
+            and not (first.bodies or first.primitive.startswith("random_"))
+            and first.results.index(number) == second.results.index(other_number)
+            and len(first.operands) == len(second.operands)
+            and a.shape == b.shape
+            and all(
+                self.alike(*pair, depth - 1)
+                for pair in zip(first.operands, second.operands, strict=True)
+            )
+        )
+
     def around(self, step: Step) -> Iterator[Step]:
         """Yield the loops and branches that a step is in, the innermost first."""
         while (parent := self.parent.get(step.path)) is not None:
@@ -180,7 +223,7 @@ class Flow:
         varying = {
             number
             for number, value in enumerate(self.values)
-            if not is_known(value) and number not in self.maker
+            if not value.is_known and number not in self.maker
         }
         for step in self.steps.values():
             if any(self.of(operand) in varying for operand in step.operands):

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import is_inexact
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.expressions import name_of, parsed
 from jaxsight.wire.primitives import COMPARISONS, ELEMENTWISE, MOVES, ROUNDINGS
@@ -46,7 +45,7 @@ def is_flat(flow: Flow, step: Step) -> bool:
         return False
     if step.primitive in ROUNDINGS or step.primitive == "stop_gradient":
         return True
-    return bool(step.results) and not any(is_inexact(flow.value(n)) for n in step.results)
+    return bool(step.results) and not any(flow.value(n).is_inexact for n in step.results)
 
 
 Operators = Sequence[type[ast.operator | ast.unaryop]]

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import numbers, parameter
 from jaxsight.wire.program import Body, Step
 
 COUNTER = 64
@@ -83,9 +82,9 @@ def loop_of(flow: Flow, step: Step) -> LoopParts | None:
 
 
 def _scan(flow: Flow, step: Step, body: Body) -> LoopParts | None:
-    trees = parameter(step, "ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
+    trees = step.parameter("ft_in")  # from JAX 0.12 on: trees of constants, carry and rows
     if trees is None:
-        constants, carried = (sum(numbers(step, name)) for name in ("num_consts", "num_carry"))
+        constants, carried = (sum(step.numbers(name)) for name in ("num_consts", "num_carry"))
     elif isinstance(trees, tuple) and len(trees) == 3:
         constants, carried = (len(tree) if isinstance(tree, tuple) else 0 for tree in trees[:2])
     else:
@@ -103,7 +102,7 @@ def _scan(flow: Flow, step: Step, body: Body) -> LoopParts | None:
 
 
 def _while(flow: Flow, step: Step, test: Body, body: Body) -> LoopParts | None:
-    of_test, of_body = (sum(numbers(step, name)) for name in ("cond_nconsts", "body_nconsts"))
+    of_test, of_body = (sum(step.numbers(name)) for name in ("cond_nconsts", "body_nconsts"))
     tested, inner = flow.inputs_of(test), flow.inputs_of(body)
     starts = step.operands[of_test + of_body :]
     if not len(inner) - of_body == len(tested) - of_test == len(starts) == len(body.outputs):

@@ -9,9 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.program.walks import literal
 from jaxsight.rules.text.expressions import called, name_of, parsed
 from jaxsight.wire.primitives import COPIES, RESHAPES
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
@@ -52,14 +50,14 @@ class Product:
         """Floating-point operations: a multiplication and an addition for each pair."""
         shape = flow.value(self.step.operands[0]).shape
         summed = math.prod(shape[axis] for axis in self.contracted[0])
-        return 2 * summed * elements(flow.value(self.step.results[0]))
+        return 2 * summed * flow.value(self.step.results[0]).elements
 
 
 def product(step: Step | None) -> Product | None:
     """Read a product of arrays; nothing where it is another equation."""
     if step is None or step.primitive != "dot_general":
         return None
-    match parameter(step, "dimension_numbers"):
+    match step.parameter("dimension_numbers"):
         case ((left, right), (left_batch, right_batch)):
             return Product(
                 step,
@@ -141,7 +139,7 @@ def scales(flow: Flow, step: Step) -> bool:
         return False
     numbers = step.operands if step.primitive == "mul" else step.operands[1:]
     before = (flow.before(number, {"broadcast_in_dim"}) for number in numbers)
-    return any(elements(flow.values[number]) == 1 for number in before)
+    return any(flow.values[number].elements == 1 for number in before)
 
 
 def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | None:
@@ -164,14 +162,14 @@ def counts_along(flow: Flow, number: int) -> int | None:
         return None
     match step.primitive:
         case "iota":
-            return next(iter(numbers(step, "dimension")), None)
-        case "add" if 0 in (literal(flow, operand) for operand in step.operands):
+            return step.number("dimension", None)
+        case "add" if 0 in (flow.literal(operand) for operand in step.operands):
             counted = (counts_along(flow, operand) for operand in step.operands)
             return next((axis for axis in counted if axis is not None), None)
         case primitive if primitive in COPIES:
             return counts_along(flow, step.operands[0])
         case "broadcast_in_dim":
-            axis, axes = counts_along(flow, step.operands[0]), numbers(step, "broadcast_dimensions")
+            axis, axes = counts_along(flow, step.operands[0]), step.numbers("broadcast_dimensions")
             return axes[axis] if axis is not None and axis < len(axes) else None
         case "reshape" | "expand_dims":
             before, after = flow.value(step.operands[0]).shape, flow.value(step.results[0]).shape
@@ -229,11 +227,11 @@ def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
         return False
     match step.primitive:
         case "select_n" if len(step.operands) == 3:
-            return is_mask(flow, step.operands[0]) and literal(flow, step.operands[1]) == 0
+            return is_mask(flow, step.operands[0]) and flow.literal(step.operands[1]) == 0
         case "mul":
             return any(is_diagonal(flow, operand, most - 1) for operand in step.operands)
         case "div":
-            divisor = literal(flow, step.operands[1])
+            divisor = flow.literal(step.operands[1])
             return divisor not in (None, 0) and is_diagonal(flow, step.operands[0], most - 1)
         case primitive if primitive == "neg" or primitive in COPIES:
             return is_diagonal(flow, step.operands[0], most - 1)
@@ -255,13 +253,13 @@ def one_hot_axis(flow: Flow, number: int) -> int | None:
             return None
         if step.primitive == "gather":  # rows of an identity matrix
             rank = len(flow.value(step.operands[0]).shape)
-            is_row = numbers(step, "slice_sizes")[1:] == flow.value(step.operands[0]).shape[1:]
+            is_row = step.numbers("slice_sizes")[1:] == flow.value(step.operands[0]).shape[1:]
             rows = rank == 2 and is_row and is_identity(flow, step.operands[0])
             return len(flow.value(step.results[0]).shape) - 1 if rows else None
         if step.primitive == "eq":
             return _compared_along(flow, step)
         if step.primitive == "transpose":
-            axis, order = one_hot_axis(flow, step.operands[0]), numbers(step, "permutation")
+            axis, order = one_hot_axis(flow, step.operands[0]), step.numbers("permutation")
             return order.index(axis) if axis in order else None
         if step.primitive not in COPIES:
             return None
@@ -285,7 +283,7 @@ def _repeats(flow: Flow, number: int, axis: int) -> bool:
     step = flow.made_by(number)
     if step is None or step.primitive != "broadcast_in_dim":
         return False
-    axes, shape = numbers(step, "broadcast_dimensions"), flow.value(step.operands[0]).shape
+    axes, shape = step.numbers("broadcast_dimensions"), flow.value(step.operands[0]).shape
     if axis not in axes:
         return True
     inner = axes.index(axis)
@@ -294,7 +292,7 @@ def _repeats(flow: Flow, number: int, axis: int) -> bool:
 
 def _swaps(flow: Flow, step: Step) -> bool:
     """Whether an equation swaps the last two axes, or leaves all where they are."""
-    order, rank = numbers(step, "permutation"), len(flow.value(step.results[0]).shape)
+    order, rank = step.numbers("permutation"), len(flow.value(step.results[0]).shape)
     if step.primitive != "transpose" or rank < 2:
         return False
     first = tuple(range(rank - 2))

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.inference import Intervals
-from jaxsight.rules.program.steps import elements, numbers
+from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.wire.primitives import COPIES
 from jaxsight.wire.program import Step
 
@@ -67,7 +66,7 @@ def reads(
                 moved = along
             if moved is None:
                 return None
-            turns = step.primitive == "rev" and along in numbers(step, "dimensions")
+            turns = step.primitive == "rev" and along in step.numbers("dimensions")
             waiting.append((flow.of(step.results[0]), moved, turned != turns))
     return None
 
@@ -77,14 +76,14 @@ def _part(flow: Flow, step: Step, value: int, axis: int) -> tuple[int, int] | No
     shape = flow.values[value].shape
     match step.primitive:
         case "slice":
-            start, limit = numbers(step, "start_indices"), numbers(step, "limit_indices")
-            strides = numbers(step, "strides")
+            start, limit = step.numbers("start_indices"), step.numbers("limit_indices")
+            strides = step.numbers("strides")
             if not limit or (strides and strides[axis] != 1):
                 return None
             begin, end = start[axis], limit[axis] - 1
             return None if (begin, end) == (0, shape[axis] - 1) else (begin, end)
         case "dynamic_slice" if flow.of(step.operands[0]) == value:
-            sizes = numbers(step, "slice_sizes")
+            sizes = step.numbers("slice_sizes")
             start_index = _index(flow, step.operands[1 + axis])
             if start_index is None or sizes[axis] == shape[axis]:
                 return None
@@ -93,7 +92,7 @@ def _part(flow: Flow, step: Step, value: int, axis: int) -> tuple[int, int] | No
         case "gather" if flow.of(step.operands[0]) == value:
             map_ = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
             axes = [int(digits) for digits in re.findall(r"\d+", map_[1])] if map_ else []
-            sizes = numbers(step, "slice_sizes")
+            sizes = step.numbers("slice_sizes")
             start_index = _index(flow, step.operands[1])
             if axes != [axis] or start_index is None or sizes[axis] == shape[axis]:
                 return None
@@ -118,14 +117,14 @@ def _moved(flow: Flow, step: Step, value: int, axis: int) -> int | None:
         case "neg" | "rev":
             return axis
         case "slice":  # along other axes
-            start, limit = numbers(step, "start_indices"), numbers(step, "limit_indices")
+            start, limit = step.numbers("start_indices"), step.numbers("limit_indices")
             is_full = bool(limit) and start[axis] == 0 and limit[axis] == before[axis]
-            return axis if is_full and not numbers(step, "strides") else None
+            return axis if is_full and not step.numbers("strides") else None
         case "transpose":
-            order = numbers(step, "permutation")
+            order = step.numbers("permutation")
             return order.index(axis) if axis in order else None
         case "squeeze":
-            return axis - sum(dimension < axis for dimension in numbers(step, "dimensions"))
+            return axis - sum(dimension < axis for dimension in step.numbers("dimensions"))
         case "broadcast_in_dim" | "expand_dims" | "reshape":
             if [n for n in before if n != 1] != [n for n in after if n != 1] or before[axis] == 1:
                 return None
@@ -137,4 +136,4 @@ def _moved(flow: Flow, step: Step, value: int, axis: int) -> int | None:
 def _index(flow: Flow, number: int) -> int | None:
     """Return an index that is computed from literals alone."""
     interval = Intervals(flow, exact=False).of(number)
-    return interval.one if interval is not None and elements(flow.value(number)) == 1 else None
+    return interval.one if interval is not None and flow.value(number).elements == 1 else None

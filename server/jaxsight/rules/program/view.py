@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.text.expressions import called
 from jaxsight.rules.wording import short
 from jaxsight.wire.messages.replies import Fold
 from jaxsight.wire.observations import Warned
@@ -101,6 +102,10 @@ class ProgramView:
         """
         text = self.quote(path)
         return any(re.search(rf"\b{name}\(", text) for name in names)
+
+    def called(self, step: Step) -> str:
+        """Return the last part of the name of the function that the user's expression calls."""
+        return called(self.quote(step.path))
 
     @property
     def on_target(self) -> Compiled:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.steps import elements
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.primitives import LOOPS
 from jaxsight.wire.program import Step
@@ -55,5 +54,5 @@ def _is_work(flow: Flow, step: Step) -> bool:
     if step.primitive in LOOPS:
         return True
     numbers = {*step.operands, *step.results}
-    size = sum(elements(flow.value(number)) for number in numbers)
+    size = sum(flow.value(number).elements for number in numbers)
     return step.primitive in _HEAVY and size >= LEAST

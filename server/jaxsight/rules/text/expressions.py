@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 
+from jaxsight.text.names import free_in
 from jaxsight.text.parsing import module_in
 
 Expression = ast.expr | ast.AugAssign
@@ -75,6 +77,21 @@ def called(text: str) -> str:
     return name_of(node) if isinstance(node, ast.Call) else ""
 
 
+def operands_of(node: ast.AST | None) -> list[ast.expr]:
+    """Return the operands of an operator, or the positional arguments of a call, in order."""
+    match node:
+        case ast.BinOp(left=left, right=right) | ast.AugAssign(target=left, value=right):
+            return [left, right]
+        case ast.Compare(left=left, comparators=others):
+            return [left, *others]
+        case ast.Call(args=given):
+            return given
+        case ast.Expr(value=value):
+            return operands_of(value)
+        case _:
+            return []
+
+
 def keyword(call: ast.Call, *names: str) -> ast.expr | None:
     """Return the argument that is given by one of these names."""
     return next((given.value for given in call.keywords if given.arg in names), None)
@@ -98,3 +115,50 @@ def negated(text: str) -> str:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return ast.unparse(node.operand)
     return f"-{bracketed(text)}"
+
+
+def integer(node: ast.expr | None) -> int | None:
+    """Return the value of a whole number, as written."""
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
+            return -value
+        case ast.Tuple(elts=[element]):
+            return integer(element)
+        case _:
+            return None
+
+
+def same(first: ast.AST, second: ast.AST) -> bool:
+    """Return whether two expressions have the same syntax tree."""
+    return ast.dump(first) == ast.dump(second)
+
+
+def free_names(node: ast.expr) -> set[str]:
+    """Return the names that an expression reads and does not bind, without builtins."""
+    return set(free_in(ast.unparse(node))) - set(dir(builtins))
+
+
+def reads_of(name: str, *trees: ast.AST) -> list[ast.Name]:
+    """Return where some syntax reads a name, in the order of the text."""
+    return [node for node in _names(name, *trees) if isinstance(node.ctx, ast.Load)]
+
+
+def stores_of(name: str, *trees: ast.AST) -> list[ast.Name]:
+    """Return where some syntax binds a name, in the order of the text."""
+    return [node for node in _names(name, *trees) if isinstance(node.ctx, ast.Store)]
+
+
+def _names(name: str, *trees: ast.AST) -> list[ast.Name]:
+    nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name))
+    named = [node for node in nodes if node.id == name]
+    return sorted(named, key=lambda node: (node.lineno, node.col_offset))
+
+
+def only_value(name: str, tree: ast.AST) -> ast.expr | None:
+    """Return what some syntax assigns to a name, if it binds it once."""
+    stored = stores_of(name, tree)
+    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
+    values = [node.value for node in assigned if node.targets == stored]
+    return values[0] if len(stored) == 1 and values else None

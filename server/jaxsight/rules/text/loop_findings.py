@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from jaxsight.rules.rule import ModuleViolation, NodeViolation
 from jaxsight.rules.text.jitted import JittedCalls, JittedModule, jitted_module
 from jaxsight.rules.text.python_loops import PythonLoop, comprehensions, python_loops
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import Imports, Statement, imports_of, uses_jax
-from jaxsight.rules.violation import ModuleViolation, NodeViolation
 
 LookAtLoop = Callable[[NameScope, PythonLoop, JittedCalls], Iterator[NodeViolation]]
 

@@ -1,18 +1,22 @@
-"""What arithmetic, comparisons and selections of integers make of their intervals.
+"""What arithmetic, comparisons and selections make of intervals.
 
 Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of its operation.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from jaxsight.rules.program.integers.applied import Applied, computes, transfers
-from jaxsight.rules.program.integers.intervals import (
+from jaxsight.rules.program.intervals.applied import Applied, computes, transfers
+from jaxsight.rules.program.intervals.floats import quotient
+from jaxsight.rules.program.intervals.interval import (
     Interval,
+    corner_products,
     greater,
+    joined,
     less,
     monotone,
     negative,
@@ -23,7 +27,6 @@ from jaxsight.rules.program.integers.intervals import (
     truncated,
     with_ends,
 )
-from jaxsight.rules.program.steps import parameter
 from jaxsight.wire.primitives import COMPARISONS
 
 _WIDEST = 64
@@ -39,13 +42,13 @@ computes(lambda low, number, high: less(greater(number, low), high), "clamp")
 
 @transfers("sub")
 def _sub(applied: Applied, a: Interval, b: Interval) -> Interval:
-    return Interval.listed([0]) if _is_of_one(applied) else summed(a, negative(b))
+    is_zero = _is_of_one(applied) and not applied.after.is_inexact
+    return Interval.listed([0]) if is_zero else summed(a, negative(b))
 
 
 def _is_of_one(applied: Applied) -> bool:
     """Whether both operands are the same value."""
-    first, second = map(applied.flow.of, applied.step.operands)
-    return first == second
+    return applied.flow.alike(*applied.step.operands)
 
 
 @transfers("mul")
@@ -60,7 +63,7 @@ def _mul(applied: Applied, a: Interval, b: Interval) -> Interval:
             return replace(Interval.of_affine(base * factor.one, scaled), integers=integers)
     if integers is not None:
         return Interval.listed(integers)
-    corners = [x * y for x in (a.least, a.most) for y in (b.least, b.most)]
+    corners = corner_products(a, b)
     least, most = min(corners), max(corners)
     low, high = products(a, b) or (most, least)
     return with_ends(Interval(least, most, low, high), a, b, operator.mul)
@@ -68,10 +71,11 @@ def _mul(applied: Applied, a: Interval, b: Interval) -> Interval:
 
 @transfers("integer_pow")
 def _integer_pow(applied: Applied, operand: Interval) -> Interval | None:
-    exponent = parameter(applied.step, "y")
+    exponent = applied.step.parameter("y")
     if isinstance(exponent, int) and 0 <= exponent <= _WIDEST:
         return power(operand, exponent)
-    return None
+    is_even = isinstance(exponent, int) and exponent % 2 == 0
+    return Interval.of_floats(0, math.inf) if is_even or operand.least >= 0 else None
 
 
 @transfers("shift_right_arithmetic", "shift_right_logical")
@@ -97,6 +101,8 @@ def _and(applied: Applied, a: Interval, b: Interval) -> Interval | None:
 
 @transfers("div")
 def _div(applied: Applied, a: Interval, b: Interval) -> Interval | None:
+    if applied.after.is_inexact:
+        return quotient(a, b)
     if b.least <= 0:
         return None
     if (by := b.one) is not None:
@@ -107,7 +113,7 @@ def _div(applied: Applied, a: Interval, b: Interval) -> Interval | None:
 
 @transfers("rem")
 def _rem(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    if b.least <= 0:
+    if b.least <= 0 or applied.after.is_inexact:
         return None
     if a.least >= 0 and a.most < b.least:
         return a
@@ -124,13 +130,18 @@ def _rem(applied: Applied, a: Interval, b: Interval) -> Interval | None:
 
 @transfers("convert_element_type")
 def _convert(applied: Applied, operand: Interval) -> Interval | None:
-    fits = 0 <= operand.least <= operand.most <= 1
-    return operand if fits or applied.after.dtype != "bool" else None
+    if applied.after.dtype == "bool":
+        return operand if 0 <= operand.least <= operand.most <= 1 else None
+    if applied.before.is_inexact and not applied.after.is_inexact:
+        return Interval.between(math.floor(operand.least), math.ceil(operand.most))
+    return operand.bounds_alone() if applied.after.is_inexact else operand
 
 
 @transfers(*COMPARISONS)
 def _compare(applied: Applied, a: Interval, b: Interval) -> Interval | None:
     """Compare the bounds, then element by element; the operators have the primitives' names."""
+    if applied.before.is_inexact:
+        return None  # NaN may be among them
     primitive = applied.step.primitive
     compare: Callable[[int, int], bool] = getattr(operator, primitive)
     ends = {compare(x, y) for x in (a.least, a.most) for y in (b.least, b.most)}
@@ -146,7 +157,7 @@ def _select(applied: Applied, which: Interval, *cases: Interval) -> Interval | N
     if which.one is not None and 0 <= which.one < len(cases):
         return cases[which.one]
     if len(cases) != 2:
-        return None
+        return joined(*cases)
     a, b = cases
     if which.integers is not None:
         integers = _chosen(which.integers, a, b)
@@ -178,10 +189,10 @@ def _is_floor(applied: Applied) -> bool:
     `jnp.floor_divide` subtracts 1 from the quotient where the signs differ.
     """
     flow = applied.flow
-    quotient, less = (flow.made_by(case) for case in applied.step.operands[1:])
-    if quotient is None or less is None or (quotient.primitive, less.primitive) != ("div", "sub"):
+    divided, less = (flow.made_by(case) for case in applied.step.operands[1:])
+    if divided is None or less is None or (divided.primitive, less.primitive) != ("div", "sub"):
         return False
     if flow.of(less.operands[0]) != flow.of(applied.step.operands[1]):
         return False
-    a, b = map(applied.of, quotient.operands)
-    return a is not None and b is not None and a.least >= 0 and b.least > 0
+    a, b = map(applied.of, divided.operands)
+    return not applied.after.is_inexact and a.least >= 0 and b.least > 0

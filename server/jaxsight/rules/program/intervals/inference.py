@@ -1,4 +1,4 @@
-"""The integers of a program: what each of its values certainly is, loops included."""
+"""The numbers of a program: what each of its values certainly is, loops included."""
 
 from __future__ import annotations
 
@@ -7,24 +7,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers import arithmetic, moves, reductions
-from jaxsight.rules.program.integers.applied import TRANSFERS, Applied
-from jaxsight.rules.program.integers.intervals import LISTED, Interval, limits, picked, varies
+from jaxsight.rules.program.intervals import arithmetic, floats, moves, reductions
+from jaxsight.rules.program.intervals.applied import TRANSFERS, Applied
+from jaxsight.rules.program.intervals.interval import LISTED, Interval, limits, picked, varies
 from jaxsight.rules.program.loops import Carry, LoopParts, loop_of
-from jaxsight.rules.program.steps import elements, numbers, parameter
 from jaxsight.text.parsing import literal_in
 from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 
-_ = arithmetic, moves, reductions  # register what primitives make of intervals
+_ = arithmetic, floats, moves, reductions  # register what primitives make of intervals
 
 _DEEPEST = 200
 """Equations above a value that are looked at, which recurse: of more, only the dtype is known."""
+_SUMS_OF_DEVICES = frozenset({"psum", "psum_invariant", "reduce_scatter"})
+COLLECTIVES = _SUMS_OF_DEVICES | {
+    "pmax", "pmin", "pvary", "pcast", "all_gather", "all_gather_invariant", "all_to_all",
+}  # fmt: skip
+"""Primitives over one or more devices, whose results are each made of their own operand."""
 _NEAR = 8
 """Equations from a carry to what it is made of: additions of a counter, and conversions."""
 
 
 class Intervals:
-    """The intervals of a program's integers, computed as they are asked for."""
+    """The intervals of a program's numbers, computed as they are asked for."""
 
     def __init__(self, flow: Flow, exact: bool = True) -> None:
         """Look at a program.
@@ -35,19 +39,23 @@ class Intervals:
         """
         self._flow = flow
         self._exact = exact
-        self._known: dict[int, Interval | None] = {}
+        self._known: dict[int, Interval] = {}
         self._inputs = flow.body_inputs
         self._depth = 0
 
     def of(self, number: int) -> Interval | None:
         """Return the interval of a value; `None` of one that is no integer."""
+        return self.known(number) if limits(self._flow.value(number).dtype) is not None else None
+
+    def known(self, number: int) -> Interval:
+        """Return the interval of a value of any type; that of complex numbers has no end."""
         number = self._flow.of(number)
         if number in self._known:
             return self._known[number]
-        within = limits(self._flow.values[number].dtype)
-        widest = Interval.between(*within) if within is not None else None
+        dtype = self._flow.values[number].dtype
+        widest = Interval.of_floats(*(limits(dtype) or (-math.inf, math.inf)))
         self._known[number] = widest  # of values that are made from themselves, and too deep ones
-        if widest is None or self._depth > _DEEPEST:
+        if dtype.startswith("complex") or self._depth > _DEEPEST:
             return widest
         self._depth += 1
         try:
@@ -63,15 +71,21 @@ class Intervals:
         transfer = TRANSFERS.get(step.primitive)
         if transfer is None:
             return None
-        operands = [self.of(number) for number in step.operands]
-        if not operands or None in operands:
+        applied = Applied(step, self._flow, self.known)
+        bounds = floats.special(applied) if applied.after.is_inexact else None
+        if bounds is not None:
+            return bounds
+        operands = [self.known(number) for number in step.operands]
+        try:
+            return transfer(applied, *operands) if operands else None
+        except OverflowError:  # a float has no such power, an integer is not infinite
             return None
-        return transfer(Applied(step, self._flow, self.of), *operands)
 
     def _computed(self, number: int) -> Interval | None:
         value, step = self._flow.values[number], self._flow.made_by(number)
         if value.origin == LITERAL:
-            return _literal(value)
+            scalar = self._flow.literal(number) if value.is_inexact else None
+            return _literal(value) if scalar is None else Interval.of_floats(scalar, scalar)
         if value.origin == CONSTANT:
             return _constant(value) if self._exact else None
         if step is None:
@@ -80,7 +94,7 @@ class Intervals:
             return None
         match step.primitive:
             case "iota":
-                shape, axis = value.shape, next(iter(numbers(step, "dimension")), None)
+                shape, axis = value.shape, step.number("dimension", None)
                 if axis is None:
                     return None
                 if len(shape) == 1 and 1 < shape[0] <= LISTED:
@@ -88,14 +102,28 @@ class Intervals:
                     return replace(Interval.listed(range(shape[0])), affine=(0, terms))
                 return Interval.of_affine(0, {axis: (1, shape[axis])})
             case "argmax" | "argmin":
-                axes, shape = numbers(step, "axes"), self._flow.value(step.operands[0]).shape
+                axes, shape = step.numbers("axes"), self._flow.value(step.operands[0]).shape
                 return Interval.between(0, max(shape[axes[0]] - 1, 0)) if axes and shape else None
             case "unstack":
                 return self._unstacked(step, number)
             case "squeeze" if (part := self._part_of_stack(step)) is not None:
                 return part
+            case primitive if primitive in COLLECTIVES | {"sort"}:
+                return self._own(step, number)
+            case "split":
+                return self.result(step)
             case _:
                 return self.result(step) if len(step.results) == 1 else None
+
+    def _own(self, step: Step, number: int) -> Interval:
+        """Bound a result of several, each of which is made of its own operand."""
+        operand = self.known(step.operands[step.results.index(number)])
+        if step.primitive not in _SUMS_OF_DEVICES:
+            return operand.bounds_alone()
+        return Interval.of_floats(
+            operand.least if operand.least >= 0 else -math.inf,
+            operand.most if operand.most <= 0 else math.inf,
+        )
 
     def _part_of_stack(self, step: Step) -> Interval | None:
         """Return the array of those stacked that is cut out again: `unstack` before JAX 0.12."""
@@ -107,23 +135,21 @@ class Intervals:
             or (stacked.primitive, cut.primitive) != ("stack", "slice")
         ):
             return None
-        (axis,), starts = numbers(stacked, "axis"), numbers(cut, "start_indices")
+        (axis,), starts = stacked.numbers("axis"), cut.numbers("start_indices")
         sizes, part = [*self._flow.value(cut.results[0]).shape], stacked.operands[starts[axis]]
         is_part = sizes.pop(axis) == 1 and sizes == [*self._flow.value(part).shape]
-        return self.of(part) if is_part and numbers(step, "dimensions") == (axis,) else None
+        return self.of(part) if is_part and step.numbers("dimensions") == (axis,) else None
 
     def _unstacked(self, step: Step, number: int) -> Interval | None:
         stacked, index = self._flow.made_by(step.operands[0]), step.results.index(number)
         if stacked is not None and stacked.primitive == "stack":
-            same_axis = numbers(stacked, "axis") == numbers(step, "axis")
+            same_axis = stacked.numbers("axis") == step.numbers("axis")
             if same_axis and len(stacked.operands) == len(step.results):
                 return self.of(stacked.operands[index])
-        operand, shape = self.of(step.operands[0]), self._flow.value(step.operands[0]).shape
-        if operand is None:
-            return None
+        operand, shape = self.known(step.operands[0]), self._flow.value(step.operands[0]).shape
         if operand.integers is not None and len(operand.integers) == math.prod(shape):
             indices: list[Sequence[int]] = [range(size) for size in shape]
-            indices[next(iter(numbers(step, "axis")), 0)] = [index]
+            indices[step.number("axis", 0)] = [index]
             return Interval.listed(picked(operand.integers, shape, indices))
         return operand.some()
 
@@ -131,39 +157,41 @@ class Intervals:
         """Return the interval of an input of an equation's bodies."""
         if (loop := loop_of(self._flow, step)) is not None:
             return self._in_loop(step, loop, number)
-        if step.primitive not in ("cond", "checkpoint", "remat", "remat2"):
+        if step.primitive not in ("cond", "shard_map", "checkpoint", "remat", "remat2"):
             return None
         operands = step.operands[1:] if step.primitive == "cond" else step.operands
         for body in step.bodies:
             outer = dict(zip(self._flow.inputs_of(body), operands, strict=False)).get(number)
             if outer is not None:
-                return self._sometimes(outer) if step.primitive == "cond" else self.of(outer)
+                if step.primitive == "shard_map":
+                    return self.known(outer).some()  # a part on each device
+                return self._sometimes(outer) if step.primitive == "cond" else self.known(outer)
         return None
 
-    def _sometimes(self, outer: int) -> Interval | None:
+    def _sometimes(self, outer: int) -> Interval:
         """Bound the input of a branch, which may not run in the iteration that reaches a bound."""
-        interval = self.of(outer)
-        return interval.some() if interval is not None and varies(interval) else interval
+        interval = self.known(outer)
+        return interval.some() if varies(interval) else interval
 
     def _in_loop(self, step: Step, loop: LoopParts, number: int) -> Interval | None:
         """Bound an input of a loop: captured, carried, or a row, whose first axis is the loop."""
-        length = parameter(step, "length")
+        length = step.parameter("length")
         if loop.test is None and (not isinstance(length, int) or length < 1):
             return None
         if number in loop.captured:
             outer = loop.captured[number]
-            return self.of(outer) if loop.test is None else self._sometimes(outer)
+            return self.known(outer) if loop.test is None else self._sometimes(outer)
         for carry in loop.carries:
-            start = self.of(carry.outer) if carry.inner == number else None
+            start = self.known(carry.outer) if carry.inner == number else None
             if start is not None and isinstance(length, int):
                 return self._carried(step.path, carry, start, length)
             if start is not None and loop.test is not None:
                 return self._counted(step.path, loop, carry, start)
         if number not in loop.rows or not isinstance(length, int):
             return None
-        rows = self.of(loop.rows[number])
-        if rows is None or rows.affine is None:
-            return rows.bounds_alone() if rows is not None else None
+        rows = self.known(loop.rows[number])
+        if rows.affine is None:
+            return rows.bounds_alone()
         base, terms = rows.affine
         first = terms.get(0)
         inner = {
@@ -171,7 +199,7 @@ class Intervals:
             for axis, term in terms.items()
             if axis != 0
         }
-        if first is not None and parameter(step, "reverse"):
+        if first is not None and step.parameter("reverse"):
             base, first = base + first[0] * (length - 1), (-first[0], first[1])
         return Interval.of_affine(base, inner | ({step.path: first} if first else {}))
 
@@ -183,9 +211,7 @@ class Intervals:
         if added is not None and start.affine is not None:
             base, terms = start.affine
             return Interval.of_affine(base, {**terms, path: (added, length)})
-        after = self.of(carry.output)
-        if after is None:
-            return None
+        after = self.known(carry.output)
         return Interval(
             min(start.least, after.least), max(start.most, after.most), start.low, start.high
         )
@@ -200,8 +226,8 @@ class Intervals:
         maker = self._flow.made_by(loop.test.outputs[0]) if loop.test is not None else None
         if maker is None or added is None or start.one is None or len(maker.operands) != 2:
             return None
-        compared, bound = self._flow.of(maker.operands[0]), self.of(maker.operands[1])
-        if compared != carry.tested or bound is None or bound.one is None:
+        compared, bound = self._flow.of(maker.operands[0]), self.known(maker.operands[1])
+        if compared != carry.tested or bound.one is None:
             return None
         end = {"lt": bound.one, "le": bound.one + 1}.get(maker.primitive)
         if end is None or added <= 0 or start.one >= end:
@@ -251,6 +277,6 @@ def _constant(value: Value) -> Interval | None:
     if not value.integers:
         return None
     listed = Interval.listed(value.integers)
-    if len(value.integers) == elements(value):
+    if len(value.integers) == value.elements:
         return listed
     return listed.bounds_alone()

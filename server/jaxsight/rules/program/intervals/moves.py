@@ -1,4 +1,4 @@
-"""What becomes of the intervals of integers that are moved, sliced, joined or indexed.
+"""What becomes of the intervals of numbers that are moved, sliced, joined or indexed.
 
 Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of its operation.
 """
@@ -8,13 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jaxsight.rules.program.integers.applied import Applied, computes, transfers
-from jaxsight.rules.program.integers.indices import index_before_wrapping
-from jaxsight.rules.program.integers.intervals import Axis, Interval, Terms, picked
-from jaxsight.rules.program.steps import elements, numbers
+from jaxsight.rules.program.intervals.applied import Applied, computes, transfers
+from jaxsight.rules.program.intervals.indices import index_before_wrapping
+from jaxsight.rules.program.intervals.interval import Axis, Interval, Terms, joined, picked
+from jaxsight.wire.primitives import PICKS
 
 computes(lambda operand: operand, "copy", "copy_p", "stop_gradient")
-computes(lambda operand, *others: operand.bounds_alone(), "sort", "tile")
+computes(
+    lambda operand, *others: operand.bounds_alone(),
+    *("sort", "tile", "rev", "expand_dims", "reduce_precision", "cummax", "cummin"),
+)
+computes(lambda operand: operand.some(), "split")
+computes(joined, "pad")
+
+
+@transfers(*PICKS - {"dynamic_slice"})
+def _picked(applied: Applied, operand: Interval, *indices: Interval) -> Interval | None:
+    fills = "FILL" in dict(applied.step.parameters).get("mode", "")
+    return None if fills and not applied.after.is_inexact else operand.some()
 
 
 @transfers("broadcast_in_dim", "squeeze", "transpose")
@@ -24,7 +35,7 @@ def _axes(applied: Applied, operand: Interval) -> Interval:
         return Interval.listed([operand.one])
     step = applied.step
     is_in_order = step.primitive != "transpose"
-    is_whole = elements(applied.before) == elements(applied.after)
+    is_whole = applied.before.elements == applied.after.elements
     integers = operand.integers if is_in_order and is_whole else None
     moved = replace(operand.bounds_alone(), ends=operand.corners, integers=integers)
     if operand.affine is None:
@@ -32,12 +43,12 @@ def _axes(applied: Applied, operand: Interval) -> Interval:
     rank = len(applied.before.shape)
     match step.primitive:
         case "broadcast_in_dim":
-            places = dict(enumerate(numbers(step, "broadcast_dimensions")))
+            places = dict(enumerate(step.numbers("broadcast_dimensions")))
         case "squeeze":
-            gone = numbers(step, "dimensions")
+            gone = step.numbers("dimensions")
             places = {axis: axis - sum(other < axis for other in gone) for axis in range(rank)}
         case _:
-            order = numbers(step, "permutation")
+            order = step.numbers("permutation")
             places = {axis: order.index(axis) for axis in order}
     base, terms = operand.affine
     if any(isinstance(axis, int) and axis not in places for axis in terms):
@@ -76,7 +87,7 @@ def _reshape(applied: Applied, operand: Interval) -> Interval:
 @transfers("slice")
 def _slice(applied: Applied, operand: Interval) -> Interval | None:
     step, after = applied.step, applied.after.shape
-    starts, strides = numbers(step, "start_indices"), numbers(step, "strides") or (1,) * len(after)
+    starts, strides = step.numbers("start_indices"), step.numbers("strides") or (1,) * len(after)
     if len(starts) != len(after) or len(strides) != len(after):
         return operand.some()
     if operand.affine is not None:
@@ -115,11 +126,11 @@ def _joined(applied: Applied, *operands: Interval) -> Interval | None:
 @transfers("dynamic_slice")
 def _dynamic_slice(applied: Applied, operand: Interval, *starts: Interval) -> Interval:
     step, shape = applied.step, applied.before.shape
-    if len(shape) != 1 or numbers(step, "slice_sizes") != (1,):
+    if len(shape) != 1 or step.numbers("slice_sizes") != (1,):
         return operand.some()
     written, _ = index_before_wrapping(applied.flow, applied.of, step.operands[1], shape[0])
     start = applied.of(written)
-    if start is None or start.affine is None or not 0 <= start.least <= start.most < shape[0]:
+    if start.affine is None or not 0 <= start.least <= start.most < shape[0]:
         return operand.some()
     first, counters = start.affine
     if operand.line is not None:

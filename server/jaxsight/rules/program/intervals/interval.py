@@ -1,4 +1,4 @@
-"""What is known of integers: bounds of all elements, and which bounds are reached.
+"""What is known of numbers: bounds of all elements, and for integers which bounds are reached.
 
 Sound: nothing is claimed that an execution of the function could disprove. A claim is about all
 elements of a value in all iterations of the loops around it. Values that are affine in the indices
@@ -26,7 +26,7 @@ LISTED = 64
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What is known of the integers of one value."""
+    """What is known of the integers of one value; of floats, only bounds are."""
 
     least: int
     """No element is below."""
@@ -49,6 +49,11 @@ class Interval:
     def between(least: int, most: int) -> Interval:
         """Return integers of which only the bounds are known."""
         return Interval(least, most, most, least)
+
+    @staticmethod
+    def of_floats(least: float, most: float) -> Interval:
+        """Return bounds of floats, which integers' functions add, multiply and compare as well."""
+        return Interval.between(least, most)  # type: ignore[arg-type]
 
     @staticmethod
     def listed(integers: Iterable[int]) -> Interval:
@@ -144,6 +149,11 @@ def summed(a: Interval, b: Interval) -> Interval:
     return with_ends(sums, a, b, operator.add)
 
 
+def corner_products(a: Interval, b: Interval) -> list[int]:
+    """Return the products of the bounds of two values; 0 times infinity is 0."""
+    return [x * y if x and y else 0 for x in (a.least, a.most) for y in (b.least, b.most)]
+
+
 def with_ends(
     interval: Interval, a: Interval, b: Interval, function: Callable[[int, int], int]
 ) -> Interval:
@@ -202,6 +212,11 @@ def power(interval: Interval, exponent: int) -> Interval:
     ends = (interval.least**exponent, interval.most**exponent)
     reached = max(max(interval.high, 0) ** exponent, min(interval.low, 0) ** exponent)
     return Interval(0, max(ends), max(ends), reached)
+
+
+def joined(*parts: Interval) -> Interval:
+    """Return the interval of elements that are each of any of some values."""
+    return Interval.between(min(part.least for part in parts), max(part.most for part in parts))
 
 
 def greater(a: Interval, b: Interval) -> Interval:

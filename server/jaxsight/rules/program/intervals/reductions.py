@@ -1,4 +1,4 @@
-"""What sums, products, extremes and matrix products make of the intervals of integers.
+"""What sums, products, extremes and matrix products make of intervals.
 
 Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of its operation.
 """
@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import math
 
-from jaxsight.rules.program.integers.applied import Applied, transfers
-from jaxsight.rules.program.integers.intervals import Axis, Interval, negative, varies
-from jaxsight.rules.program.steps import elements, numbers, parameter
+from jaxsight.rules.program.intervals.applied import Applied, transfers
+from jaxsight.rules.program.intervals.interval import (
+    Axis,
+    Interval,
+    corner_products,
+    negative,
+    varies,
+)
 
 
 @transfers("reduce_max")
@@ -29,15 +34,15 @@ def _reduce_min(applied: Applied, operand: Interval) -> Interval | None:
 
 @transfers("reduce_sum")
 def _reduce_sum(applied: Applied, operand: Interval) -> Interval | None:
-    sums = elements(applied.after)
-    count = elements(applied.before) // sums if sums else 0
+    sums = applied.after.elements
+    count = applied.before.elements // sums if sums else 0
     if not count:
         return None
     if sums == 1 and operand.integers is not None and applied.is_listed(operand):
         return Interval.listed([sum(operand.integers)])
     if operand.affine is not None:
         base, terms = operand.affine
-        axes = numbers(applied.step, "axes")
+        axes = applied.step.numbers("axes")
         total, other_terms = base * count, dict[Axis, tuple[int, int]]()
         for axis, (by, size) in terms.items():
             if axis in axes:
@@ -56,7 +61,7 @@ def _reduce_sum(applied: Applied, operand: Interval) -> Interval | None:
 
 @transfers("cumsum")
 def _cumsum(applied: Applied, operand: Interval) -> Interval:
-    shape, axis = applied.before.shape, numbers(applied.step, "axis")
+    shape, axis = applied.before.shape, applied.step.numbers("axis")
     length = shape[axis[0]] if axis else 0
     ends = (operand.least * length, operand.most * length, operand.least, operand.most)
     if operand.line is not None and len(shape) == 1:
@@ -68,10 +73,10 @@ def _cumsum(applied: Applied, operand: Interval) -> Interval:
 
 @transfers("dot_general")
 def _dot(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    match parameter(applied.step, "dimension_numbers"):
-        case (((*axes,), _), _) if elements(applied.after):
+    match applied.step.parameter("dimension_numbers"):
+        case (((*axes,), _), _) if applied.after.elements:
             shape = applied.before.shape
             count = math.prod(shape[axis] for axis in axes if isinstance(axis, int))
-            corners = [x * y for x in (a.least, a.most) for y in (b.least, b.most)]
+            corners = corner_products(a, b)
             return Interval.between(count * min(corners), count * max(corners))
     return None

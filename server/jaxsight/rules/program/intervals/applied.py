@@ -1,4 +1,4 @@
-"""An equation of known integers, as the functions see it that say what primitives make of them."""
+"""An equation of known numbers, as the functions see it that say what primitives make of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.intervals import Interval
-from jaxsight.rules.program.steps import elements
+from jaxsight.rules.program.intervals.interval import Interval
 from jaxsight.wire.program import Step, Value
 
 
@@ -17,8 +16,8 @@ class Applied:
 
     step: Step
     flow: Flow
-    of: Callable[[int], Interval | None]
-    """Returns the interval of a value; `None` of one that is no integer."""
+    of: Callable[[int], Interval]
+    """Returns the interval of a value."""
 
     @property
     def before(self) -> Value:
@@ -37,7 +36,7 @@ class Applied:
 
     def is_listed(self, interval: Interval) -> bool:
         """Whether all elements of the first operand are known, one for each place."""
-        return interval.integers is not None and len(interval.integers) == elements(self.before)
+        return interval.integers is not None and len(interval.integers) == self.before.elements
 
 
 Transfer = Callable[..., Interval | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.intervals import Interval, limits
+from jaxsight.rules.program.intervals.interval import Interval, limits
 from jaxsight.wire.primitives import RESHAPES
 from jaxsight.wire.program import Step
 

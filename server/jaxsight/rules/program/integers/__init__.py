@@ -1,1 +1,0 @@
-"""Which integers the values of a traced program may be."""

@@ -1,0 +1,1 @@
+"""Which numbers the values of a traced program may be."""
