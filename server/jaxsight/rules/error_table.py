@@ -58,7 +58,7 @@ class ErrorTable:
         """
 
         def fill(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-            groups = {**match.groupdict(""), "expression": expression or "this function"}
+            groups = {**match.groupdict(""), "expression": expression}
             parts = {name: _Part(text.strip()) for name, text in groups.items()}
             return Violation(
                 message.format_map(parts),
@@ -98,4 +98,4 @@ class _Part(str):
     def __format__(self, spec: str) -> str:
         if not spec.startswith("q"):
             return str(self)
-        return quoted(self, "it", int(spec[1:] or MOST_QUOTED))
+        return quoted(self, most=int(spec[1:] or MOST_QUOTED))
