@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax.profiler import StepTraceAnnotation
 from jax.stages import Compiled, Traced
 
-from jaxsight.measuring import machine, timing, tracing
+from jaxsight.measuring import machine, timing
 from jaxsight.measuring.arguments import arguments
 from jaxsight.profiles.executed import Executed, Mark
 from jaxsight.profiles.folders import NoProfile, files_of
@@ -161,7 +161,7 @@ def profiled(
     settled: set[int] = set()
     with tempfile.TemporaryDirectory(prefix="jaxsight-profile-") as folder:
         try:
-            tracing.start(folder)
+            machine.start_profile(folder)
         except RuntimeError as error:  # "Profile has already been started"
             raise NoProfile(f"the profiler does not start: {error}") from error
         try:

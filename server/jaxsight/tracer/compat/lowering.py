@@ -33,11 +33,9 @@ from jaxlib import version
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from jaxsight.meshes.compat.distributed import meshes, meshes_of
-from jaxsight.meshes.compat.meshes import sizes_of
+from jaxsight.meshes.compat.meshes import meshes_in, meshes_of, sizes_of
 from jaxsight.timeline import mark
-from jaxsight.tracer.compat import absent_devices
-from jaxsight.tracer.platforms.compat import seen
+from jaxsight.tracer.compat import absent_devices, seen_devices
 from jaxsight.wire.meshes import Distribution, Mesh
 from jaxsight_source.compat.inner import replaced
 from jaxsight_source.compat.jaxpr_types import Equation
@@ -152,7 +150,7 @@ def _distribution(lowered: Any, module: Any, traced: Traced) -> Distribution | N
     if is_shardy:
         written = _written_meshes(module)
     else:
-        jax_meshes = itertools.chain(meshes(shardings), meshes_of(traced.jaxpr))
+        jax_meshes = itertools.chain(meshes_in(shardings), meshes_of(traced.jaxpr))
         written = (Mesh(tuple(sizes_of(mesh).items())) for mesh in jax_meshes)
     named = tuple(dict.fromkeys(written))
     largest = max((mesh.size for mesh in named), default=1)
@@ -219,7 +217,7 @@ class _Module(NamedTuple):
 
 def _lower(traced: Traced, platform: str, capability: str) -> _Module:
     with no_lines():
-        with absent_devices.clients(), seen.hidden(), warnings.catch_warnings():
+        with absent_devices.clients(), seen_devices.hidden(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about donations, which are shown with the kernels
             placed = located(traced, capability)
             mark("located")

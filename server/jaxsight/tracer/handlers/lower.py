@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from jaxsight.hlo.metadata import lines_of_calls, without_metadata
 from jaxsight.measuring.arguments import index_limits
-from jaxsight.meshes.compat.distributed import communicates
+from jaxsight.meshes.compat.meshes import communicates
 from jaxsight.recording.programs.compat.definitions import definition
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
@@ -30,11 +30,12 @@ from jaxsight.tracer.kept_traces import KeptTrace, under
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree, FrameFiles
+from jaxsight.tracer.programs.changed import NoSuchChange, changed
 from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.compiling import Compile
-from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
-from jaxsight.wire.messages.requests import Lower, Show
+from jaxsight.wire.messages.replies import Equation, Link, Lowered, LoweredChange, Shown
+from jaxsight.wire.messages.requests import Lower, LowerChanged, Show
 from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
@@ -69,6 +70,28 @@ def lower(job: Job[Lower]) -> Lowered:
         seconds = time.perf_counter() - begin
         tree = CallTree.of(open_jaxpr(traced.jaxpr).eqns)
         return lowered(traced, artifact, tree, markers, id=request.id, seconds=seconds)
+
+
+def lower_changed(job: Job[LowerChanged]) -> LoweredChange:
+    """Lower an earlier trace for one device with a change: the answer to `LowerChanged`.
+
+    Raises:
+        UserError: it is no longer kept, cannot be changed so, or cannot be lowered; then its stage
+            is `lower`.
+    """
+    request = job.request
+    job.begin("lower", request.platform)
+    trace = job.traces.of(request.trace)
+    with under(trace.settings):
+        try:
+            new = changed(trace.stage, request.change, request.at)
+            artifact = lowering.artifact(new.stage, request.platform, request.capability)
+        except NoSuchChange as reason:
+            raise refusal("lower", f"no change: {reason}", type="NoSuchChange") from reason
+        except Exception as error:
+            raise UserError(failure(error, "lower")) from error
+    program = base64.b64encode(artifact.bytes).decode("ascii")
+    return LoweredChange(request.id, program, new.operations, new.path, new.copies)
 
 
 def lowered(

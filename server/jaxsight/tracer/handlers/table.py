@@ -8,30 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from jaxsight.tracer.handlers.change import change
 from jaxsight.tracer.handlers.compare import compare
 from jaxsight.tracer.handlers.dry_run import dry_run
 from jaxsight.tracer.handlers.find_modules import find_modules
-from jaxsight.tracer.handlers.lower import lower
+from jaxsight.tracer.handlers.lower import lower, lower_changed
 from jaxsight.tracer.handlers.measure import measure
 from jaxsight.tracer.handlers.outline import outline
 from jaxsight.tracer.handlers.show import show
 from jaxsight.tracer.handlers.sourcerize import sourcerize
 from jaxsight.tracer.handlers.trace import trace
+from jaxsight.wire.messages import requests
 from jaxsight.wire.messages.replies import Reply
-from jaxsight.wire.messages.requests import (
-    Compare,
-    DryRun,
-    FindModules,
-    Lower,
-    LowerChanged,
-    Measure,
-    Outline,
-    Request,
-    Show,
-    Sourcerize,
-    Trace,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +34,15 @@ class Handler:
     """
 
 
-HANDLERS: Mapping[type[Request[object]], Handler] = {
-    Trace: Handler(trace),
-    DryRun: Handler(dry_run),
-    Sourcerize: Handler(sourcerize),
-    Show: Handler(show),
-    Lower: Handler(lower, runs_user_code="lower"),
-    LowerChanged: Handler(change, runs_user_code="lower"),
-    Outline: Handler(outline),
-    Compare: Handler(compare, runs_user_code="compare"),
-    Measure: Handler(measure, runs_user_code="measure"),
-    FindModules: Handler(find_modules),
+HANDLERS: Mapping[type[requests.Request[object]], Handler] = {
+    requests.Trace: Handler(trace),
+    requests.DryRun: Handler(dry_run),
+    requests.Sourcerize: Handler(sourcerize),
+    requests.Show: Handler(show),
+    requests.Lower: Handler(lower, runs_user_code="lower"),
+    requests.LowerChanged: Handler(lower_changed, runs_user_code="lower"),
+    requests.Outline: Handler(outline),
+    requests.Compare: Handler(compare, runs_user_code="compare"),
+    requests.Measure: Handler(measure, runs_user_code="measure"),
+    requests.FindModules: Handler(find_modules),
 }

@@ -23,15 +23,16 @@ from jaxsight.tracer.calls.leaves import placements
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import jaxprs, leaks, traces
+from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, clean, failure
+from jaxsight.tracer.handlers.show import view_names
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace
 from jaxsight.tracer.observation import display, scopes, trees
 from jaxsight.tracer.observation.observation_table import Observed
-from jaxsight.tracer.programs import jaxpr_text, views
+from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.chunks import real_file
 from jaxsight.wire.messages.replies import Traced
@@ -99,7 +100,7 @@ def _traced(
             # Raised again below, because the exception's frames hold tracers.
             error = failure(raised, "trace")
             reached = module.recorder.unfinished()
-    if stage is not None and (escaped := leaks.leaked(stage)) is not None:
+    if stage is not None and (escaped := traces.leaked(stage)) is not None:
         leak, equation = escaped
         error = failure(leak, "trace")
         span = jaxpr_text.span(equation) if equation is not None else None
@@ -160,7 +161,7 @@ def _described(
         constants=tuple((avals.text(aval), avals.size(aval)) for aval in constants),
         seen=observed.seen,
         observations=observed.observations,
-        views=views.names(),
+        views=view_names(),
         updates=outcome.updates,
         left_out=outcome.left_out,
     )

@@ -18,17 +18,11 @@ from typing import Any, cast
 
 from jaxsight.tracer.failures import one_line
 from jaxsight.tracer.importing import placeholders
-from jaxsight.tracer.importing.project_modules import (
-    Edges,
-    ProjectModules,
-    RunningFile,
-    init_file,
-    prefixes,
-)
+from jaxsight.tracer.importing.finding import init_file, prefixes
+from jaxsight.tracer.importing.project_modules import Edges, ProjectModules, RunningFile
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.isolation import process_effects
-from jaxsight.tracer.isolation.process_effects import Effects
-from jaxsight.tracer.isolation.process_state import OPTIONS
+from jaxsight.tracer.isolation import process_state
+from jaxsight.tracer.isolation.process_state import OPTIONS, Effects
 
 logger = logging.getLogger(__name__)
 
@@ -226,7 +220,7 @@ class Imports:
         touched = [*prefixes(absolute), *explicit]
         missing = [module_name for module_name in touched if self._may_load(module_name)]
         # Reading the whole state takes long: only if a module may run.
-        before = process_effects.capture() if missing else None
+        before = process_state.capture() if missing else None
         try:
             module = _import(*arguments)
         finally:
@@ -239,7 +233,7 @@ class Imports:
                     edges[imported] = loaded.serial
                     self.jax |= loaded.jax
         if before is not None:
-            self._attribute_effects(process_effects.since(before)[0], missing)
+            self._attribute_effects(process_state.since(before)[0], missing)
             self.arrived()
         for module_name in touched:
             if module_name in self.modules.effects and module_name not in self.applied:
@@ -266,7 +260,7 @@ class Imports:
         missing = [module_name for module_name in touched if self._may_load(module_name)]
         before = OPTIONS.read() if missing else None
         module = _import(*arguments)
-        if before is not None and (new_effects := process_effects.of_options(before)) is not None:
+        if before is not None and (new_effects := process_state.of_options(before)) is not None:
             self.modules.effects.update(
                 dict.fromkeys(filter(sys.modules.__contains__, missing), new_effects)
             )
@@ -326,10 +320,10 @@ class Imports:
                 packages = [
                     package for package in prefixes(name)[:-1] if package not in sys.modules
                 ]
-                before = process_effects.capture()
+                before = process_state.capture()
                 try:
                     importlib.import_module(name)
-                    self._attribute_effects(process_effects.since(before)[0], packages)
+                    self._attribute_effects(process_state.since(before)[0], packages)
                 finally:
                     self.modules.importing = importing
                     for partial, module in partial_modules.items():

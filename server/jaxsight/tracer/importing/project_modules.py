@@ -3,6 +3,10 @@
 When a file changes, its module and its importers are removed from `sys.modules`, so that the next
 import runs the new text.
 Modules of installed packages are never unloaded.
+The project's modules are imported with the editor's text, by a finder that is first on
+`sys.meta_path`: from the editor if a file is open with unsaved changes, else from disk. All other
+modules are found as if it did not exist.
+It neither reads nor writes bytecode: statements that are refused an effect do not end a module.
 """
 
 from __future__ import annotations
@@ -14,15 +18,18 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from pathlib import Path, PurePath
 from types import CodeType, ModuleType
 
 from jaxsight.files.texts import MISSING, Texts, Version
 from jaxsight.tracer.importing import import_order, refused_statements
-from jaxsight.tracer.importing.overlay_finder import Finder, Loader
+from jaxsight.tracer.importing.finding import found_by_others, init_file, lies_in, prefixes
 from jaxsight.tracer.isolation import code_origins, file_reads
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
-from jaxsight.tracer.isolation.process_effects import Effects
+from jaxsight.tracer.isolation.process_state import Effects
 
 Edges = dict[str, int]
 """Modules of the project by name, each with the serial number of its import."""
@@ -74,6 +81,65 @@ class RunningFile:
     @property
     def name(self) -> str:
         return self.module.__name__
+
+
+class Loader(SourceFileLoader):
+    """Loads a project's module from the editor's text, else from disk."""
+
+    def __init__(self, name: str, path: str, project: ProjectModules) -> None:
+        super().__init__(name, path)
+        self._project = project
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        # Never bytecode, which does not tell apart texts of the same size and second.
+        content, self._project.attempted[self.path] = self._project.texts.source(self.path)
+        return self._project.compiled(content, self.path)
+
+    def get_source(self, fullname: str) -> str | None:
+        text = self._project.texts.unsaved(self.path)
+        return text if text is not None else super().get_source(fullname)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._project.execute(self, module)
+
+
+class Finder(MetaPathFinder):
+    """Gives a project's modules a loader with the editor's texts."""
+
+    def __init__(self, project: ProjectModules) -> None:
+        self._project = project
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of the other finders, with our loader for a project's module."""
+        spec = found_by_others(self, name, path, target) or self._not_on_disk(name, path)
+        if (
+            spec is not None
+            # Not `isinstance`: the loader of an import hook does more than run the text.
+            and type(spec.loader) is SourceFileLoader
+            and spec.origin is not None
+            and self._project.is_project(spec.origin)
+        ):
+            spec.loader = Loader(name, spec.origin, self._project)
+        # Libraries try modules that need not exist.
+        if spec is None and code_origins.asked_by_user(("importlib",)):
+            # A missing module of the project may be created in one of these places.
+            last = name.rpartition(".")[2]
+            for folder in sys.path if path is None else path:
+                base = Path(folder, last)
+                if self._project.is_project(str(base)):
+                    file_reads.missing((f"{base}.py", str(base / "__init__.py"), str(base)))
+        return spec
+
+    def _not_on_disk(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+        """Return the spec of a file that exists only in the editor."""
+        last = name.rpartition(".")[2]
+        for folder in sys.path if path is None else path:
+            for file in (str(Path(folder, last, "__init__.py")), str(Path(folder, f"{last}.py"))):
+                if self._project.texts.unsaved(file) is not None:
+                    return spec_from_file_location(name, file, loader=SourceFileLoader(name, file))
+        return None
 
 
 class ProjectModules:
@@ -377,7 +443,7 @@ class ProjectModules:
         self.importing.append(name)
         try:
             with file_reads.recording(loaded.reads):
-                loader.run(module)
+                SourceFileLoader.exec_module(loader, module)
             loaded.versions |= {path: self.attempted[path]} | self.failed()
         except BaseException:
             # Unless it was unloaded, or imported again, while it ran.
@@ -414,25 +480,3 @@ class ProjectModules:
                 known = version, import_order.touches_others(text, module)
                 self._touching[path] = known
         return known is None or known[1]
-
-
-def prefixes(name: str) -> list[str]:
-    """Return `a`, `a.b`, `a.b.c` for `a.b.c`."""
-    return list(itertools.accumulate(name.split("."), "{}.{}".format))
-
-
-def init_file(folder: str) -> str:
-    """Return the file of the package in a folder."""
-    return str(PurePath(folder, "__init__.py"))
-
-
-def lies_in(path: str, root: str) -> bool:
-    """Return whether a file is under the root, but neither installed nor in an environment."""
-    if not path.startswith(root.rstrip("/\\") + ("\\" if "\\" in root else "/")):
-        return False
-    if code_origins.INSTALLED.intersection(PurePath(path).relative_to(root).parts):
-        return False
-    return not any(
-        path.startswith(prefix) and prefix.startswith(root) and prefix != root
-        for prefix in (sys.prefix, sys.base_prefix)
-    )

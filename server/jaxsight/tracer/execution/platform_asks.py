@@ -16,11 +16,11 @@ from types import FrameType
 
 import jax
 
+from jaxsight.tracer.compat import seen_devices
 from jaxsight.tracer.importing.project_modules import ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.irreversible_effects import Spoilt
-from jaxsight.tracer.platforms.compat import seen
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk, real_file
 from jaxsight.wire.observations import Caveat
 from jaxsight.wire.seen_device import SeenDevice
@@ -74,7 +74,7 @@ class PlatformAsks:
         self._package = ""
         """An installed package that has asked."""
         self._unknown: dict[_Line, str] = {}
-        seen.watch(self._asked)
+        seen_devices.watch(self._asked)
 
     def begin(self, device: SeenDevice | None, files: Callable[[], Collection[str]]) -> bool:
         """Show a request's device, unless results of others depend on the one that is shown.
@@ -102,7 +102,7 @@ class PlatformAsks:
         self._unknown.clear()
         self._of_all = False
         self._seen = device
-        seen.see(device)
+        seen_devices.see(device)
         if has_asked:
             # JAX's caches may have jaxprs of code that saw the other device.
             jax.clear_caches()  # type: ignore[no-untyped-call]

@@ -38,7 +38,7 @@ from jaxsight_source.files.ours import OURS
 _JAX = f"{Path(jax.__file__).parent}{os.sep}"
 _JAXLIB = f"{Path(jaxlib.__file__).parent}{os.sep}"
 
-_HAND_ON = f"compat{os.sep}processes.py"
+_HAND_ON = f"compat{os.sep}seen_processes.py"
 """Our own functions that a program calls in place of JAX's."""
 _PASSES = ("_src/xla_bridge.py", "_src/util.py", "extend/backend.py", "lib/")
 """Files of JAX whose functions hand the question on: `jax.default_backend`, caches."""
