@@ -39,41 +39,33 @@ def changeable() -> Iterator[None]:
     At the end all arrays are what they were at the beginning.
     """
     changes = _Changes()
-    # Only the class's own attributes: an inherited one reappears once ours is deleted.
-    patched = [
-        (owner, name, vars(owner).get(name))
-        for owner, name in (
-            (ArrayImpl, "__setitem__"),
-            (ArrayImpl, "__getitem__"),
-            (core.Tracer, "__setitem__"),
-            (_IndexUpdateHelper, "__setitem__"),
-            (np, "asarray"),
-        )
-    ]
     changes.get, as_array = ArrayImpl.__getitem__, np.asarray
 
     def copied(value: object, *args: Any, **kwargs: Any) -> object:
         converted = as_array(value, *args, **kwargs)
         return converted.copy() if isinstance(value, ArrayImpl) else converted
 
-    _set(ArrayImpl, "__setitem__", lambda array, index, value: changes.change(array, index, value))
-    _set(ArrayImpl, "__getitem__", lambda array, index: changes.view(array, index))
-    _set(core.Tracer, "__setitem__", _change_tracer)
-    _set(_IndexUpdateHelper, "__setitem__", _change_at)
-    _set(np, "asarray", copied)
+    # Functions, as bound methods would not get the array.
+    patches: list[tuple[object, str, object]] = [
+        (ArrayImpl, "__setitem__", lambda array, index, value: changes.change(array, index, value)),
+        (ArrayImpl, "__getitem__", lambda array, index: changes.view(array, index)),
+        (core.Tracer, "__setitem__", _change_tracer),
+        (_IndexUpdateHelper, "__setitem__", _change_at),
+        (np, "asarray", copied),
+    ]
+    # Only the class's own attributes: an inherited one reappears once ours is deleted.
+    originals = [vars(owner).get(name) for owner, name, _ in patches]
+    for owner, name, new in patches:
+        setattr(owner, name, new)
     try:
         yield
     finally:
-        for owner, name, original in patched:
+        for (owner, name, _), original in zip(patches, originals, strict=True):
             if original is None:
                 delattr(owner, name)
             else:
-                _set(owner, name, original)
+                setattr(owner, name, original)
         changes.restore()
-
-
-def _set(owner: object, name: str, value: object) -> None:
-    setattr(owner, name, value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,12 +86,8 @@ class _Changes:
     def view(self, array: object, index: object) -> object:
         """Return `array[index]`, which is a view where NumPy's would be one."""
         element = self.get(array, index)
-        if (
-            element is not array
-            and isinstance(element, ArrayImpl)
-            and element.ndim
-            and _is_basic(index)
-        ):
+        is_new = element is not array and isinstance(element, ArrayImpl)
+        if is_new and element.ndim and _is_basic(index):
             if len(self._views) >= _MOST_VIEWS:
                 raise TypeError("too many slices to follow")
             self._views.append(_View(array, index, element))

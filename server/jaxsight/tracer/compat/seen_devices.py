@@ -138,16 +138,16 @@ def _install() -> list[Callable[[], None]]:
     _sight.undo = []
     for kind in (_jax.Device, _jax.Client):
         _answer(kind, "platform", lambda device, _: device.family)
-    for written in ("__repr__", "__str__"):
-        _answer_call(_jax.Device, written, functools.partial(_written, written))
+    _answer(_jax.Device, "__repr__", _written, is_method=True)
+    _answer(_jax.Device, "__str__", _text, is_method=True)
     _answer(_jax.Client, "_raw_platform", lambda device, _: device.platform)
     _answer(_jax.Client, "platform_version", _version)
     _answer(_jax.Device, "device_kind", _kind)
     for name in sorted({name for names in _UNKNOWN_ATTRIBUTES.values() for name in names}):
         _answer(_jax.Device, name, functools.partial(_attribute, name))
     memory = _Unknown("reads `memory_stats()`: they are the CPU's here")
-    _answer_call(_jax.Device, "memory_stats", lambda device, _: memory)
-    _answer_call(array.ArrayImpl, "platform", lambda device, _: device.family)
+    _answer(_jax.Device, "memory_stats", lambda device, _: memory, is_method=True)
+    _answer(array.ArrayImpl, "platform", lambda device, _: device.family, is_method=True)
     _name_backends()
     return _sight.undo
 
@@ -229,15 +229,21 @@ def _told(frame: FrameType | None, answer: Callable[[SeenDevice], object]) -> ob
     return value
 
 
-def _answer(kind: type, name: str, value: Callable[..., object]) -> None:
+def _answer(
+    kind: type,
+    name: str,
+    value: Callable[..., object],
+    is_method: bool = False,
+) -> None:
     """Replace an attribute of devices or clients.
 
     Args:
         kind: their class.
         name: the attribute; it need not exist on CPUs.
         value: returns what it is on the target, or that it is `_Unknown`.
+        is_method: whether it is a method without arguments.
     """
-    original = vars(kind).get(name)
+    original = getattr(kind, name) if is_method else vars(kind).get(name)
 
     def get(self: object) -> object:
         known = _told(_asker(), lambda device: value(device, self))
@@ -245,9 +251,9 @@ def _answer(kind: type, name: str, value: Callable[..., object]) -> None:
             return known
         if original is None:
             raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
-        return original.__get__(self)
+        return original(self) if is_method else original.__get__(self)
 
-    _replace(kind, name, property(get))
+    _replace(kind, name, get if is_method else property(get))
 
 
 def _kind(device: SeenDevice, _: object) -> object:
@@ -272,22 +278,13 @@ def _attribute(name: str, device: SeenDevice, _: object) -> object:
     raise AttributeError(f"no device of {device.platform} has {name!r}")
 
 
-def _written(name: str, device: SeenDevice, written: jax.Device) -> str:
-    """Return how a device is written: by `repr`, or by `str` as in `cuda:0`."""
-    if name == "__repr__":
-        return f"{_REPR[device.platform]}(id={written.id})"
-    return f"TPU_{written.id}" if device.platform == "tpu" else f"{device.platform}:{written.id}"
+def _written(device: SeenDevice, of: jax.Device) -> str:
+    return f"{_REPR[device.platform]}(id={of.id})"
 
 
-def _answer_call(kind: type, name: str, value: Callable[..., object]) -> None:
-    """Replace a method without arguments of devices or arrays, as `_answer` does an attribute."""
-    original = getattr(kind, name)
-
-    def call(self: object) -> object:
-        known = _told(_asker(), lambda device: value(device, self))
-        return original(self) if known is _TRUE else known
-
-    _replace(kind, name, call)
+def _text(device: SeenDevice, of: jax.Device) -> str:
+    """Return how `str` writes a device."""
+    return f"TPU_{of.id}" if device.platform == "tpu" else f"{device.platform}:{of.id}"
 
 
 def _name_backends() -> None:

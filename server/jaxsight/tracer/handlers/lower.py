@@ -129,7 +129,10 @@ def lowered(
         stablehlo=artifact.version,
         parameters=_named(names, artifact.parameters),
         donated=_named(names, lowering.donated(traced)),
-        results=tuple(_results(len(opened.outvars), markers)),
+        results=tuple(
+            "updated state" if at < markers else f"result {at - markers}"
+            for at in range(len(opened.outvars))
+        ),
         seconds=seconds,
     )
 
@@ -189,12 +192,6 @@ def facts(jaxpr: object) -> Facts:
         trips=tuple(_trips(jaxpr)),
         barriers=tuple(_barriers(open_jaxpr(jaxpr))),
     )
-
-
-def _results(count: int, markers: int = 0) -> Iterator[str]:
-    """Yield names of a program's flat results; the first `markers` are updated state."""
-    for index in range(count):
-        yield "updated state" if index < markers else f"result {index - markers}"
 
 
 def _named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
@@ -332,32 +329,27 @@ def links(module: lowering.LoweredText, spans: Mapping[str, Span | None]) -> Ite
 
     Lines of a shared function are linked to the equation of its first call.
     """
-    functions: list[str] = []
+    places: list[tuple[str, str]] = []
+    """The function and the equation of each line."""
     calls: dict[str, list[tuple[str, str]]] = {}
     current = ""
-    lines = module.text.split("\n")
-    for line, name in zip(lines, module.names, strict=False):
+    for line, name in zip(module.text.split("\n"), module.names, strict=False):
         if (begun := _FUNCTION.match(line)) is not None:
             current = begun[1]
-        functions.append(current)
+        places.append((current, equation_path(name)))
         if (call := _CALL.search(line)) is not None:
             calls.setdefault(current, []).append((call[1], equation_path(name)))
     prefixes = {_MAIN: ""}
     waiting = [_MAIN]
-    while waiting:
-        caller = waiting.pop(0)
+    for caller in waiting:  # which grows
         for called, path in calls.get(caller, ()):
             if called not in prefixes and path:
                 prefixes[called] = f"{prefixes[caller]}{path}/"
                 waiting.append(called)
-    for number, name in enumerate(module.names):
-        path = equation_path(name)
-        prefix = prefixes.get(functions[number]) if number < len(functions) else None
-        if not path or prefix is None:
-            continue
-        path = prefix + path
-        if path in spans:
-            yield Link(number, path, spans[path])
+    for number, (function, path) in enumerate(places):
+        whole = prefixes[function] + path if path and function in prefixes else ""
+        if whole in spans:
+            yield Link(number, whole, spans[whole])
 
 
 def _constants(jaxpr: object) -> Iterator[object]:
@@ -374,11 +366,8 @@ def _types(jaxpr: object) -> Iterator[str]:
         if shape is None or math.prod(shape) < 2:
             continue
         dtype = avals.text(aval).partition("[")[0]
-        if dtype == "bool":
-            dtype = "pred"
-        elif dtype.startswith("i") and dtype[1:].isdigit():
-            dtype = f"s{dtype[1:]}"
-        yield f"{dtype}[{','.join(map(str, shape))}]"
+        name = "pred" if dtype == "bool" else re.sub(r"^i(?=\d+$)", "s", dtype)
+        yield f"{name}[{','.join(map(str, shape))}]"
 
 
 def _trips(jaxpr: object) -> Iterator[tuple[str, int]]:

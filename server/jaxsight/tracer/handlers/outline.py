@@ -14,8 +14,7 @@ from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree
-from jaxsight.tracer.programs.mesh_kernels import mesh_kernel_facts
-from jaxsight.tracer.programs.pallas_kernels import kernel_facts
+from jaxsight.tracer.programs.pallas_kernels import kernel_facts, mesh_kernel_facts
 from jaxsight.wire.messages.replies import Outlined
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from jaxsight.tracer.handlers.compare import compare
 from jaxsight.tracer.handlers.dry_run import dry_run
 from jaxsight.tracer.handlers.find_modules import find_modules
 from jaxsight.tracer.handlers.lower import lower, lower_changed
-from jaxsight.tracer.handlers.measure import measure
 from jaxsight.tracer.handlers.outline import outline
+from jaxsight.tracer.handlers.running import compare, measure
 from jaxsight.tracer.handlers.show import show
 from jaxsight.tracer.handlers.sourcerize import sourcerize
 from jaxsight.tracer.handlers.trace import trace

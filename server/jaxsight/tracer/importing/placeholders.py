@@ -79,10 +79,11 @@ def absence_of(error: BaseException) -> Absence | None:
             return Absence("", _clause(error), FileNotFoundError)
         case KeyError() if _is_of_environment(error):
             return Absence("", f"the environment has no {error}".replace("'", "`"), KeyError)
-        case ConnectionError() | TimeoutError():
-            return _not_loaded(error)
-        case OSError() if type(error).__name__ in _NETWORK_ERRORS:
-            return _not_loaded(error)
+        case OSError() if isinstance(error, ConnectionError | TimeoutError) or (
+            type(error).__name__ in _NETWORK_ERRORS
+        ):
+            reason = f"data was not loaded: {_clause(error)}"[:_LONGEST]
+            return Absence("", reason, ConnectionError)
     return None
 
 
@@ -106,10 +107,6 @@ def _not_installed(name: str) -> Absence:
     return Absence(name, f"`{name}` is not installed", ModuleNotFoundError)
 
 
-def _not_loaded(error: BaseException) -> Absence:
-    return Absence("", f"data was not loaded: {_clause(error)}"[:_LONGEST], ConnectionError)
-
-
 def _clause(error: BaseException) -> str:
     return " ".join(str(error).split()).replace("`", "'")[:_LONGEST].rstrip(".")
 
@@ -127,10 +124,9 @@ class MissingObject:
         path: tuple[str, ...] = (),
     ) -> None:
         # By `object`, as setting an attribute of a placeholder raises.
-        object.__setattr__(self, "_absence", absence)
-        object.__setattr__(self, "_path", path)
-        object.__setattr__(self, "_decorated", decorated)
-        object.__setattr__(self, "_is_module", is_module)
+        values = absence, decorated, is_module, path
+        for slot, value in zip(MissingObject.__slots__, values, strict=True):
+            object.__setattr__(self, slot, value)
 
     def __getattr__(self, name: str) -> Any:
         if name == "__wrapped__" and self._decorated is not None:
@@ -144,16 +140,10 @@ class MissingObject:
             raise self._absence.error()
         return MissingObject(self._absence, is_module=False, path=(*self._path, name))
 
-    def _part(self) -> MissingObject:
+    def __getitem__(self, key: object) -> MissingObject:
         return MissingObject(self._absence, is_module=False)
 
-    def __getitem__(self, key: object) -> MissingObject:
-        return self._part()
-
-    def __or__(self, other: object) -> MissingObject:
-        return self._part()
-
-    __ror__ = __or__
+    __or__ = __ror__ = __getitem__
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         plain = all(isinstance(base, MissingObject) or type(base) is type for base in bases)
@@ -266,9 +256,9 @@ def containers_changed(text: str, names: Mapping[str, object]) -> list[str]:
 
 def _changes_by_name(statement: ast.stmt, names: Mapping[str, object]) -> bool:
     match statement:
-        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef():
+        case ast.Import() | ast.ImportFrom():
             return False
-        case ast.ClassDef():
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return False
         case ast.Assign(targets=targets):
             return not all(map(_is_of_names, targets))

@@ -268,12 +268,10 @@ class ProjectModules:
         """Return whether a module or file that was missing exists now."""
         if PurePath(missing).is_absolute():
             return os.path.exists(missing)  # noqa: PTH110 - called often
-        if missing in sys.modules or any(
-            part not in sys.modules for part in prefixes(missing)[:-1]
-        ):
+        *packages, _ = prefixes(missing)
+        if missing in sys.modules or any(part not in sys.modules for part in packages):
             return missing in sys.modules
-        parent = missing.rpartition(".")[0]
-        path = getattr(sys.modules[parent], "__path__", None) if parent else None
+        path = getattr(sys.modules[packages[-1]], "__path__", None) if packages else None
         try:
             return self._finder.find_spec(missing, path) is not None
         except (ImportError, ValueError):
@@ -375,12 +373,10 @@ class ProjectModules:
         # Folders without `__init__.py` compute their path from the package around them. The running
         # file does not have a `__file__` either before it begins.
         running = self.running.module if self.running is not None else None
-        for below in [
-            name_below for name_below in sys.modules if name_below.startswith(f"{name}.")
-        ]:
-            module_below = sys.modules[below]
-            if module_below is not running and vars(module_below).get("__file__") is None:
-                del sys.modules[below]
+        below = [(each, of) for each, of in sys.modules.items() if each.startswith(f"{name}.")]
+        for each, of in below:
+            if of is not running and vars(of).get("__file__") is None:
+                del sys.modules[each]
         parent, _, last = name.rpartition(".")
         names = vars(sys.modules[parent]) if parent in sys.modules else {}
         # `from package import name` takes an attribute before it imports anything.
@@ -436,10 +432,11 @@ class ProjectModules:
         absent = [file for file in self._before(name, path) if self.texts.is_current(file, MISSING)]
         for file in absent:
             loaded.reads.note(file, MISSING)
-        for child in [child for child in self.loaded if child.rpartition(".")[0] == name]:
+        for child in self.loaded:
             # Modules of the package that stay loaded when it is reloaded.
-            if child in sys.modules:
-                setattr(module, child.rpartition(".")[2], sys.modules[child])
+            around, _, last = child.rpartition(".")
+            if around == name and child in sys.modules:
+                setattr(module, last, sys.modules[child])
         self.importing.append(name)
         try:
             with file_reads.recording(loaded.reads):

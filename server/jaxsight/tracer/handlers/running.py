@@ -1,19 +1,22 @@
-"""Compare two traced functions by running them: the answer to `Compare`.
+"""Run traced functions: to compare two of them (`Compare`), or to measure them (`Measure`).
 
-Both run on this machine's CPU with the same random inputs, and their results are compared, and
-their gradients if both have them.
-Nothing else in the tracer runs traced programs: never those that call back into Python or have
-effects, and never those that are too large (`comparison/runnable_program.py`).
+Functions that are compared run on this machine's CPU with the same random inputs, and their results
+are compared, and their gradients if both have them.
+Never those run that call back into Python or have effects, and never those that are too large
+(`comparison/runnable_program.py`).
 A function that cannot be traced is called with values.
 """
 
 from __future__ import annotations
+
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.stages import Traced
 
+from jaxsight.measuring.programs import CannotMeasure, MeasuredProgram, compile_program, measured
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.stateful_call import Outcome, StatefulCall
 from jaxsight.tracer.comparison import gradients, random_inputs, runnable_program
@@ -21,10 +24,13 @@ from jaxsight.tracer.comparison.gradients import gradient_of
 from jaxsight.tracer.comparison.random_inputs import DRAWS, FINITE, ORDINARY
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram, equations_of, terms
 from jaxsight.tracer.comparison.two_ways import Incomparable, TwoWays, agree, names_of, wide
-from jaxsight.tracer.compat import in_place_updates
+from jaxsight.tracer.compat import in_place_updates, lowering
+from jaxsight.tracer.failures import refusal
 from jaxsight.tracer.job import Job
+from jaxsight.tracer.kept_traces import KeptTrace, under
+from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.messages.replies import Compared
-from jaxsight.wire.messages.requests import Compare
+from jaxsight.wire.messages.requests import Compare, Measure
 from jaxsight_source.compat.inner import walk
 from jaxsight_source.jaxprs.arguments import Draw
 
@@ -186,12 +192,12 @@ def compared_with_values(
     incomparable.
     """
     try:
-        return _compared_with_values(request, call, RunnableProgram.of(after), outcome)
+        return _called(request, call, RunnableProgram.of(after), outcome)
     except Incomparable as error:
         return Compared(request.id, False, str(error))
 
 
-def _compared_with_values(
+def _called(
     request: Compare, call: StatefulCall, after: RunnableProgram, outcome: Outcome
 ) -> Compared:
     runnable_program.check(after)
@@ -232,3 +238,34 @@ def below_of(program: RunnableProgram) -> float:
     """Return the fraction of the root mean square that is added to magnitudes, for a program."""
     has_fft = any(equation.primitive.name == "fft" for _, equation in walk(program.jaxpr))
     return _BELOW_SUMS if has_fft else _BELOW
+
+
+def measure(job: Job[Measure]) -> Measured:
+    """Run one or two earlier traces, and return what they took.
+
+    This is the only handler that runs a user's program as it is, with its effects: the user asked
+    for it. Its process is for measurements alone, and ends when the user cancels, or past a limit.
+
+    Raises:
+        UserError: a trace is no longer kept, or (at stage `measure`) it cannot be run alone.
+    """
+    request = job.request
+    kept = [job.traces.of(id) for id in (request.trace, request.other) if id]
+    makes = [functools.partial(_to_measure, trace) for trace in kept]
+    with under(kept[0].settings):
+        try:
+            return measured(makes, request.limits, job.begin, request.id)
+        except CannotMeasure as error:
+            raise refusal("measure", str(error)) from error
+
+
+def _to_measure(trace: KeptTrace) -> MeasuredProgram:
+    if trace.axes:
+        named = " and ".join(f"`{axis}`" for axis in trace.axes)
+        raise CannotMeasure(f"the program around it binds {named}, and runs it")
+    stage = trace.stage
+    located = lowering.located(stage)
+    with lowering.no_lines(), under(trace.settings):
+        return compile_program(
+            located, lowering.names(stage), trace.values, lowering.donated(stage)
+        )
