@@ -13,8 +13,7 @@ from jaxsight.tracer.handlers.find_modules import find_modules
 from jaxsight.tracer.handlers.lower import lower, lower_changed
 from jaxsight.tracer.handlers.outline import outline
 from jaxsight.tracer.handlers.running import compare, measure
-from jaxsight.tracer.handlers.show import show
-from jaxsight.tracer.handlers.sourcerize import sourcerize
+from jaxsight.tracer.handlers.show import show, sourcerize
 from jaxsight.tracer.handlers.trace import trace
 from jaxsight.wire.messages import requests
 from jaxsight.wire.messages.replies import Reply

@@ -57,8 +57,6 @@ class Part:
     read: Callable[[], Values]
     write: Callable[[Any, Any], object]
     """Sets a name to a value that was read; removes it if the value is `GONE`."""
-    counts: Callable[[object, object], bool] = lambda before, after: True
-    """Whether a change of a name is an effect."""
 
 
 Variable = tuple[Callable[[], object], Callable[[Any], object]]
@@ -74,7 +72,7 @@ def _fixed(variables: Mapping[str, Variable]) -> Part:
 
 
 def _entries(names: MutableMapping[Any, Any]) -> Part:
-    """Return the part of a mapping. Modules that imports add to one are not an effect."""
+    """Return the part of a mapping."""
 
     def write(name: object, value: object) -> None:
         if value is GONE:
@@ -82,11 +80,7 @@ def _entries(names: MutableMapping[Any, Any]) -> Part:
         else:
             names[name] = value
 
-    def counts(before: object, after: object) -> bool:
-        added = after if before is GONE else before if after is GONE else None
-        return not isinstance(added, ModuleType)
-
-    return Part(lambda: dict(names), write, counts)
+    return Part(lambda: dict(names), write)
 
 
 def attribute(of: object, name: str) -> Variable:
@@ -185,15 +179,7 @@ def _decimal_context() -> Values:
     """Return the decimal context, which is changed in place: its variable stays the same."""
     context = decimal.getcontext()
     values: Values = {name: getattr(context, name) for name in _DECIMAL}
-    return values | {"traps": tuple(context.traps.values())}
-
-
-def _set_decimal_context(name: str, value: Any) -> None:
-    context = decimal.getcontext()
-    if name == "traps":
-        context.traps = dict(zip(context.traps, value, strict=True))
-    else:
-        setattr(context, name, value)
+    return values | {"traps": context.traps.copy()}
 
 
 _UNSET_LOGGER = (logging.NOTSET, (), (), True, False)
@@ -239,7 +225,7 @@ def _set_random_state(name: str, value: Any) -> None:
         return
     # After `np.random.set_bit_generator`.
     if _numpy._bit_generator is not _twister:
-        _numpy._initialize_bit_generator(_twister)
+        np.random.set_bit_generator(_twister)  # type: ignore[attr-defined]
     key, *rest = value
     _numpy.set_state(("MT19937", np.frombuffer(key, np.uint32), *rest))
 
@@ -293,7 +279,7 @@ PARTS: tuple[Part, ...] = (
         lambda: dict(contextvars.copy_context()),
         lambda variable, value: value is GONE or variable.set(value),
     ),
-    Part(_decimal_context, _set_decimal_context),
+    Part(_decimal_context, lambda name, value: setattr(decimal.getcontext(), name, value)),
     Part(_random_states, _set_random_state),
     Part(_loggers, _set_logger),
     _fixed(_LOGGING),
@@ -339,23 +325,19 @@ def capture() -> State:
 def since(before: State) -> tuple[Effects | None, State]:
     """Return the changes since `before` (`None` if there are none), and the current state."""
     after = capture()
-    changes = tuple(
-        _changes(part, old, new) for part, old, new in zip(PARTS, before, after, strict=True)
-    )
+    changes = tuple(map(_changes, before, after))
     return (Effects(changes) if any(changes) else None), after
 
 
 def of_options(before: Values) -> Effects | None:
     """Return the changes of JAX's options since `before`, or `None` if there are none."""
-    changes = _changes(OPTIONS, before, OPTIONS.read())
+    changes = _changes(before, OPTIONS.read())
     return Effects(tuple(changes if part is OPTIONS else {} for part in PARTS)) if changes else None
 
 
 def restore(state: State) -> None:
     """Restore the process to `state`."""
-    for part, now, then in zip(PARTS, capture(), state, strict=True):
-        for name, value in _changes(part, now, then).items():
-            part.write(name, value)
+    Effects(tuple(map(_changes, capture(), state))).apply()
 
 
 def heed_variables(before: State, jax_imported: bool) -> None:
@@ -363,7 +345,7 @@ def heed_variables(before: State, jax_imported: bool) -> None:
 
     This has the same result as if JAX had been imported, or its backend created, afterwards.
     """
-    changed = _changes(ENVIRONMENT, before[PARTS.index(ENVIRONMENT)], ENVIRONMENT.read())
+    changed = _changes(before[PARTS.index(ENVIRONMENT)], ENVIRONMENT.read())
     for variable, text in changed.items():
         if not isinstance(text, str):
             continue
@@ -374,15 +356,14 @@ def heed_variables(before: State, jax_imported: bool) -> None:
             config.update(*option)
 
 
-def _changes(part: Part, before: Values, after: Values) -> Values:
+def _changes(before: Values, after: Values) -> Values:
     if code_origins.equal(before, after):
         return {}
     changed: Values = {}
-    for name, value in after.items():
+    for name, value in (dict.fromkeys(before, GONE) | after).items():
         old = before.get(name, GONE)
-        if old is not value and not code_origins.equal(old, value) and part.counts(old, value):
+        added = value if old is GONE else old if value is GONE else None
+        # Modules that imports add to a package or remove from it are not an effect.
+        if not (old is value or code_origins.equal(old, value) or isinstance(added, ModuleType)):
             changed[name] = value
-    for name, old in before.items():
-        if name not in after and part.counts(old, GONE):
-            changed[name] = GONE
     return changed

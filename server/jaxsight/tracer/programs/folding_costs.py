@@ -25,15 +25,9 @@ import numpy as np
 from jax.stages import Traced
 
 from jaxsight.tracer.compat import lowering
+from jaxsight.wire import primitives
 from jaxsight.wire.messages.replies import Fold
-from jaxsight.wire.primitives import (
-    CUMULATIVE,
-    ELEMENTWISE,
-    INLINED,
-    REDUCTIONS,
-    RESHAPES,
-    SCATTERS,
-)
+from jaxsight.wire.primitives import CUMULATIVE, ELEMENTWISE, INLINED, REDUCTIONS, RESHAPES
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr, Var
@@ -80,7 +74,7 @@ _OF_FIRST = frozenset(
 ).union(REDUCTIONS, CUMULATIVE, RESHAPES, _WINDOWS)
 """Operations that are folded if their first operand is a constant array."""
 
-_OF_ANY = (ELEMENTWISE - _COPIES) | SCATTERS | {"concatenate", "gather"}
+_OF_ANY = (ELEMENTWISE - _COPIES) | primitives.SCATTERS | {"concatenate", "gather"}
 """Operations that are folded if any operand is a constant array and none is unknown."""
 
 _LAYOUTS = RESHAPES | {"broadcast_in_dim", "transpose"}

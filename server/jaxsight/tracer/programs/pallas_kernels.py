@@ -28,7 +28,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -102,20 +102,11 @@ def _vmem_limit(compiler_params: Any) -> int:
 def _block(name: str, call: pallas.KernelCall, block: pallas.KernelBlock) -> KernelArray:
     memory = _memory(block.reference)
     depth = getattr(block.pipeline_mode, "buffer_count", None)
-    buffers = 1 if _is_constant(call, block.index_map) else 2
-    if isinstance(depth, int):
-        buffers = depth
+    usual = 1 if _is_constant(call, block.index_map) else 2
+    buffers = depth if isinstance(depth, int) else usual
     sized = _array(name, block.reference, memory, buffers if memory != ELSEWHERE else 1)
-    return KernelArray(
-        name,
-        block.sizes,
-        sized.dtype,
-        memory,
-        sized.buffers,
-        sized.bytes,
-        tuple(block.array.shape),
-        _outside(call, block),
-    )
+    whole = tuple(block.array.shape)
+    return replace(sized, shape=block.sizes, array=whole, outside=_outside(call, block))
 
 
 def _array(name: str, aval: Aval, memory: str, buffers: int) -> KernelArray:
