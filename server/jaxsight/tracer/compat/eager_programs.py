@@ -22,6 +22,7 @@ import jax
 from jax._src import pjit
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 
+from jaxsight.tracer.compat.replacing import replaced
 from jaxsight.tracer.isolation import code_origins
 from jaxsight_source.compat import avals, locations
 from jaxsight_source.compat.inner import in_parameters, walk
@@ -103,13 +104,11 @@ def telling(
         return stage(self, primitive, arrays, params)
 
     # JAX looks both up at each call: in its module, and on the class.
-    pjit._pjit_call_impl_python = compiling
-    DynamicJaxprTrace.process_primitive = staging  # type: ignore[method-assign]
-    try:
+    with replaced(
+        (pjit, "_pjit_call_impl_python", compiling),
+        (DynamicJaxprTrace, "process_primitive", staging),
+    ):
         yield
-    finally:
-        pjit._pjit_call_impl_python = compile_and_run
-        DynamicJaxprTrace.process_primitive = stage  # type: ignore[method-assign]
 
 
 def _type(array: object) -> jax.ShapeDtypeStruct:

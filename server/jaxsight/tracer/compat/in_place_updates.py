@@ -24,6 +24,7 @@ from jax._src.array import ArrayImpl
 from jax._src.numpy.array_methods import _IndexUpdateHelper
 from jax._src.state import types
 
+from jaxsight.tracer.compat.replacing import replaced
 from jaxsight_source.compat.staging import open_jaxpr
 
 _MOST_VIEWS = 10_000
@@ -53,18 +54,10 @@ def changeable() -> Iterator[None]:
         (_IndexUpdateHelper, "__setitem__", _change_at),
         (np, "asarray", copied),
     ]
-    # Only the class's own attributes: an inherited one reappears once ours is deleted.
-    originals = [vars(owner).get(name) for owner, name, _ in patches]
-    for owner, name, new in patches:
-        setattr(owner, name, new)
     try:
-        yield
+        with replaced(*patches):
+            yield
     finally:
-        for (owner, name, _), original in zip(patches, originals, strict=True):
-            if original is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
         changes.restore()
 
 

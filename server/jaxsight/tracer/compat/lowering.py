@@ -50,9 +50,10 @@ from jaxlib.mlir.dialects import stablehlo
 from jaxsight.meshes.compat.meshes import meshes_in, meshes_of, sizes_of
 from jaxsight.timeline import mark
 from jaxsight.tracer.compat import seen_devices
+from jaxsight.tracer.compat.replacing import replaced
 from jaxsight.wire.meshes import Distribution, Mesh
+from jaxsight_source.compat import inner
 from jaxsight_source.compat.equations import argument_names
-from jaxsight_source.compat.inner import replaced
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.lowered.mlir import places_of
 from jaxsight_source.compat.staging import open_jaxpr, opened, with_inner
@@ -286,7 +287,7 @@ class _Placed:
         if equation.primitive.name in _LEFT_ALONE:
             equation = _on_gpu(equation, self._capability)
         else:
-            params = replaced(params, lambda part: self.closed(part.value, f"{part.name}."))
+            params = inner.replaced(params, lambda part: self.closed(part.value, f"{part.name}."))
         return equation.replace(params=params, source_info=source)
 
 
@@ -334,8 +335,7 @@ class _Client:
 @contextlib.contextmanager
 def _clients() -> Iterator[None]:
     """Let lowering rules that need the platform's client work without one; not thread-safe."""
-    context: Any = mlir.ModuleContext
-    real = context.get_backend
+    real: Any = mlir.ModuleContext.get_backend
 
     def get_backend(self: Any, optional: bool = False) -> object:
         try:
@@ -348,11 +348,8 @@ def _clients() -> Iterator[None]:
             return _Client()
 
     # On the class, as JAX makes a `ModuleContext` for each lowering.
-    context.get_backend = get_backend
-    try:
+    with replaced((mlir.ModuleContext, "get_backend", get_backend)):
         yield
-    finally:
-        context.get_backend = real
 
 
 def _on_gpu(equation: Equation, capability: str) -> Equation:

@@ -30,7 +30,8 @@ import jaxlib
 from jax._src import array, xla_bridge
 from jaxlib import _jax
 
-from jaxsight.tracer.compat import config
+from jaxsight.text.names import words
+from jaxsight.tracer.compat import config, replacing
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.wire.seen_device import SeenDevice
 from jaxsight_source.files.ours import OURS
@@ -42,18 +43,10 @@ _HAND_ON = f"compat{os.sep}seen_processes.py"
 """Our own functions that a program calls in place of JAX's."""
 _PASSES = ("_src/xla_bridge.py", "_src/util.py", "extend/backend.py", "lib/")
 """Files of JAX whose functions hand the question on: `jax.default_backend`, caches."""
-_CHOOSES = (
-    "_src/cudnn/",
-    "_src/nn/",
-    "_src/pallas/mosaic/core.py",
-    "_src/pallas/mosaic/pipeline.py",
-    "_src/pallas/mosaic/sc_core.py",
-    "_src/pallas/mosaic/tpu_info.py",
-    "_src/random",
-    "_src/tpu_info.py",
-    "example_libraries/",
-    "experimental/pallas/ops/",
-    "nn/",
+_CHOOSES = words(
+    """_src/cudnn/ _src/nn/ _src/pallas/mosaic/core.py _src/pallas/mosaic/pipeline.py
+    _src/pallas/mosaic/sc_core.py _src/pallas/mosaic/tpu_info.py _src/random _src/tpu_info.py
+    example_libraries/ experimental/pallas/ops/ nn/"""
 )
 """Files of JAX whose choice is part of the program: `random.gamma` has other derivatives on CPUs,
 cuDNN's attention and Pallas kernels ask for the chip.
@@ -83,8 +76,8 @@ class _Sight:
     device: SeenDevice | None = None
     asked: Asked = staticmethod(lambda frame, unknown: None)
     hidden = 0
-    is_installed = False
-    undo: list[Callable[[], None]]
+    replaced: contextlib.ExitStack | None = None
+    """Undoes what was replaced."""
 
 
 _sight = _Sight()
@@ -105,16 +98,15 @@ def watch(asked: Asked) -> None:
 def seeing(device: SeenDevice | None, asked: Asked) -> Iterator[None]:
     """Let code see a device in this block only; nothing stays replaced after it."""
     before = _sight.device, _sight.asked
-    restore = _install() if not _sight.is_installed else []
+    own = _install()
     _sight.device, _sight.asked = device, asked
     try:
         yield
     finally:
         _sight.device, _sight.asked = before
-        # Reversed: what was replaced twice gets its first value back.
-        for undo in reversed(restore):
-            undo()
-        _sight.is_installed = not restore
+        if own is not None:
+            own.close()
+            _sight.replaced = None
 
 
 @contextlib.contextmanager
@@ -127,15 +119,14 @@ def hidden() -> Iterator[None]:
         _sight.hidden -= 1
 
 
-def _install() -> list[Callable[[], None]]:
-    """Replace what answers questions about the platform; return functions that undo it.
+def _install() -> contextlib.ExitStack | None:
+    """Replace what answers questions about the platform; return what undoes it.
 
-    The list is empty if that has been done.
+    Return `None` if that has been done.
     """
-    if _sight.is_installed:
-        return []
-    _sight.is_installed = True
-    _sight.undo = []
+    if _sight.replaced is not None:
+        return None
+    _sight.replaced = contextlib.ExitStack()
     for kind in (_jax.Device, _jax.Client):
         _answer(kind, "platform", lambda device, _: device.family)
     _answer(_jax.Device, "__repr__", _written, is_method=True)
@@ -149,16 +140,12 @@ def _install() -> list[Callable[[], None]]:
     _answer(_jax.Device, "memory_stats", lambda device, _: memory, is_method=True)
     _answer(array.ArrayImpl, "platform", lambda device, _: device.family, is_method=True)
     _name_backends()
-    return _sight.undo
+    return _sight.replaced
 
 
 def _replace(holder: object, name: str, value: object) -> None:
-    """Set an attribute of a class or module, and remember how to undo that."""
-    if name in vars(holder):
-        _sight.undo.append(functools.partial(setattr, holder, name, vars(holder)[name]))
-    else:
-        _sight.undo.append(functools.partial(delattr, holder, name))
-    setattr(holder, name, value)
+    assert _sight.replaced is not None
+    replacing.replace(_sight.replaced, holder, name, value)
 
 
 @functools.cache
@@ -229,12 +216,7 @@ def _told(frame: FrameType | None, answer: Callable[[SeenDevice], object]) -> ob
     return value
 
 
-def _answer(
-    kind: type,
-    name: str,
-    value: Callable[..., object],
-    is_method: bool = False,
-) -> None:
+def _answer(kind: type, name: str, value: Callable[..., object], is_method: bool = False) -> None:
     """Replace an attribute of devices or clients.
 
     Args:

@@ -33,6 +33,7 @@ from jax._src.interpreters.partial_eval import (
 from jax.stages import Traced
 
 from jaxsight.meshes.compat import shardings
+from jaxsight.tracer.compat.replacing import replaced
 from jaxsight.tracer.isolation.code_origins import outwards
 from jaxsight.wire.meshes import Sharding
 from jaxsight_source.compat.jaxpr_types import Equation, Var
@@ -250,19 +251,15 @@ def new_equations(created: Callable[[object], None]) -> Iterator[None]:
 
     The caller's stack is then that of the code that creates the equation.
     """
-    frames: Any = JaxprStackFrame
-    add = frames.add_eqn
+    add: Any = JaxprStackFrame.add_eqn
 
     def add_eqn(frame: object, equation: Any) -> None:
         add(frame, equation)
         created(equation.source_info.traceback)
 
     # On the class: each trace has a frame of its own.
-    frames.add_eqn = add_eqn
-    try:
+    with replaced((JaxprStackFrame, "add_eqn", add_eqn)):
         yield
-    finally:
-        frames.add_eqn = add
 
 
 def begins_jaxpr(code: CodeType) -> bool:
@@ -317,14 +314,12 @@ def leaked(traced: Traced) -> tuple[Exception, Equation | None] | None:
     for each closed-over value that is a tracer; at the top level that can only be one that escaped
     from a finished trace.
     """
-    number = traced._num_consts
     # Since JAX 0.10. Before, they are the first of the flat arguments.
     captured = getattr(traced, "_consts", None)
     if captured is None:
-        captured = getattr(traced, "_args_flat")[:number]  # noqa: B009 - unknown to later versions
-    constants = list(captured)
+        captured = getattr(traced, "_args_flat")  # noqa: B009 - unknown to later versions
     opened = open_jaxpr(traced.jaxpr)
-    for variable, value in zip(opened.invars, constants, strict=False):
+    for variable, value in zip(opened.invars[: traced._num_consts], captured, strict=False):
         if isinstance(value, core.Tracer):
             using = (equation for equation in opened.eqns if variable in equation.invars)
             error: Exception = core.escaped_tracer_error(value)  # type: ignore[no-untyped-call]

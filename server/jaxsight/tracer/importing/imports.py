@@ -256,10 +256,7 @@ class Imports:
         before = OPTIONS.read() if missing else None
         module = _import(*arguments)
         if before is not None and (new_effects := process_state.of_options(before)) is not None:
-            self.modules.effects.update(
-                dict.fromkeys(filter(sys.modules.__contains__, missing), new_effects)
-            )
-            self.applied.update(missing)
+            self._attribute_effects(new_effects, missing)
         self._apply(touched)
         return module
 
