@@ -110,11 +110,9 @@ class Forking:
     def _opened(self, test: ast.expr) -> ast.expr:
         place = self._place.loop, self._place.tried
         conditions = [each.condition for each in self._branches]
-        constants = (*map(nodes.constants, (conditions, self._names, self._roots)),)
+        names = map(nodes.constants, (conditions, self._names, self._roots))
         method = "fork" if isinstance(self._node, ast.If) else "cases"
-        return copy_location(
-            nodes.dry(method, name(TEST), *constants, nodes.constants(place)), test
-        )
+        return copy_location(nodes.dry(method, name(TEST), *names, nodes.constants(place)), test)
 
     def _matched(self, node: ast.Match) -> ast.stmt:
         """Return a `match` that only says which of its branches runs."""
@@ -135,17 +133,14 @@ class Forking:
         """Return statements that leave as all branches did."""
         place, left = self._place, list[ast.stmt]()
         for kind in (ast.Return, ast.Break, ast.Continue):
-            if kind not in self._leaves or not (
-                place.in_function if kind is ast.Return else place.loop
-            ):
-                continue
-            how = kind.__name__.lower()
-            leaving = place.leaving(how, self._of("result"))
-            leave: list[ast.stmt] = [ast.Expr(leaving), kind()]
-            if kind is ast.Return:
-                leave = [ast.Return(leaving)]
-            is_left = ast.Compare(self._of("leaves"), [ast.Eq()], [ast.Constant(how)])
-            left.append(ast.If(is_left, leave, []))
+            is_return, how = kind is ast.Return, kind.__name__.lower()
+            if kind in self._leaves and (place.in_function if is_return else place.loop):
+                leaving = place.leaving(how, self._of("result"))
+                leave: list[ast.stmt] = [ast.Return(leaving)]
+                if not is_return:
+                    leave = [ast.Expr(leaving), kind()]
+                is_left = ast.Compare(self._of("leaves"), [ast.Eq()], [ast.Constant(how)])
+                left.append(ast.If(is_left, leave, []))
         return left
 
     def _of(self, attribute: str) -> ast.expr:

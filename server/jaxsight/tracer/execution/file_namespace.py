@@ -30,7 +30,7 @@ from jaxsight.tracer.dry_runs.program_errors import program_error
 from jaxsight.tracer.execution import chunk_code, device_demand, statement_calls
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
 from jaxsight.tracer.failures import one_line
-from jaxsight.tracer.importing import frame_syntax, placeholders
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.finding import package_of
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.project_modules import Edges
@@ -482,7 +482,7 @@ def _only_makes_folder(effect: str, error: BaseException, text: str) -> bool:
     """
     files = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
     users = sum(code_origins.of_file(file) == code_origins.USER for file in files)
-    match frame_syntax.tree(text).body:
+    match placeholders.tree(text).body:
         case [ast.Expr(value=ast.Call())]:
             return effect.startswith("make ") and users == 1
     return False

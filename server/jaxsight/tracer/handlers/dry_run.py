@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jaxsight.recording.arguments import write_call
@@ -74,7 +74,7 @@ def _seen(
         file, line, chunk = place["path"], line_in_chunk(place, call.line), place["chunk"]
     text = ""
     if not call.unknown and not sized and _is_called_directly(job, name):
-        text = "\n".join(_written(values, job.module.namespace))
+        text = _written(values, job.module.namespace)
     return CallSeen(
         name,
         entry,
@@ -117,13 +117,12 @@ def _is_called_directly(job: Job[DryRun], name: str) -> bool:
     return as_called(function) is function
 
 
-def _written(values: dict[str, object], namespace: object) -> Iterator[str]:
-    """Yield the arguments as the lines of an example set; nothing if one of them has no form."""
-    if any(linen.is_module(value) for value in values.values()):
-        return
+def _written(values: dict[str, object], namespace: object) -> str:
+    """Return the arguments as the lines of an example set; nothing if one of them has no form."""
+    if any(map(linen.is_module, values.values())):
+        return ""
     try:
         written = write_call(values.items(), namespace)  # type: ignore[arg-type]
     except UnwritableError:
-        return
-    if not written.unwritten:
-        yield written.text
+        return ""
+    return "" if written.unwritten else written.text

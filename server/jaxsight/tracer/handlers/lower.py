@@ -16,7 +16,9 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
+
+from jax.stages import Traced
 
 from jaxsight.hlo.metadata import lines_of_calls, without_metadata
 from jaxsight.measuring.arguments import index_limits
@@ -42,9 +44,6 @@ from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight_source.compat.jaxpr_types import Jaxpr, Var
 from jaxsight_source.compat.locations import is_backward
 from jaxsight_source.compat.staging import open_jaxpr
-
-if TYPE_CHECKING:
-    from jax.stages import Traced
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""

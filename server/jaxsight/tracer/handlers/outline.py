@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from typing import Any
 
 import jax
@@ -20,10 +21,11 @@ from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals, locations
+from jaxsight_source.compat.equations import argument_names
 from jaxsight_source.compat.inner import Inner, inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var
 from jaxsight_source.compat.locations import is_backward
-from jaxsight_source.compat.staging import is_jaxpr, open_jaxpr
+from jaxsight_source.compat.staging import is_jaxpr, opened
 
 _LONGEST_PARAMETER = 400
 """Longest parameter in the answer; rules read numbers, axes and names, no longer ones."""
@@ -73,18 +75,17 @@ class ProgramOutliner:
         self._traced_at: dict[int, int] = {}
 
     def program(self, traced: Traced) -> Program:
-        opened = open_jaxpr(traced.jaxpr)
-        self.tree = CallTree.of(opened.eqns)
-        names = list(getattr(opened.debug_info, "arg_names", None) or ())
-        if len(names) != len(opened.invars):
-            names = [None] * len(opened.invars)
-        for var, name in zip(opened.invars, names, strict=True):
-            self._number(var, INPUT, str(name or ""))
-        for var, constant in zip(
-            opened.constvars, getattr(traced.jaxpr, "consts", ()), strict=False
-        ):
+        program = opened(traced.jaxpr)
+        inside = program.jaxpr
+        self.tree = CallTree.of(inside.eqns)
+        names = argument_names(program)
+        if len(names) != len(inside.invars):
+            names = (None,) * len(inside.invars)
+        for var, name in zip(inside.invars, names, strict=True):
+            self._number(var, INPUT, name or "")
+        for var, constant in zip(inside.constvars, program.consts, strict=False):
             self._number(var, CONSTANT, _rule(constant), constant)
-        body = self._body(opened, "", "")
+        body = self._body(inside, "", "")
         return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
 
     def _body(self, opened: Jaxpr, name: str, prefix: str) -> Body:
@@ -119,21 +120,19 @@ class ProgramOutliner:
         cached = self._spans.get(id(traceback))
         if cached is None:
             cached = self._spans[id(traceback)] = traceback, jaxpr_text.span(equation)
-        parameters = []
         skipped = jaxprs.defaults(equation)
-        for key, value in equation.params.items():
-            if key in skipped or is_jaxpr(value):
-                continue
-            text = _plain(_python(value))
-            if text and len(text) <= _LONGEST_PARAMETER:
-                parameters.append((key, text))
+        parameters = (
+            (key, _plain(_python(value)))
+            for key, value in equation.params.items()
+            if key not in skipped and not is_jaxpr(value)
+        )
         return Step(
             path,
             equation.primitive.name,
             operands,
             results,
             cached[1],
-            tuple(parameters),
+            tuple((key, text) for key, text in parameters if 0 < len(text) <= _LONGEST_PARAMETER),
             tuple(bodies),
             backward,
             forward,
@@ -246,19 +245,12 @@ def _python(value: object) -> object:
 
 def _plain(value: object) -> str:
     """Return a parameter as a Python literal if it is one, else its name or text."""
-    if isinstance(value, bool | int | str | type(None)):
-        return (
-            repr(value)
-            if type(value) in (bool, int, str, type(None))
-            else jaxpr_text.parameter_text(value)
-        )
-    if isinstance(value, tuple) and all(type(part) is int for part in value):
+    is_axes = isinstance(value, tuple) and all(type(part) is int for part in value)
+    if is_axes or type(value) in (bool, int, str, type(None)):
         return repr(value)
     if isinstance(value, float | tuple | list):
         text = repr(value)
-        try:
+        with contextlib.suppress(ValueError, SyntaxError):
             ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            return jaxpr_text.parameter_text(value)
-        return text
+            return text
     return jaxpr_text.parameter_text(value)

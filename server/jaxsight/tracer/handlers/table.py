@@ -5,18 +5,21 @@ A new request is a message in `wire/messages`, a module here, and a line of this
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 
 from jaxsight.tracer.handlers.dry_run import dry_run
-from jaxsight.tracer.handlers.find_modules import find_modules
 from jaxsight.tracer.handlers.lower import lower, lower_changed
 from jaxsight.tracer.handlers.outline import outline
 from jaxsight.tracer.handlers.running import compare, measure
 from jaxsight.tracer.handlers.show import show, sourcerize
 from jaxsight.tracer.handlers.trace import trace
+from jaxsight.tracer.job import Job
 from jaxsight.wire.messages import requests
-from jaxsight.wire.messages.replies import Reply
+from jaxsight.wire.messages.replies import FoundModules, Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,23 @@ class Handler:
     Such a request can be cancelled, and the process is restored after it. Requests that execute a
     slice do so anyway.
     """
+
+
+def find_modules(job: Job[requests.FindModules]) -> FoundModules:
+    """Return the modules that neither the project nor the environment has; import none."""
+    request = job.request
+    missing = [name for name in request.modules if not _is_found(name, request.folders)]
+    return FoundModules(request.id, tuple(missing))
+
+
+def _is_found(name: str, folders: Sequence[str]) -> bool:
+    # Finding a top-level module imports nothing, in contrast to one of a package.
+    if name in sys.modules or PathFinder.find_spec(name, folders) is not None:
+        return True
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):  # a finder of the environment has failed
+        return False
 
 
 HANDLERS: Mapping[type[requests.Request[object]], Handler] = {
