@@ -154,9 +154,7 @@ def mesh_sizes(jaxpr: object) -> set[int]:
 
 def places_on_several(jaxpr: object) -> bool:
     """Return whether an equation of a jaxpr puts arrays on several devices, or constrains them."""
-    for _, equation in walk(jaxpr):
-        targets = equation.params.get("devices", (equation.params.get("sharding"),))
-        for target in targets if isinstance(targets, tuple | list) else ():
-            if isinstance(target, jax.sharding.Sharding) and target.num_devices > 1:
-                return True
-    return False
+    all_params = (equation.params for _, equation in walk(jaxpr))
+    placed = (params.get("devices", (params.get("sharding"),)) for params in all_params)
+    targets = (target for each in placed if isinstance(each, tuple | list) for target in each)
+    return any(isinstance(each, jax.sharding.Sharding) and each.num_devices > 1 for each in targets)

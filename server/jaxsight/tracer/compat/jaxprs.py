@@ -125,14 +125,14 @@ class Printer:
             right_side += [pp.text(" "), self.variables(equation.invars, binder=False)]
         return pp.concat([bound, pp.text(" = "), *right_side] if equation.outvars else right_side)
 
-    def jaxpr(self, opened: Jaxpr, equations: Callable[[], list[Doc]]) -> Doc:
+    def jaxpr(self, opened: Jaxpr, equations: Iterable[Doc]) -> Doc:
         """Return the document of a jaxpr around those of its equations.
 
-        These are requested after the inputs have names.
+        These are iterated over after the inputs have names.
         """
         constants = self.variables(opened.constvars, binder=True)
         inputs = self.variables(opened.invars, binder=True)
-        body = pp.join(pp.brk("; "), equations())
+        body = pp.join(pp.brk("; "), list(equations))
         inside = [
             pp.text("{ lambda "), constants, pp.text("; "), inputs, pp.text(". let"),
             pp.nest(2, pp.brk() + body), pp.brk(), pp.text("in "), self.results(opened),

@@ -245,9 +245,8 @@ def equations(jaxpr: object) -> Iterator[Equation]:
 
 
 def _live_span(file: str, line: int, column: int, end_line: int, end_column: int) -> Span | None:
-    if is_library(file):
-        return None
-    return Span(file, line, max(column, 0), max(end_line, line), max(end_column, 0))
+    span = Span(file, line, max(column, 0), max(end_line, line), max(end_column, 0))
+    return None if is_library(file) else span
 
 
 _LIVE_FILES = FrameFiles(lambda file: not is_library(file), _live_span)

@@ -87,8 +87,7 @@ def compared(request: Compare, before: Traced, after: Traced) -> Compared:
     Each form is compiled in two ways, which must agree.
     """
     try:
-        first = RunnableProgram.of(before)
-        second = RunnableProgram.of(after)
+        first, second = map(RunnableProgram.of, (before, after))
         for program in (first, second):
             runnable_program.check(program)
         runnable_program.check_same_types(first, second)
@@ -103,7 +102,7 @@ def compared(request: Compare, before: Traced, after: Traced) -> Compared:
             words,
             comparison.exact,
             comparison.gradients,
-            (comparison.nonfinite[0], comparison.nonfinite[1]),
+            comparison.nonfinite,
         )
     except Incomparable as error:
         return Compared(request.id, False, str(error))
@@ -117,21 +116,22 @@ class _Comparison:
         """Whether all results so far are equal to the bit."""
         self.gradients = 0
         """Number of runs of the gradients."""
-        self.nonfinite = [0, 0]
+        self.nonfinite = 0, 0
         """Number of elements of gradients that are not finite, before and after the change."""
-        self._before = before
-        self._after = after
+        self._before, self._after = before, after
         self._solves = _differ(_SOLVES, before, after)
         multiplies = _differ(_PRODUCTS, before, after)
         sorts = _differ(_ORDERS, before, after)
         below = _BELOW_SUMS if multiplies else below_of(before)
         self._below = _BELOW_SOLVED if self._solves else below
         self.draws = ORDINARY if self._solves or sorts else FINITE if multiplies else DRAWS
-        sizes = terms(before), terms(after)
-        self._run_before = TwoWays(before, self._below, sizes[0])
-        self._run_after = TwoWays(after, self._below, sizes[1])
-        self._grad_before = TwoWays(gradient_of(before), self._below, sizes[0])
-        self._grad_after = TwoWays(gradient_of(after), self._below, sizes[1])
+        self._run_before, self._run_after = (
+            TwoWays(program, self._below, terms(program)) for program in (before, after)
+        )
+        self._grad_before, self._grad_after = (
+            TwoWays(gradient_of(program), self._below, terms(program))
+            for program in (before, after)
+        )
         self._differentiable = gradients.is_differentiable(before) and gradients.is_traceable(
             self._grad_before.usual, before
         )
@@ -171,10 +171,10 @@ class _Comparison:
             if name not in slopes or not gradients.is_float(aval):
                 continue
             old, new = np.asarray(slopes[name]), np.asarray(slope)
-            self.nonfinite[0] += int((~np.isfinite(wide(old))).sum())
-            self.nonfinite[1] += int((~np.isfinite(wide(new))).sum())
+            finite, finite_after = np.isfinite(wide(old)), np.isfinite(wide(new))
+            first, second = self.nonfinite
+            self.nonfinite = first + int((~finite).sum()), second + int((~finite_after).sum())
             # A NaN may become a number, but a number may not change.
-            finite = np.isfinite(wide(old))
             self.exact &= agree(f"the gradient of {name}", old[finite], new[finite], self._below)
 
 

@@ -64,9 +64,7 @@ def missing_module(error: ImportError, absolute: str, frame: FrameType) -> Missi
     # Otherwise it was found, and something that it imports is missing.
     if type(error) is not ModuleNotFoundError or error.name != top or top in sys.modules:
         return None
-    if _handles_import_errors(frame):
-        return None
-    return MissingObject(_not_installed(top))
+    return None if _handles_import_errors(frame) else MissingObject(_not_installed(top))
 
 
 def absence_of(error: BaseException) -> Absence | None:
@@ -223,13 +221,10 @@ def stand_in(bindings: Mapping[str, object], reason: str) -> bool:
 
 def opened(value: object) -> object:
     """Return the function that a missing decorator was given; any other value itself."""
-    while isinstance(value, MissingObject):
-        inner = getattr(value, "__wrapped__", None)
-        if inner is None:
-            break
+    while isinstance(value, MissingObject) and value._decorated is not None:
         # Noted, as the decorator may change what the function does.
         uses[value._absence.reason] = None
-        value = inner
+        value = value._decorated
     return value
 
 

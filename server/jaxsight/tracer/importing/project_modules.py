@@ -196,8 +196,7 @@ class ProjectModules:
         }
         if stale or moved:
             importlib.invalidate_caches()
-        for name in stale:
-            self._unload(name)
+        self._unload(*stale)
         for name in stale:
             self._leave_folders(name)
         self._unload_importers(running.name)
@@ -324,16 +323,14 @@ class ProjectModules:
             or not loaded.snapshot.is_current()
             or self._is_elsewhere(name, loaded.path)
         }
-        for name in changed:
-            self._unload(name)
+        self._unload(*changed)
         self._unload_importers("")
         importlib.invalidate_caches()
 
     def unload_all(self) -> None:
         """Unload the project's modules."""
         self._failed_one_touches = False
-        for name in tuple(self.loaded):
-            self._unload(name)
+        self._unload(*self.loaded)
 
     def _is_current(self, name: str, serial: int) -> bool:
         running = self.running
@@ -358,10 +355,13 @@ class ProjectModules:
                 for imported, serial in loaded.imports.items()
             )
         ]:
-            for name in fallen:
-                self._unload(name)
+            self._unload(*fallen)
 
-    def _unload(self, name: str) -> None:
+    def _unload(self, *names: str) -> None:
+        for name in names:
+            self._unload_one(name)
+
+    def _unload_one(self, name: str) -> None:
         del self.loaded[name]
         self.effects.pop(name, None)
         module = sys.modules.get(name)
@@ -394,8 +394,7 @@ class ProjectModules:
                 spec = self._finder.find_spec(part, folders)
                 if spec is None or spec.origin is not None:
                     del sys.modules[part]
-                    for below in [each for each in self.loaded if each.startswith(f"{part}.")]:
-                        self._unload(below)
+                    self._unload(*(each for each in self.loaded if each.startswith(f"{part}.")))
                     return
             folders = getattr(module, "__path__", None)
 

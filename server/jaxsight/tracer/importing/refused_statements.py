@@ -29,10 +29,10 @@ def compiled(text: str | bytes, path: str) -> CodeType:
 
 
 def _protect(tree: ast.Module) -> None:
-    tree.body = [
-        each if isinstance(each, _PLAIN) or _is_text(each) else _protected(each)
-        for each in tree.body
-    ]
+    for index, each in enumerate(tree.body):
+        is_text = isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
+        if not (is_text or isinstance(each, _PLAIN)):
+            tree.body[index] = _protected(each)
 
 
 def install(note: Callable[[str, int, str], None]) -> None:
@@ -59,10 +59,6 @@ def install(note: Callable[[str, int, str], None]) -> None:
 
     setattr(builtins, _IS_REFUSED, is_refused)
     setattr(builtins, _UNKNOWN, unknown)
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _protected(statement: ast.stmt) -> ast.Try:

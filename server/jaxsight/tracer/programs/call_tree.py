@@ -55,8 +55,8 @@ class CallTree:
     begin: tuple[str, str] = ("", "")
     """The name (`__name__`) and the file of the traced function, if frames around it are the user's
     too: before JAX 0.10, tracebacks of a notebook's functions begin at the cell that called."""
-    calls: list[Call] = field(default_factory=list)
-    _known: dict[Call, int] = field(default_factory=dict)
+    calls: dict[Call, int] = field(default_factory=dict)
+    """The calls in order, with their numbers."""
     _frames: dict[int, tuple[object, tuple[tuple[Caller, ...], bool]]] = field(default_factory=dict)
 
     @staticmethod
@@ -90,9 +90,11 @@ class CallTree:
         call = outer.call
         for at in range(max(base, 1) if is_whole else 0, min(len(frames), _DEEPEST)):
             caller = callers_of[at]
-            call = self._add(Call(frames[at][0], call, self._place(caller)))
+            found = Call(frames[at][0], call, self._place(caller))
+            call = self.calls.setdefault(found, len(self.calls))
         if is_whole and len(frames) == 1 and base == 0 and in_library:
-            call = self._add(Call("", call, self._place(frames[0])))
+            found = Call("", call, self._place(frames[0]))
+            call = self.calls.setdefault(found, len(self.calls))
         depth = len(frames) if is_whole else outer.depth + len(frames)
         return Around(call, max(depth, outer.depth), frames[-1])
 
@@ -110,13 +112,6 @@ class CallTree:
             kept = traceback, (own, below is not None and is_library(below[1]))
             self._frames[id(traceback)] = kept
         return kept[1]
-
-    def _add(self, call: Call) -> int:
-        number = self._known.get(call)
-        if number is None:
-            number = self._known[call] = len(self.calls)
-            self.calls.append(call)
-        return number
 
     def _place(self, frame: Caller | None) -> Span | None:
         """Return the place that a frame has come to."""

@@ -144,13 +144,9 @@ def _rolled(flat: _Flat) -> tuple[list[Any], FoldedLoop]:
     largest = max(loops, key=lambda step: len(step.members), default=None)
     if largest is None or any(isinstance(item, FoldedStep) for item in largest.members):
         raise NoSuchChange("no loop")
-    items = [
-        item
-        for step in steps
-        for item in (
-            step.members if isinstance(step, FoldedStep) and step is not largest else [step]
-        )
-    ]
+    items: list[Any] = []
+    for step in steps:
+        items += step.members if isinstance(step, FoldedStep) and step is not largest else [step]
     return items, largest.family
 
 

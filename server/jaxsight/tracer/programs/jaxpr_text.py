@@ -167,13 +167,8 @@ class _Whole:
         self.first: dict[int, str] = {}
 
     def document(self, opened: Jaxpr, path: str) -> Doc:
-        def equations() -> list[Doc]:
-            return [
-                self.equation(equation, f"{path}{index}")
-                for index, equation in enumerate(opened.eqns)
-            ]
-
-        return self.printer.jaxpr(opened, equations)
+        equations = enumerate(opened.eqns)
+        return self.printer.jaxpr(opened, (self.equation(e, f"{path}{at}") for at, e in equations))
 
     def equation(self, equation: Equation, path: str) -> Doc:
         def parameters() -> list[tuple[str, str | Doc]]:
