@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 
-from jaxsight.tracer.handlers.dry_run import dry_run
 from jaxsight.tracer.handlers.lower import lower, lower_changed
 from jaxsight.tracer.handlers.outline import outline
 from jaxsight.tracer.handlers.running import compare, measure
 from jaxsight.tracer.handlers.show import show, sourcerize
-from jaxsight.tracer.handlers.trace import trace
+from jaxsight.tracer.handlers.trace import dry_run, trace
 from jaxsight.tracer.job import Job
 from jaxsight.wire.messages import requests
 from jaxsight.wire.messages.replies import FoundModules, Reply

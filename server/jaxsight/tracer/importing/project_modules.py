@@ -25,7 +25,7 @@ from pathlib import Path, PurePath
 from types import CodeType, ModuleType
 
 from jaxsight.files.texts import MISSING, Texts, Version
-from jaxsight.tracer.importing import import_order, refused_statements
+from jaxsight.tracer.importing import module_statements
 from jaxsight.tracer.importing.finding import found_by_others, init_file, lies_in, prefixes
 from jaxsight.tracer.isolation import code_origins, file_reads
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
@@ -54,7 +54,7 @@ class LoadedModule:
     reads: file_reads.Reads = field(default_factory=file_reads.Reads)
     """Files that it read during the import."""
     touches_others: bool = False
-    """Whether its import may depend on those before it, and others on it (`import_order.py`)."""
+    """Whether its import may depend on those before it, and others on it."""
     error: str = ""
     """Why an empty package stands in for it."""
     missing: set[str] = field(default_factory=set)
@@ -165,7 +165,7 @@ class ProjectModules:
         self._serials = itertools.count(1)
         self._compiled: dict[str, tuple[str | bytes, CodeType]] = {}
         """The codes of modules, and the texts that they are of, by path."""
-        refused_statements.install(self._note_refused)
+        module_statements.install(self._note_refused)
         self._finder = Finder(self)
         sys.meta_path.insert(0, self._finder)
 
@@ -280,7 +280,7 @@ class ProjectModules:
         """Return the protected code of a module; that of an equal text is compiled once."""
         known = self._compiled.get(path)
         if known is None or known[0] != text:
-            known = self._compiled[path] = text, refused_statements.compiled(text, path)
+            known = self._compiled[path] = text, module_statements.compiled(text, path)
         return known[1]
 
     def put_empty_package(self, package: str, folder: str, error: str) -> LoadedModule:
@@ -473,6 +473,6 @@ class ProjectModules:
         if known is None or known[0] != version:
             with contextlib.suppress(OSError):
                 text, version = self.texts.source(path)
-                known = version, import_order.touches_others(text, module)
+                known = version, module_statements.touches_others(text, module)
                 self._touching[path] = known
         return known is None or known[1]
