@@ -68,13 +68,13 @@ def alone(on_wait: Callable[[], None]) -> Iterator[float]:
         yield 0.0
         return
     try:
-        has_told = False
-        while not try_lock(descriptor):
-            if not has_told:
-                on_wait()
-                has_told = True
-            time.sleep(_POLL)
-        yield time.monotonic() - begin if has_told else 0.0
+        waited = 0.0
+        if not try_lock(descriptor):
+            on_wait()
+            while not try_lock(descriptor):
+                time.sleep(_POLL)
+            waited = time.monotonic() - begin
+        yield waited
     finally:
         os.close(descriptor)
 

@@ -208,14 +208,12 @@ class SurvivalRewriter(Rewriter):
         stored, roots = _stored(node), _changed(node)
         names = stored | {n for n in roots if n in self._own or not self._in_function}
         forking = Forking(node, sorted(names), sorted(roots), self._place, next(_numbers))
-        handled = self.handled(node, [], roots) if self._survives else None
+        body: list[ast.stmt] = []
+        # Before the statement is rewritten, from which the names are read.
+        statements = [self.handled(node, body, roots)] if self._survives else body
         self.visit(node)
-        body = forking.statements()
-        if isinstance(handled, ast.Try):
-            handled.body = body
-            yield handled
-        else:
-            yield from body
+        body += forking.statements()
+        yield from statements
 
     def visit_If(self, node: ast.If) -> ast.AST:
         with self.within(_survives=self._survives or self._place.tried > 0):
@@ -361,11 +359,9 @@ class SurvivalRewriter(Rewriter):
 
 def _template(target: ast.expr | None) -> ast.expr:
     """Return the structure that a target unpacks, as nested tuples of `None`."""
-    match target:
-        case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return ast.Tuple([_template(part) for part in parts], nodes.LOAD)
-        case _:
-            return ast.Constant(None)
+    if isinstance(target, ast.Tuple | ast.List):
+        return ast.Tuple([_template(part) for part in target.elts], nodes.LOAD)
+    return ast.Constant(None)
 
 
 def _locals(node: nodes.Function) -> frozenset[str]:
