@@ -213,9 +213,7 @@ def _captured(value: object) -> _Known:
         array = np.asarray(value)
     except (TypeError, ValueError):
         return _VALUE  # a key array, whose data cannot be read
-    if array.size <= 1 or array.dtype.kind not in "biufc":
-        return _VALUE
-    if not SMALLEST <= array.size <= LARGEST:
+    if not SMALLEST <= array.size <= LARGEST or array.dtype.kind not in "biufc":
         return _VALUE
     flat = array.reshape(-1)
     if flat[0] == flat[-1] and bool((flat == flat[0]).all()):

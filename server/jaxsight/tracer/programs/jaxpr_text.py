@@ -90,7 +90,8 @@ def folded(jaxpr: object, equations: int) -> Folded:
     lines = [f"{{ lambda {constants}; {inputs}. let"]
     shown = 0
     for equation in itertools.islice(opened.eqns, _EQUATION_LINES):
-        printed = _rendered(_folded_equation(printer, equation)).split("\n")
+        document = printer.equation(equation, _folded_parameters(equation))
+        printed = _rendered(document).split("\n")
         if len(lines) + len(printed) > _EQUATION_LINES:
             break
         lines += [f"    {line}" for line in printed]
@@ -126,7 +127,7 @@ _EQUATION_LINES = FOLDED_LINES - 4
 """Lines for equations, besides those for inputs, the elision and results."""
 
 
-def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> Doc:
+def _folded_parameters(equation: Equation) -> Iterator[tuple[str, str]]:
     inner: dict[str, list[str]] = {}
     for part in inner_jaxprs(equation):
         count = equation_count(part.jaxpr)
@@ -134,14 +135,12 @@ def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> Doc:
             f"{{ lambda … {count} {'equation' if count == 1 else 'equations'} }}"
         )
 
-    def parameter(key: str) -> str:
-        texts = inner.get(key)
-        if texts is not None:
-            return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-        text = _brief(equation.params[key])
-        return text if len(text) <= _LONG_PARAMETER else text[: _LONG_PARAMETER - 1] + "…"
-
-    return printer.equation(equation, lambda: [(key, parameter(key)) for key in _order(equation)])
+    for key in _order(equation):
+        if texts := inner.get(key):
+            yield key, texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+        else:
+            text = _brief(equation.params[key])
+            yield key, text if len(text) <= _LONG_PARAMETER else f"{text[: _LONG_PARAMETER - 1]}…"
 
 
 def whole(id: int, jaxpr: object) -> Shown:
@@ -171,26 +170,21 @@ class _Whole:
         return self.printer.jaxpr(opened, (self.equation(e, f"{path}{at}") for at, e in equations))
 
     def equation(self, equation: Equation, path: str) -> Doc:
-        def parameters() -> list[tuple[str, str | Doc]]:
-            inner: dict[str, list[Doc]] = {}
-            for part in inner_jaxprs(equation):
-                document = self.inner(equation, part, f"{path}/{part.name}")
-                inner.setdefault(part.parameter, []).append(document)
-            return [
-                (
-                    key,
-                    (parameter_text if self.linked else _brief)(value)
-                    if key not in inner
-                    else jaxprs.one_or_listed(value, inner[key]),
-                )
-                for key, value in ((key, equation.params[key]) for key in _order(equation))
-            ]
-
-        document = self.printer.equation(equation, parameters)
+        document = self.printer.equation(equation, self.parameters(equation, path))
         if not self.linked:
             return document
         self.spans[path] = span(equation)
         return jaxprs.mark(document, path)
+
+    def parameters(self, equation: Equation, path: str) -> Iterator[tuple[str, str | Doc]]:
+        inner: dict[str, list[Doc]] = {}
+        for part in inner_jaxprs(equation):
+            document = self.inner(equation, part, f"{path}/{part.name}")
+            inner.setdefault(part.parameter, []).append(document)
+        text_of = parameter_text if self.linked else _brief
+        for key in _order(equation):
+            value, documents = equation.params[key], inner.get(key)
+            yield key, jaxprs.one_or_listed(value, documents) if documents else text_of(value)
 
     def inner(self, equation: Equation, part: Inner, path: str) -> Doc:
         first = self.first.get(id(part.jaxpr))

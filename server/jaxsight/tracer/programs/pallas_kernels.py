@@ -62,21 +62,13 @@ ones, the corners are."""
 def kernel_facts(equation: Equation) -> PallasKernel:
     """Return the grid, arrays and memory of a `pallas_call`."""
     call = pallas.kernel_call(equation)
-    names = parameter_names(call.body.jaxpr)
-    references = call.body.jaxpr.invars
-    prefetched = [
-        _array(name, var.aval, SMEM, 1)
-        for name, var in zip(names, references[: call.prefetched], strict=False)
-    ]
-    start = call.prefetched
-    blocks = [
-        _block(name, call, block) for name, block in zip(names[start:], call.blocks, strict=False)
-    ]
-    start += len(blocks)
-    scratch = [
-        _array(name, aval, _memory(aval), 1)
-        for name, aval in zip(names[start:], call.scratch, strict=False)
-    ]
+    # Each takes the next names: they come last in `zip`, which asks for no more than it needs.
+    names = iter(parameter_names(call.body.jaxpr))
+    scalars = zip(call.body.jaxpr.invars[: call.prefetched], names, strict=False)
+    prefetched = [_array(name, var.aval, SMEM, 1) for var, name in scalars]
+    blocks = [_block(name, call, block) for block, name in zip(call.blocks, names, strict=False)]
+    allocated = zip(call.scratch, names, strict=False)
+    scratch = [_array(name, aval, _memory(aval), 1) for aval, name in allocated]
     return PallasKernel(
         call.name,
         tuple(-1 if size is None else size for size in call.grid),
@@ -223,9 +215,8 @@ def mesh_kernel_facts(equation: Equation) -> PallasKernel | None:
     operands = [var for var in (*body.constvars, *body.invars) if pallas.is_reference(var.aval)]
     names = parameter_names(body) if len(operands) == len(body.invars) else []
     whole = [
-        KernelArray(name, shape, str(var.aval.dtype), ELSEWHERE, 1, 0, shape)
+        replace(_array(name, var.aval, ELSEWHERE, 1), array=tuple(var.aval.shape))
         for name, var in zip(names, operands, strict=False)
-        for shape in (tuple(var.aval.shape),)
     ]
     needed = _needed(body, equation.params.get("compiler_params"))
     name = str(equation.params.get("name") or "kernel")
