@@ -29,7 +29,6 @@ from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace, under
-from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree, FrameFiles
 from jaxsight.tracer.programs.changed import NoSuchChange, changed
@@ -42,7 +41,6 @@ from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight_source.compat.jaxpr_types import Jaxpr, Var
-from jaxsight_source.compat.locations import is_backward
 from jaxsight_source.compat.staging import open_jaxpr
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
@@ -290,31 +288,26 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
 
     The calls around them are added to `tree`.
     """
-    waiting: list[tuple[Jaxpr, str, Equation | None, Around]] = [(opened, "", None, Around())]
-    traced_at: dict[int, int] = {}
+    waiting = [(opened, "", Around())]
     count = 0
     while waiting:
-        jaxpr, prefix, outer, calls = waiting.pop(0)
-        base = traced_at.setdefault(id(jaxpr), calls.depth)
+        jaxpr, prefix, outer = waiting.pop(0)
         for index, equation in enumerate(jaxpr.eqns):
             if count >= jaxpr_text.MOST_EQUATIONS:
                 return
             count += 1
-            around = tree.around(equation, calls, base)
-            described = Equation(
-                f"{prefix}{index}",
+            path, around = f"{prefix}{index}", tree.around(equation, outer, jaxpr)
+            yield Equation(
+                path,
                 equation.primitive.name,
-                jaxpr_text.span(equation, tree.files.span),
+                tree.span(equation),
                 tuple(avals.text(var.aval) for var in equation.outvars[:4]),
-                scopes.scope(equation, outer.scope if outer is not None else None),
-                (outer is not None and outer.backward) or is_backward(equation),
+                around.scope or (),
+                around.backward,
                 around.call,
             )
-            yield described
-            waiting += [
-                (part.jaxpr, f"{described.path}/{part.name}/", described, around)
-                for part in inner_jaxprs(equation)
-            ]
+            inner = inner_jaxprs(equation)
+            waiting += [(part.jaxpr, f"{path}/{part.name}/", around) for part in inner]
 
 
 _FUNCTION = re.compile(r"\s*func\.func .*?@([\w.$-]+)")

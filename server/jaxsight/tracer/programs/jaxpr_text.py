@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -196,16 +196,9 @@ class _Whole:
         return self.document(part.jaxpr, f"{path}/")
 
 
-def span(
-    equation: Equation, span_in: Callable[[str, int, int, int, int], Span | None] = span_of
-) -> Span | None:
-    """Return the place of an equation: that of the innermost frame in a chunk, if any.
-
-    Args:
-        equation: the equation.
-        span_in: returns the span of a place in a file, `None` if it is in no chunk.
-    """
-    spans = (span_in(file, *place) for file, place in places(equation))
+def span(equation: Equation) -> Span | None:
+    """Return the place of an equation: that of the innermost frame in a chunk, if any."""
+    spans = (span_of(file, *place) for file, place in places(equation))
     return next((place_span for place_span in spans if place_span is not None), None)
 
 
