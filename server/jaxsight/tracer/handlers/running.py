@@ -19,10 +19,8 @@ from jax.stages import Traced
 from jaxsight.measuring.programs import CannotMeasure, MeasuredProgram, compile_program, measured
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.stateful_call import Outcome, StatefulCall
-from jaxsight.tracer.comparison import gradients, random_inputs, runnable_program
-from jaxsight.tracer.comparison.gradients import gradient_of
-from jaxsight.tracer.comparison.random_inputs import DRAWS, FINITE, ORDINARY
-from jaxsight.tracer.comparison.runnable_program import RunnableProgram, equations_of, terms
+from jaxsight.tracer.comparison import runnable_program as programs
+from jaxsight.tracer.comparison.runnable_program import DRAWS, RunnableProgram, equations_of, terms
 from jaxsight.tracer.comparison.two_ways import Incomparable, TwoWays, agree, names_of, wide
 from jaxsight.tracer.compat import in_place_updates, lowering
 from jaxsight.tracer.failures import refusal
@@ -89,8 +87,8 @@ def compared(request: Compare, before: Traced, after: Traced) -> Compared:
     try:
         first, second = map(RunnableProgram.of, (before, after))
         for program in (first, second):
-            runnable_program.check(program)
-        runnable_program.check_same_types(first, second)
+            programs.check(program)
+        programs.check_same_types(first, second)
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
             comparison = _Comparison(first, second)
             for seed, draw in enumerate(comparison.draws):
@@ -124,18 +122,20 @@ class _Comparison:
         sorts = _differ(_ORDERS, before, after)
         below = _BELOW_SUMS if multiplies else below_of(before)
         self._below = _BELOW_SOLVED if self._solves else below
-        self.draws = ORDINARY if self._solves or sorts else FINITE if multiplies else DRAWS
+        self.draws = (
+            programs.ORDINARY if self._solves or sorts else programs.FINITE if multiplies else DRAWS
+        )
         self._run_before, self._run_after = (
             TwoWays(program, self._below, terms(program)) for program in (before, after)
         )
         self._grad_before, self._grad_after = (
-            TwoWays(gradient_of(program), self._below, terms(program))
+            TwoWays(programs.gradient_of(program), self._below, terms(program))
             for program in (before, after)
         )
-        self._differentiable = gradients.is_differentiable(before) and gradients.is_traceable(
+        self._differentiable = programs.is_differentiable(before) and programs.is_traceable(
             self._grad_before.usual, before
         )
-        if self._differentiable and not gradients.is_traceable(self._grad_after.usual, after):
+        if self._differentiable and not programs.is_traceable(self._grad_after.usual, after):
             raise Incomparable("the changed function has no gradient, but the original has one")
 
     def run(self, draw: Draw, seed: int) -> None:
@@ -145,30 +145,28 @@ class _Comparison:
             Incomparable: they differ.
         """
         before, after = self._before, self._after
-        inputs = random_inputs.drawn(before, draw, np.random.default_rng(seed))
+        inputs = programs.drawn(before, draw, np.random.default_rng(seed))
         if self._solves:
-            inputs = {name: random_inputs.well_conditioned(value) for name, value in inputs.items()}
+            inputs = {name: programs.well_conditioned(value) for name, value in inputs.items()}
         names = names_of(len(before.outputs))
         first = self._run_before(names, before.constants, *inputs.values())
-        inputs_after = random_inputs.matched(before, after, inputs)
+        inputs_after = programs.matched(before, after, inputs)
         second = self._run_after(names, after.constants, *inputs_after)
         for name, old, new in zip(names, first, second, strict=True):
             self.exact &= agree(name, old, new, self._below)
-        if self._differentiable and draw is not random_inputs.unusual:
+        if self._differentiable and draw is not programs.unusual:
             self._run_gradients(inputs, inputs_after)
             self.gradients += 1
 
     def _run_gradients(self, inputs: dict[str, jax.Array], inputs_after: list[jax.Array]) -> None:
         before, after = self._before, self._after
         slopes_before = self._grad_before(
-            gradients.slope_names(before), before.constants, *inputs.values()
+            programs.slope_names(before), before.constants, *inputs.values()
         )
         slopes = dict(zip(inputs, slopes_before, strict=True))
-        slopes_after = self._grad_after(
-            gradients.slope_names(after), after.constants, *inputs_after
-        )
+        slopes_after = self._grad_after(programs.slope_names(after), after.constants, *inputs_after)
         for (name, aval), slope in zip(after.named_inputs, slopes_after, strict=True):
-            if name not in slopes or not gradients.is_float(aval):
+            if name not in slopes or not programs.is_float(aval):
                 continue
             old, new = np.asarray(slopes[name]), np.asarray(slope)
             finite, finite_after = np.isfinite(wide(old)), np.isfinite(wide(new))
@@ -200,7 +198,7 @@ def compared_with_values(
 def _called(
     request: Compare, call: StatefulCall, after: RunnableProgram, outcome: Outcome
 ) -> Compared:
-    runnable_program.check(after)
+    programs.check(after)
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
     kinds = [(leaf.shape, leaf.dtype) for leaf in leaves]
     if kinds != [(aval.shape, aval.dtype) for aval in after.inputs]:
@@ -211,7 +209,7 @@ def _called(
         run, results = TwoWays(after, below, terms(after)), names_of(len(after.outputs))
         for seed in range(_TIMES * len(DRAWS)):
             draw = DRAWS[seed % len(DRAWS)]
-            inputs = random_inputs.drawn(after, draw, np.random.default_rng(seed))
+            inputs = programs.drawn(after, draw, np.random.default_rng(seed))
             args, kwargs = jax.tree_util.tree_unflatten(structure, inputs.values())
             try:
                 with jax.disable_jit(), in_place_updates.changeable():
