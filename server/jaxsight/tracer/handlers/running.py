@@ -122,9 +122,8 @@ class _Comparison:
         sorts = _differ(_ORDERS, before, after)
         below = _BELOW_SUMS if multiplies else below_of(before)
         self._below = _BELOW_SOLVED if self._solves else below
-        self.draws = (
-            programs.ORDINARY if self._solves or sorts else programs.FINITE if multiplies else DRAWS
-        )
+        draws = programs.FINITE if multiplies else DRAWS
+        self.draws = programs.ORDINARY if self._solves or sorts else draws
         self._run_before, self._run_after = (
             TwoWays(program, self._below, terms(program)) for program in (before, after)
         )

@@ -254,11 +254,9 @@ def _set_flag(name: str, value: Any) -> None:
     match name, value:
         case _ if flags is None:
             pass
-        case "", True:
-            flags.mark_as_parsed()
         case "", _:
             # Not by `unparse_flags`, which sets all flags to their defaults and logs.
-            flags.__dict__["__flags_parsed"] = False
+            flags.__dict__["__flags_parsed"] = value is True
         case _, (flag, content, present):
             flags._flags()[name] = flag
             flag.value, flag.present = content, present
