@@ -54,12 +54,8 @@ class BranchPlace:
         return ast.Return(self.leaving("return", value) if self.may_return else value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Branch:
-    condition: str
-    body: list[ast.stmt]
-    captures: frozenset[str] = frozenset()
-    """The names that its pattern binds."""
+_Branch = tuple[str, list[ast.stmt], list[str]]
+"""Its condition, its body, and the names that its pattern binds."""
 
 
 class Forking:
@@ -98,18 +94,18 @@ class Forking:
         if isinstance(node, ast.Match):
             is_known = ast.UnaryOp(ast.Not(), self._of("forks"))
             made.append(ast.If(is_known, [self._matched(node)], []))
-        for index, branch in enumerate(self._branches):
-            unknown = (assign(nodes.runtime("unknown"), each) for each in sorted(branch.captures))
+        for index, (_, body, captures) in enumerate(self._branches):
+            unknown = (assign(nodes.runtime("unknown"), each) for each in captures)
             before = [*(self._restored() if index else ()), *unknown]
             entered: list[ast.stmt] = [ast.If(self._of("forks"), before, [])] if before else []
-            running = ast.With([ast.withitem(name(fork))], branch.body or [ast.Pass()])
+            running = ast.With([ast.withitem(name(fork))], body or [ast.Pass()])
             made.append(ast.If(nodes.call(self._of("enters"), index), [*entered, running], []))
         end = [ast.Expr(nodes.call(self._of("end"))), *self._restored(), *self._left()]
         return [copy_location(each, node) for each in (*made, ast.If(self._of("forks"), end, []))]
 
     def _opened(self, test: ast.expr) -> ast.expr:
         place = self._place.loop, self._place.tried
-        conditions = [each.condition for each in self._branches]
+        conditions = [condition for condition, _, _ in self._branches]
         names = map(nodes.constants, (conditions, self._names, self._roots))
         method = "fork" if isinstance(self._node, ast.If) else "cases"
         return copy_location(nodes.dry(method, name(TEST), *names, nodes.constants(place)), test)
@@ -165,16 +161,14 @@ def _branches(node: ast.If | ast.Match) -> list[_Branch]:
     """Return the branches of a statement; of a `match`, also the one that no pattern matches."""
     if isinstance(node, ast.If):
         text = ast.unparse(node.test)
-        return [_Branch(f"`{text}`", node.body), _Branch(f"not `{text}`", node.orelse)]
+        return [(f"`{text}`", node.body, []), (f"not `{text}`", node.orelse, [])]
     text = ast.unparse(node.subject)
-    branches = [
-        _Branch(
-            f"`{text}` is `{ast.unparse(c.pattern)}`", c.body, frozenset(bound_in_scope(c.pattern))
-        )
+    branches: list[_Branch] = [
+        (f"`{text}` is `{ast.unparse(c.pattern)}`", c.body, sorted({*bound_in_scope(c.pattern)}))
         for c in node.cases
     ]
     match node.cases[-1]:
         case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
             return branches
         case _:
-            return [*branches, _Branch(f"`{text}` is none of these", [])]
+            return [*branches, (f"`{text}` is none of these", [], [])]

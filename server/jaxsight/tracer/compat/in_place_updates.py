@@ -61,11 +61,8 @@ def changeable() -> Iterator[None]:
         changes.restore()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _View:
-    base: Any
-    index: object
-    array: object
+_View = tuple[Any, object, object]
+"""The array that it is a view of, the index, and the view."""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +80,7 @@ class _Changes:
         if is_new and element.ndim and _is_basic(index):
             if len(self._views) >= _MOST_VIEWS:
                 raise TypeError("too many slices to follow")
-            self._views.append(_View(array, index, element))
+            self._views.append((array, index, element))
         return element
 
     def change(self, array: Any, index: object, value: object) -> None:
@@ -103,10 +100,11 @@ class _Changes:
             # The change came from this view: going back would never end.
             if view is from_view:
                 continue
-            if view.array is array:
-                self._replace(view.base, view.base.at[view.index].set(array), view)
-            elif view.base is array:
-                self._replace(view.array, self.get(array, view.index), view)
+            base, index, element = view
+            if element is array:
+                self._replace(base, base.at[index].set(array), view)
+            elif base is array:
+                self._replace(element, self.get(array, index), view)
 
     def restore(self) -> None:
         """Give all changed arrays their first contents again."""

@@ -1,6 +1,6 @@
 """The table of requests: which handler answers a request.
 
-A new request is a message in `wire/messages`, a module here, and a line of this table.
+A new request is a message in `wire/messages`, a function in this folder, and a line of this table.
 """
 
 from __future__ import annotations
