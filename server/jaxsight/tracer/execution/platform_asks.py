@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from types import FrameType
 
@@ -44,15 +43,12 @@ class OtherPlatform(CancelledByServer):
     """Aborts a request whose code asks for the platform while another one is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of the user's code that asked for what is not known of the target."""
+_Line = tuple[str, int, int]
+"""A line of the user's code that asked for what is not known of the target.
 
-    file: str
-    """The name of the file that its code is compiled under."""
-    number: int
-    serial: int
-    """Of the import of a module of the project; 0 for the traced file."""
+It has the name of the file that its code is compiled under, its number, and that of the import of a
+module of the project; 0 for the traced file.
+"""
 
 
 class PlatformAsks:
@@ -137,16 +133,14 @@ class PlatformAsks:
             for number, reason in _selections(chunk.text):
                 yield Caveat(chunk.id, reason, number)
         executed = {chunk.id for chunk in chunks}
-        for line, reason in self._unknown.items():
-            parts = chunk_of(line.file)
+        for (file, number, serial), reason in self._unknown.items():
+            parts = chunk_of(file)
             if parts is not None:
                 if parts["chunk"] in executed:
-                    yield Caveat(parts["chunk"], reason, line_in_chunk(parts, line.number))
-            elif line.serial == self._serial(line.file):
-                importer = importer_of(line.file)
-                if importer is not None:
-                    where = f"imports `{PurePath(line.file).name}`, whose line {line.number}"
-                    yield Caveat(importer.id, f"{where} {reason}")
+                    yield Caveat(parts["chunk"], reason, line_in_chunk(parts, number))
+            elif serial == self._serial(file) and (importer := importer_of(file)) is not None:
+                where = f"imports `{PurePath(file).name}`, whose line {number}"
+                yield Caveat(importer.id, f"{where} {reason}")
 
     def note(self) -> str:
         """Return a note for an error of code that asked; empty if it sees where it runs."""
@@ -175,10 +169,8 @@ class PlatformAsks:
             if code_origins.of_file(file) == code_origins.USER:
                 self._files.add(real_file(file))
                 if nearest and unknown and len(self._unknown) < _KEPT:
-                    line = _Line(file, frame.f_lineno, self._serial(file))
-                    self._unknown[line] = (
-                        f"calls `{package}`, which {unknown}" if package else unknown
-                    )
+                    clause = f"calls `{package}`, which {unknown}" if package else unknown
+                    self._unknown[file, frame.f_lineno, self._serial(file)] = clause
                 nearest = False
 
     def _serial(self, file: str) -> int:
