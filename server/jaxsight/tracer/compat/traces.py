@@ -141,10 +141,9 @@ def situation(trace: object) -> Situation:
         match trace:
             case DynamicJaxprTrace():
                 info = trace.frame.debug_info
-                traced_for = str(info.traced_for) if info is not None else "jaxpr"
-                here = StagedFunction(
-                    traced_for, str(info.func_src_info) if info is not None else ""
-                )
+                known = (info.traced_for, info.func_src_info) if info is not None else ("jaxpr", "")
+                here = StagedFunction(*map(str, known))
+                traced_for = here.traced_for
                 if staged is None:
                     staged, inputs = here, tuple(var.aval for var in trace.frame.invars)
                     own = len(inside)

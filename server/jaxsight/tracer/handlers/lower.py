@@ -36,7 +36,7 @@ from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.compiling import Compile
 from jaxsight.wire.messages.replies import Equation, Link, Lowered, LoweredChange, Shown
-from jaxsight.wire.messages.requests import Lower, LowerChanged, Show
+from jaxsight.wire.messages.requests import STABLEHLO, Lower, LowerChanged, Show
 from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
@@ -201,39 +201,28 @@ def communicating(jaxpr: object) -> tuple[str, ...]:
     return tuple(path for path, equation in walk(jaxpr) if communicates(equation))
 
 
-def stablehlo(request: Show, trace: KeptTrace) -> Shown:
-    """Return a traced function's StableHLO text for a platform, with lines linked to equations.
+def text(request: Show, trace: KeptTrace) -> Shown:
+    """Return a traced function's StableHLO for a platform, or its HLO before optimizations.
+
+    Lines are linked to equations.
 
     Raises:
         UserError: as for `lower`.
     """
-    _refuse(trace)
-    traced = trace.stage
-    module = _lower(lambda: lowering.text(traced, request.platform))
-    return Shown(request.id, clean(module.text), tuple(links(module, _spans(traced.jaxpr))))
-
-
-def unoptimized(request: Show, trace: KeptTrace) -> Shown:
-    """Return a traced function's HLO before optimizations, with lines linked to equations.
-
-    Raises:
-        UserError: as for `lower`.
-    """
-    _refuse(trace)
-    traced = trace.stage
-    text = _lower(lambda: lowering.unoptimized(traced, request.platform))
-    spans = _spans(traced.jaxpr)
+    with under(trace.settings):
+        _refuse(trace)
+        traced = trace.stage
+        spans = {equation.path: equation.span for equation in equations(traced.jaxpr)}
+        if request.view == STABLEHLO:
+            module = _lower(lambda: lowering.text(traced, request.platform))
+            return Shown(request.id, clean(module.text), tuple(links(module, spans)))
+        hlo = _lower(lambda: lowering.unoptimized(traced, request.platform))
     linked = tuple(
         Link(number, path, spans[path])
-        for number, path in sorted(lines_of_calls(text).items())
+        for number, path in sorted(lines_of_calls(hlo).items())
         if path in spans
     )
-    return Shown(request.id, clean(without_metadata(text)), linked)
-
-
-def _spans(jaxpr: object) -> dict[str, Span | None]:
-    """Return the user's code of each equation, by its path."""
-    return {equation.path: equation.span for equation in equations(jaxpr)}
+    return Shown(request.id, clean(without_metadata(hlo)), linked)
 
 
 def equations(jaxpr: object) -> Iterator[Equation]:

@@ -30,10 +30,9 @@ from jaxsight.tracer.calls.leaves import is_array
 from jaxsight.tracer.calls.transforms import transformed
 from jaxsight.tracer.calls.user_function import TraceableCall
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.handlers.lower import stablehlo, unoptimized
+from jaxsight.tracer.handlers import lower
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import under
 from jaxsight.tracer.observation.variable_names import Naming
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.states.watch import Watch
@@ -71,12 +70,8 @@ def show(job: Job[Show]) -> Shown:
         case requests.JAXPR:
             jaxpr = trace.shown.jaxpr
             return jaxpr_text.divided(jaxpr_text.whole(request.id, jaxpr), jaxpr)
-        case requests.STABLEHLO:
-            with under(trace.settings):
-                return stablehlo(request, trace)
-        case requests.UNOPTIMIZED:
-            with under(trace.settings):
-                return unoptimized(request, trace)
+        case requests.STABLEHLO | requests.UNOPTIMIZED:
+            return lower.text(request, trace)
         case requests.GRAPH:
             return _graph(request, trace.shown.jaxpr)
         case requests.PROGRAM:
