@@ -174,17 +174,12 @@ class Baseline:
             if finder not in sys.meta_path:
                 sys.meta_path.insert(0, finder)
         # A finder that a library such as `six` adds on import is needed by its later importers.
-        sys.meta_path[:] = [
-            finder_on_path
-            for finder_on_path in sys.meta_path
-            if any(finder_on_path is finder for finder in self._finders)
-            or not _is_hook(finder_on_path)
-        ]
+        own = set(map(id, self._finders))
+        sys.meta_path[:] = [each for each in sys.meta_path if id(each) in own or not _is_hook(each)]
         # Finders of a path hook that user code had set are still used for folders seen before.
         cache = sys.path_importer_cache
-        for folder in [
-            f for f, cached_finder in cache.items() if type(cached_finder) not in self._finder_types
-        ]:
+        foreign = [f for f, finder in cache.items() if type(finder) not in self._finder_types]
+        for folder in foreign:
             del cache[folder]
         process_state.restore(self._state)
         if _priority() != self._priority:
