@@ -15,7 +15,7 @@ import pytest
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
-from jaxsight.tracer.programs.mesh_kernels import mesh_kernel_facts
+from jaxsight.tracer.programs.pallas_kernels import mesh_kernel_facts
 from jaxsight.wire.pallas import SHARED, PallasKernel
 from jaxsight_source.compat.inner import walk
 from tests.quiet import QUIET

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from jaxsight.tracer.importing.import_order import touches_others
+from jaxsight.tracer.importing.module_statements import touches_others
 
 SHARED = """\
 REG = {}

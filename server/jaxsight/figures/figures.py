@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from jaxsight.figures.summary import WITH_SIZES, headline, origin
-from jaxsight.meshes import named_shardings
+from jaxsight.meshes.divided import shardings_by_name
 from jaxsight.targets.target import Target, recognized
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.kernel_graph import Graph, Kernel
@@ -171,12 +171,12 @@ class Figures(Generic[At]):
     @property
     def argument_shardings(self) -> list[tuple[str, Chosen]]:
         """The shardings of the arguments, each with its name."""
-        return named_shardings.of_parameters(self.compiled.shardings, self.lowered.parameters)
+        return shardings_by_name(self.compiled.shardings, "parameter", self.lowered.parameters)
 
     @property
     def result_shardings(self) -> list[tuple[str, Chosen]]:
         """The shardings of the results, each with its name."""
-        return named_shardings.of_results(self.compiled.shardings, self.lowered.results)
+        return shardings_by_name(self.compiled.shardings, "output", self.lowered.results)
 
     @functools.cached_property
     def _by_primitive(self) -> dict[str, list[str]]:

@@ -37,7 +37,7 @@ def trace(
     """
     import jax
 
-    from jaxsight.tracer.platforms.compat import seen
+    from jaxsight.tracer.compat import seen_devices
 
     if isinstance(fn, jax.stages.Traced):
         return fn, ()
@@ -62,7 +62,7 @@ def trace(
     if _kept and _kept[0] != device:
         jax.clear_caches()  # type: ignore[no-untyped-call]
         _kept.clear()
-    with seen.seeing(device, asked), jax.default_device(here):
+    with seen_devices.seeing(device, asked), jax.default_device(here):
         traced = jitted.trace(*args, **kwargs)
     if has_asked:
         _kept[:] = [device]

@@ -113,16 +113,13 @@ def _follow(
         for used, size in _indexed(equation, operands, counted):
             for at in used:
                 limits[at] = min(size, limits.get(at, size))
-        name = equation.primitive.name
+        name, params = equation.primitive.name, equation.params
         if name == "iota":
-            counted[id(equation.outvars[0])] = equation.params["shape"][
-                equation.params["dimension"]
-            ]
+            counted[id(equation.outvars[0])] = params["shape"][params["dimension"]]
         elif name in _KEEPS:
             if together := set[int]().union(*operands):
                 sources[id(equation.outvars[0])] = together
-            lengths = [counted[id(atom)] for atom in equation.invars if id(atom) in counted]
-            if lengths:
+            if lengths := [counted[id(atom)] for atom in equation.invars if id(atom) in counted]:
                 counted[id(equation.outvars[0])] = lengths[0]
         for part in inner_jaxprs(equation):
             # The operands of calls, loops and branches are the last ones of their jaxprs' inputs.

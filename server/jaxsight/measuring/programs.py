@@ -12,7 +12,6 @@ import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -22,7 +21,7 @@ import jax.numpy as jnp
 from jax.profiler import StepTraceAnnotation
 from jax.stages import Compiled, Traced
 
-from jaxsight.measuring import machine, timing, tracing
+from jaxsight.measuring import machine, timing
 from jaxsight.measuring.arguments import arguments
 from jaxsight.profiles.executed import Executed, Mark
 from jaxsight.profiles.folders import NoProfile, files_of
@@ -161,7 +160,7 @@ def profiled(
     settled: set[int] = set()
     with tempfile.TemporaryDirectory(prefix="jaxsight-profile-") as folder:
         try:
-            tracing.start(folder)
+            machine.start_profile(folder)
         except RuntimeError as error:  # "Profile has already been started"
             raise NoProfile(f"the profiler does not start: {error}") from error
         try:
@@ -347,48 +346,6 @@ def _placed(executable: Compiled, flat: Sequence[object]) -> Sequence[object]:
     return placed
 
 
-@dataclass(frozen=True, slots=True)
-class AlternateRuns:
-    """Timed runs of programs that alternated, and what else the machine did meanwhile."""
-
-    firsts: Sequence[float]
-    """The seconds of the first run of each program."""
-    samples: Sequence[Sequence[float]]
-    """The seconds of the timed runs of each program."""
-    load: float
-    """Processes that were ready to run before, on average over a minute; -1 if unknown."""
-    others: float
-    """Cores that other processes kept busy meanwhile, on average; -1 if unknown."""
-
-    def conditions(self, device: jax.Device) -> Conditions:
-        """Return the conditions of these runs, on a device."""
-        return Conditions(
-            device.device_kind,
-            device.platform,
-            jax.__version__,
-            importlib.metadata.version("jaxlib"),
-            machine.cores(),
-            self.load,
-            self.others,
-            machine.governor(),
-            machine.clock_seconds(),
-        )
-
-
-def run_alternately(programs: Sequence[MeasuredProgram], limits: MeasuringLimits) -> AlternateRuns:
-    """Run programs once, then until they are warm, then timed.
-
-    Raise whatever a run raises.
-    """
-    runs = [timing.TimedRun(program.call, program.prepare) for program in programs]
-    firsts = [run() for run in runs]
-    timing.warm_up(runs)
-    around = machine.OtherWork.now()
-    with _collected():
-        samples = timing.timed(runs, limits)
-    return AlternateRuns(firsts, samples, around.load, around.others())
-
-
 def measured(
     compiling: Sequence[Callable[[], MeasuredProgram]],
     limits: MeasuringLimits,
@@ -415,33 +372,43 @@ def measured(
         announce("compile", "")
         programs = [make() for make in compiling]
         announce("measure", "")
-        alternate = run_alternately(programs, limits)
+        runs = [timing.TimedRun(program.call, program.prepare) for program in programs]
+        firsts = [run() for run in runs]
+        timing.warm_up(runs)
+        around = machine.OtherWork.now()
+        samples = _timed(runs, limits)
+        others = around.others()
         announce("profile", "")
         times = [
             _times(program, first, each, device)
-            for program, first, each in zip(
-                programs, alternate.firsts, alternate.samples, strict=True
-            )
+            for program, first, each in zip(programs, firsts, samples, strict=True)
         ]
-    conditions = replace(
-        alternate.conditions(device),
-        waited_seconds=waited,
-        command_buffers=programs[0].has_command_buffers,
+    conditions = Conditions(
+        device.device_kind,
+        device.platform,
+        jax.__version__,
+        importlib.metadata.version("jaxlib"),
+        machine.cores(),
+        around.load,
+        others,
+        machine.governor(),
+        machine.clock_seconds(),
+        waited,
+        programs[0].has_command_buffers,
     )
     found = Measured(id, times[0], conditions)
     if len(times) > 1:
-        found = replace(found, other=times[1], ratio=timing.ratio(*alternate.samples))
+        found = replace(found, other=times[1], ratio=timing.ratio(*samples))
     return found
 
 
-@contextmanager
-def _collected() -> Iterator[None]:
+def _timed(runs: Sequence[timing.TimedRun], limits: MeasuringLimits) -> list[list[float]]:
     """Collect garbage before, and none within, as `timeit` does: it would interrupt a run."""
     was_enabled = gc.isenabled()
     gc.collect()
     gc.disable()
     try:
-        yield
+        return timing.timed(runs, limits)
     finally:
         if was_enabled:
             gc.enable()

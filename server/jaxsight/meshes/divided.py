@@ -1,13 +1,13 @@
-"""Types of arrays that are divided over the axes of a mesh, as notation has them."""
+"""Types of arrays that are divided over the axes of a mesh, as notation has them, and shardings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.wire.kernel_graph import Collective, Kernel
-from jaxsight.wire.meshes import Spec, over
+from jaxsight.wire.meshes import Chosen, Spec, over
 from jaxsight.wire.messages.compiling import Compiled
 
 _RESHARDS = frozenset({"all-gather", "all-to-all", "collective-permute"})
@@ -22,6 +22,27 @@ def inserted_reshards(compiled: Compiled) -> Iterator[tuple[Kernel, Collective]]
         collective = kernel.collective
         if collective is not None and collective.inserted and collective.kind in _RESHARDS:
             yield kernel, collective
+
+
+def shardings_by_name(
+    shardings: Iterable[Chosen], end: str, names: Sequence[str]
+) -> list[tuple[str, Chosen]]:
+    """Return the shardings of parameters or results, each with its name.
+
+    Args:
+        shardings: those of a program.
+        end: `parameter` or `output`.
+        names: those of all parameters, or of all results.
+    """
+    chosen = {}
+    for sharding in shardings:
+        what, _, index = sharding.equation.partition(" ")
+        if what == end and index.isdecimal():
+            chosen[int(index)] = sharding
+    return [
+        (names[index] if index < len(names) else f"{end} {index}", sharding)
+        for index, sharding in sorted(chosen.items())
+    ]
 
 
 @dataclass(frozen=True, slots=True)

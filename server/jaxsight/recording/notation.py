@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.meshes.compat import host_memory, shardings
+from jaxsight.meshes.compat import shardings
 from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec, over
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.jaxpr_types import DType
@@ -201,7 +201,7 @@ def _array(value: Any, meshes: Meshes) -> str:
             raise UnwritableError(f"its keys are `{head}`")
         return f"{head}[{_sizes(aval.shape, spec)}]"
     weak = "~" if avals.weak(aval) else ""
-    memory = "<host>" if host_memory.is_on_host(value) else ""
+    memory = "<host>" if shardings.is_on_host(value) else ""
     return f"{weak}{_dtype(aval.dtype)}{memory}[{_sizes(aval.shape, spec)}]"
 
 

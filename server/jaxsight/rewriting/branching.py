@@ -54,12 +54,8 @@ class BranchPlace:
         return ast.Return(self.leaving("return", value) if self.may_return else value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Branch:
-    condition: str
-    body: list[ast.stmt]
-    captures: frozenset[str] = frozenset()
-    """The names that its pattern binds."""
+_Branch = tuple[str, list[ast.stmt], list[str]]
+"""Its condition, its body, and the names that its pattern binds."""
 
 
 class Forking:
@@ -98,23 +94,21 @@ class Forking:
         if isinstance(node, ast.Match):
             is_known = ast.UnaryOp(ast.Not(), self._of("forks"))
             made.append(ast.If(is_known, [self._matched(node)], []))
-        for index, branch in enumerate(self._branches):
-            unknown = (assign(nodes.runtime("unknown"), each) for each in sorted(branch.captures))
+        for index, (_, body, captures) in enumerate(self._branches):
+            unknown = (assign(nodes.runtime("unknown"), each) for each in captures)
             before = [*(self._restored() if index else ()), *unknown]
             entered: list[ast.stmt] = [ast.If(self._of("forks"), before, [])] if before else []
-            running = ast.With([ast.withitem(name(fork))], branch.body or [ast.Pass()])
+            running = ast.With([ast.withitem(name(fork))], body or [ast.Pass()])
             made.append(ast.If(nodes.call(self._of("enters"), index), [*entered, running], []))
         end = [ast.Expr(nodes.call(self._of("end"))), *self._restored(), *self._left()]
         return [copy_location(each, node) for each in (*made, ast.If(self._of("forks"), end, []))]
 
     def _opened(self, test: ast.expr) -> ast.expr:
         place = self._place.loop, self._place.tried
-        conditions = [each.condition for each in self._branches]
-        constants = (*map(nodes.constants, (conditions, self._names, self._roots)),)
+        conditions = [condition for condition, _, _ in self._branches]
+        names = map(nodes.constants, (conditions, self._names, self._roots))
         method = "fork" if isinstance(self._node, ast.If) else "cases"
-        return copy_location(
-            nodes.dry(method, name(TEST), *constants, nodes.constants(place)), test
-        )
+        return copy_location(nodes.dry(method, name(TEST), *names, nodes.constants(place)), test)
 
     def _matched(self, node: ast.Match) -> ast.stmt:
         """Return a `match` that only says which of its branches runs."""
@@ -135,17 +129,14 @@ class Forking:
         """Return statements that leave as all branches did."""
         place, left = self._place, list[ast.stmt]()
         for kind in (ast.Return, ast.Break, ast.Continue):
-            if kind not in self._leaves or not (
-                place.in_function if kind is ast.Return else place.loop
-            ):
-                continue
-            how = kind.__name__.lower()
-            leaving = place.leaving(how, self._of("result"))
-            leave: list[ast.stmt] = [ast.Expr(leaving), kind()]
-            if kind is ast.Return:
-                leave = [ast.Return(leaving)]
-            is_left = ast.Compare(self._of("leaves"), [ast.Eq()], [ast.Constant(how)])
-            left.append(ast.If(is_left, leave, []))
+            is_return, how = kind is ast.Return, kind.__name__.lower()
+            if kind in self._leaves and (place.in_function if is_return else place.loop):
+                leaving = place.leaving(how, self._of("result"))
+                leave: list[ast.stmt] = [ast.Return(leaving)]
+                if not is_return:
+                    leave = [ast.Expr(leaving), kind()]
+                is_left = ast.Compare(self._of("leaves"), [ast.Eq()], [ast.Constant(how)])
+                left.append(ast.If(is_left, leave, []))
         return left
 
     def _of(self, attribute: str) -> ast.expr:
@@ -170,16 +161,14 @@ def _branches(node: ast.If | ast.Match) -> list[_Branch]:
     """Return the branches of a statement; of a `match`, also the one that no pattern matches."""
     if isinstance(node, ast.If):
         text = ast.unparse(node.test)
-        return [_Branch(f"`{text}`", node.body), _Branch(f"not `{text}`", node.orelse)]
+        return [(f"`{text}`", node.body, []), (f"not `{text}`", node.orelse, [])]
     text = ast.unparse(node.subject)
-    branches = [
-        _Branch(
-            f"`{text}` is `{ast.unparse(c.pattern)}`", c.body, frozenset(bound_in_scope(c.pattern))
-        )
+    branches: list[_Branch] = [
+        (f"`{text}` is `{ast.unparse(c.pattern)}`", c.body, sorted({*bound_in_scope(c.pattern)}))
         for c in node.cases
     ]
     match node.cases[-1]:
         case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
             return branches
         case _:
-            return [*branches, _Branch(f"`{text}` is none of these", [])]
+            return [*branches, (f"`{text}` is none of these", [], [])]

@@ -18,18 +18,7 @@ from dataclasses import replace
 
 from jaxsight.rewriting import nodes
 from jaxsight.rewriting.branching import TEST, BranchPlace, Forking, is_movable, tested
-from jaxsight.rewriting.nodes import (
-    DRY,
-    ERROR,
-    LOAD,
-    STORE,
-    assign,
-    name,
-    own_nodes,
-    runtime,
-    thunk,
-    unless_unbound,
-)
+from jaxsight.rewriting.nodes import ERROR, assign, name, own_nodes, runtime, thunk
 from jaxsight.rewriting.rewriter import LOCALS, SEEN, Rewriter, entry_of, is_class, report
 from jaxsight.text.names import bound_in_scope, parameters_of
 
@@ -116,9 +105,8 @@ class SurvivalRewriter(Rewriter):
         match node:
             case ast.FunctionDef():
                 self.visit(node)
-                for index, each in enumerate(node.decorator_list):
-                    made = nodes.dry("decorator", thunk(each))
-                    node.decorator_list[index] = copy_location(made, each)
+                decorators = [_dry(d, "decorator", thunk(d)) for d in node.decorator_list]
+                node.decorator_list[:] = decorators
                 noted = self.noted(node)
                 yield self.handled(node, [node])
                 yield from noted
@@ -136,12 +124,11 @@ class SurvivalRewriter(Rewriter):
                 yield self.context(node)
             case ast.Assign(targets=[ast.Name(id=target)]) if target in _read_and_bound(node):
                 self.visit(node)
-                updated = nodes.dry("updated", node.value, thunk(name(target)))
-                node.value = copy_location(updated, node)
+                node.value = _dry(node, "updated", node.value, thunk(name(target)))
                 yield self.handled(node, [node])
             case ast.Assign(targets=[ast.Tuple(elts=parts)]) if _is_unpacking(node, parts):
                 _, *recordings = super().statement(node)
-                node.value = copy_location(nodes.dry("unpacked", node.value, len(parts)), node)
+                node.value = _dry(node, "unpacked", node.value, len(parts))
                 yield self.handled(node, [node])
                 yield from recordings
             case _:
@@ -164,11 +151,11 @@ class SurvivalRewriter(Rewriter):
         for each in sorted(stored):
             unknown = assign(runtime("unknown"), each)
             state = assign(nodes.dry("state", name(each)), each)
-            after.append(unless_unbound(state, unknown) if each in kept else unknown)
+            after.append(nodes.unless_unbound(state, unknown) if each in kept else unknown)
         for each in sorted(changed - stored):
             value = nodes.dry("changed", name(each))
             local = each in self._own or not self._in_function
-            after.append(unless_unbound(assign(value, each) if local else ast.Expr(value)))
+            after.append(nodes.unless_unbound(assign(value, each) if local else ast.Expr(value)))
         if self._in_function:
             after.append(assign(ast.Constant(value=True), _FAILED))
         if isinstance(node, ast.Return):
@@ -205,8 +192,8 @@ class SurvivalRewriter(Rewriter):
             return []
         number = next(_numbers)
         nodes.begin(node, [report(runtime("entered"), number, entry, node)])
-        defined = nodes.dry("defined", number, entry.function, *entry.parameters)
-        node.decorator_list.append(copy_location(defined, node))
+        defined = _dry(node, "defined", number, entry.function, *entry.parameters)
+        node.decorator_list.append(defined)
         return [_statement("decorated", node, number, name(node.name))]
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
@@ -221,14 +208,12 @@ class SurvivalRewriter(Rewriter):
         stored, roots = _stored(node), _changed(node)
         names = stored | {n for n in roots if n in self._own or not self._in_function}
         forking = Forking(node, sorted(names), sorted(roots), self._place, next(_numbers))
-        handled = self.handled(node, [], roots) if self._survives else None
+        body: list[ast.stmt] = []
+        # Before the statement is rewritten, from which the names are read.
+        statements = [self.handled(node, body, roots)] if self._survives else body
         self.visit(node)
-        body = forking.statements()
-        if isinstance(handled, ast.Try):
-            handled.body = body
-            yield handled
-        else:
-            yield from body
+        body += forking.statements()
+        yield from statements
 
     def visit_If(self, node: ast.If) -> ast.AST:
         with self.within(_survives=self._survives or self._place.tried > 0):
@@ -270,18 +255,18 @@ class SurvivalRewriter(Rewriter):
             goes_on = ast.UnaryOp(ast.Not(), nodes.dry("goes_on", name(TEST), number))
             ends = copy_location(ast.If(goes_on, [*node.orelse, ast.Break()], []), node)
             body = [tested(node.test, node), ends, *node.body]
-            turn = ast.Name(_TURN, STORE)
+            turn = ast.Name(_TURN, nodes.STORE)
             node = copy_location(ast.For(turn, nodes.dry("endless"), body, []), node)
         listed = sorted(names)
         template = _template(node.target)
-        turns = nodes.dry("turns", number, thunk(node.iter), template, nodes.constants(listed))
-        node.iter = copy_location(turns, node)
+        constants = nodes.constants(listed)
+        node.iter = _dry(node, "turns", number, thunk(node.iter), template, constants)
         values = nodes.call("locals")
         note = _statement("turned", node, number, values, nodes.constants(listed))
         node.body = [ast.Try(node.body, [], [], [note])]
         yield self.handled(node, [node])
         settle = [
-            unless_unbound(assign(nodes.dry("settled", each, name(each)), each))
+            nodes.unless_unbound(assign(nodes.dry("settled", each, name(each)), each))
             for each in listed
             if each in changing
         ]
@@ -294,8 +279,7 @@ class SurvivalRewriter(Rewriter):
         self.visit(node)
         for item in movable:
             template = _template(item.optional_vars)
-            context = nodes.dry("context", thunk(item.context_expr), template)
-            item.context_expr = copy_location(context, node)
+            item.context_expr = _dry(node, "context", thunk(item.context_expr), template)
         return self.handled(node, [node])
 
     def visit_Try(self, node: ast.Try | ast.TryStar) -> ast.AST:
@@ -321,44 +305,37 @@ class SurvivalRewriter(Rewriter):
             node.func = copy_location(runtime("call"), node)
         return node
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+    def operation(self, node: ast.Compare | ast.BinOp | ast.IfExp | ast.BoolOp) -> ast.AST:
+        """Have the runtime do an operation that may be with something unknown."""
+        operands = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+        repeats, is_lazy = any(map(_is_sequence, operands)), self._survives and is_movable(node)
+        is_text = any(isinstance(left, ast.Constant | ast.JoinedStr) for left in operands[:1])
         self.generic_visit(node)
-        if not self._survives or len(node.ops) > 1:
-            return node
-        kind, right = type(node.ops[0]).__name__, node.comparators[0]
-        return copy_location(nodes.dry("compared", kind, node.left, right), node)
+        match node:
+            case _ if not self._survives:
+                return node
+            case ast.Compare(left=left, ops=[how], comparators=[right]):
+                return _dry(node, "compared", type(how).__name__, left, right)
+            case ast.BinOp(left=left, op=ast.Mult(), right=right) if repeats:
+                return _dry(node, "repeated", left, right)
+            case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod() as how, right=right) if (
+                not is_text
+            ):
+                return _dry(node, "divided", type(how).__name__, left, right)
+            case ast.IfExp(test=test, body=body, orelse=orelse) if is_lazy:
+                return _dry(node, "chosen", *map(thunk, (test, body, orelse)))
+            case ast.BoolOp(op=how, values=values) if is_lazy:
+                return _dry(node, "logical", isinstance(how, ast.Or), *map(thunk, values))
+            case _:
+                return node
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        is_text = isinstance(node.left, ast.Constant | ast.JoinedStr)
-        repeats = isinstance(node.op, ast.Mult) and any(map(_is_sequence, (node.left, node.right)))
-        divides = isinstance(node.op, ast.FloorDiv | ast.Mod) and not is_text
-        self.generic_visit(node)
-        if not self._survives or not (divides or repeats):
-            return node
-        if repeats:
-            return copy_location(nodes.dry("repeated", node.left, node.right), node)
-        how = type(node.op).__name__
-        return copy_location(nodes.dry("divided", how, node.left, node.right), node)
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        is_lazy = self._survives and is_movable(node)
-        self.generic_visit(node)
-        parts = node.test, node.body, node.orelse
-        return copy_location(nodes.dry("chosen", *map(thunk, parts)), node) if is_lazy else node
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        is_lazy = self._survives and is_movable(node)
-        self.generic_visit(node)
-        if not is_lazy:
-            return node
-        is_or = isinstance(node.op, ast.Or)
-        return copy_location(nodes.dry("logical", is_or, *map(thunk, node.values)), node)
+    visit_Compare = visit_BinOp = visit_IfExp = visit_BoolOp = operation
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         is_lazy = self._survives and is_movable(node.test)
         self.generic_visit(node)
         if is_lazy:
-            node.test = copy_location(nodes.dry("holds", thunk(node.test)), node.test)
+            node.test = _dry(node.test, "holds", thunk(node.test))
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -374,19 +351,17 @@ class SurvivalRewriter(Rewriter):
             return node
         number = 0 if isinstance(node, ast.GeneratorExp) else next(_numbers)
         for each in node.generators:
-            each.iter = copy_location(nodes.dry("each", number, each.iter), each.iter)
-        return copy_location(nodes.dry("listed", number, node), node) if number else node
+            each.iter = _dry(each.iter, "each", number, each.iter)
+        return _dry(node, "listed", number, node) if number else node
 
     visit_GeneratorExp = visit_ListComp = visit_SetComp = visit_DictComp = comprehension
 
 
 def _template(target: ast.expr | None) -> ast.expr:
     """Return the structure that a target unpacks, as nested tuples of `None`."""
-    match target:
-        case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return ast.Tuple([_template(part) for part in parts], LOAD)
-        case _:
-            return ast.Constant(None)
+    if isinstance(target, ast.Tuple | ast.List):
+        return ast.Tuple([_template(part) for part in target.elts], nodes.LOAD)
+    return ast.Constant(None)
 
 
 def _locals(node: nodes.Function) -> frozenset[str]:
@@ -413,7 +388,7 @@ def _changed(statement: ast.stmt) -> set[str]:
                 names.add(_root(node))
             case _:
                 pass
-    return names - {DRY, ""}
+    return names - {nodes.DRY, ""}
 
 
 def _plain(node: ast.expr) -> ast.expr:
@@ -463,6 +438,11 @@ def _read_and_bound(statement: ast.Assign) -> set[str]:
         if isinstance(node, ast.Name)
     }
     return taken & _stored(statement)
+
+
+def _dry(at: ast.AST, method: str, *arguments: int | str | ast.expr) -> ast.expr:
+    """Return a call of a method of the runtime in the place of a node."""
+    return copy_location(nodes.dry(method, *arguments), at)
 
 
 def _statement(method: str, at: ast.stmt, *arguments: int | str | ast.expr) -> ast.stmt:

@@ -24,6 +24,7 @@ import jax
 from jaxsight.files.texts import Version
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.compat import seen_devices
 from jaxsight.tracer.connection import Connection
 from jaxsight.tracer.execution import statement_calls, unknown_devices
 from jaxsight.tracer.execution.device_demand import MoreDevices
@@ -31,6 +32,7 @@ from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.execution.library_changes import LibraryChanges
 from jaxsight.tracer.execution.namespaces import Namespaces
 from jaxsight.tracer.failures import UserError, failure
+from jaxsight.tracer.handlers.show import view_names
 from jaxsight.tracer.handlers.table import HANDLERS, Handler
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.interruptions import CancelledByServer
@@ -42,8 +44,6 @@ from jaxsight.tracer.job import ExecutedModule, Job
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.observation_table import Observed
-from jaxsight.tracer.platforms.compat import seen
-from jaxsight.tracer.programs import views
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import (
     Cancelled,
@@ -164,7 +164,7 @@ class Tracer:
         namespace = namespace_ref() if namespace_ref is not None else None
         self._library_changes.enter(namespace)
         try:
-            with seen.hidden():
+            with seen_devices.hidden():
                 return self._apart(self._answer, handler, request, namespace)
         finally:
             self._library_changes.leave(namespace)
@@ -465,4 +465,4 @@ def _warm_up() -> None:
 
     shape = jax.ShapeDtypeStruct((2, 2), "float32")  # type: ignore[no-untyped-call]
     jax.jit(jax.grad(small)).trace(shape)
-    views.names()
+    view_names()

@@ -23,9 +23,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from jaxsight.tracer.importing.after_import import AfterImport
-from jaxsight.tracer.importing.import_folders import import_folders
-from jaxsight.tracer.importing.overlay_finder import found_by_others
+from jaxsight.tracer.importing.finding import AfterImport, found_by_others, import_folders, lies_in
 from jaxsight.tracer.isolation import refusals
 from jaxsight.wire import frames as wire
 from jaxsight.wire.chunks import Chunk
@@ -69,10 +67,10 @@ def _reply(request: Import) -> Imported | Failed:
     device = next((function.device for function in request.functions), None)
 
     def show() -> None:
-        from jaxsight.tracer.platforms.compat import seen
+        from jaxsight.tracer.compat import seen_devices
 
-        seen.watch(lambda frame, unknown: None)
-        seen.see(device)
+        seen_devices.watch(lambda frame, unknown: None)
+        seen_devices.see(device)
 
     if device is not None:
         AfterImport("jax", show)
@@ -81,7 +79,6 @@ def _reply(request: Import) -> Imported | Failed:
         if not isinstance(answered, int):
             return answered
         from jaxsight.tracer.compat import devices
-        from jaxsight.tracer.importing.project_modules import lies_in
 
         devices.reset(answered, target=answered == _target(request))
         for name in set(sys.modules) - before:
@@ -221,7 +218,7 @@ def _program(request: Trace, module: ModuleType) -> Made | int:
     from jaxsight.tracer.job import ExecutedModule, Job
     from jaxsight.tracer.kept_traces import Traces
     from jaxsight.tracer.observation.recorder import Recorder
-    from jaxsight.tracer.programs.fingerprint import fingerprint
+    from jaxsight.tracer.programs.jaxpr_text import fingerprint
 
     try:
         traces = Traces()

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from jaxsight.tracer.importing.after_import import AfterImport
+from jaxsight.tracer.importing.finding import AfterImport
 from jaxsight_repro import environment
 from jaxsight_repro.capturing import case
 from jaxsight_repro.capturing.call_tree.tracker import Tracker

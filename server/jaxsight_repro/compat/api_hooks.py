@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any
 
-from jaxsight.tracer.importing.after_import import AfterImport
+from jaxsight.tracer.importing.finding import AfterImport
 
 Boundary = Callable[[Callable[..., Any], str], Callable[..., object]]
 """Returns a function of JAX, by its public name, wrapped or as it is."""

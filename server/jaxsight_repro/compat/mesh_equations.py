@@ -20,8 +20,7 @@ from jax._src import config, core
 from jax._src import mesh as mesh_internals
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
-from jaxsight.meshes.compat.distributed import meshes
-from jaxsight.meshes.compat.meshes import AnyMesh, is_mesh, sizes_of
+from jaxsight.meshes.compat.meshes import AnyMesh, is_mesh, meshes_in, sizes_of
 from jaxsight_source.compat.equations import bind
 from jaxsight_source.compat.inner import inner_jaxprs, replaced
 from jaxsight_source.compat.jaxpr_types import Context, Equation, Params
@@ -46,7 +45,7 @@ def mesh_axes(equations: Sequence[Equation]) -> list[dict[str, int]]:
     for equation in equations:
         for value in equation.params.values():
             listed = value if isinstance(value, tuple | list) else (value,)
-            found += map(sizes_of, meshes(listed))
+            found += map(sizes_of, meshes_in(listed))
         for part in inner_jaxprs(equation):
             found += mesh_axes(part.jaxpr.eqns)
     return found

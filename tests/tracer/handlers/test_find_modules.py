@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from jaxsight.tracer.handlers.find_modules import find_modules
+from jaxsight.tracer.handlers.table import find_modules
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.wire.messages.requests import NEW, FindModules

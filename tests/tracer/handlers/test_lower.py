@@ -70,7 +70,7 @@ def test_a_program_of_64_bits_is_lowered_as_such_when_its_file_no_longer_runs() 
     finally:
         jax.config.update("jax_enable_x64", False)
     told = file.ask(Lower(1, traced.id, "cuda"))
-    assert told.program
+    assert told.request.program
     assert not jax.config.values["jax_enable_x64"]
 
 
@@ -104,7 +104,7 @@ def test_platforms_that_are_not_here_are_lowered_for(platform: str) -> None:
     source = "def f(x):\n    return jnp.sort(jnp.sin(x)) @ x\n"
     told = lower(source, platform, x="f32[8]")
     assert told.platform == platform
-    assert base64.b64decode(told.program)[:3] == b"ML\xef"
+    assert base64.b64decode(told.request.program)[:3] == b"ML\xef"
     assert "stablehlo.sine" in text(source, platform, x="f32[8]").text
 
 
@@ -118,7 +118,7 @@ def test_platforms_that_are_not_here_are_lowered_for(platform: str) -> None:
     ],
 )
 def test_calls_of_libraries_and_random_bits_travel(platform: str, body: str) -> None:
-    assert lower(f"def f(x):\n    return {body}\n", platform, x="f32[8,8]").program
+    assert lower(f"def f(x):\n    return {body}\n", platform, x="f32[8,8]").request.program
 
 
 ONE = "def f(x):\n    y = jnp.sin(x)\n    return y * 2\n"
@@ -162,7 +162,7 @@ def test_large_constants_are_elided_for_people_and_told_by_type() -> None:
     source = "w = np.arange(5000.)\ndef f(x):\n    return x + w\n"
     assert len(text(source, x="f32[5000]").text) < 2000
     told = lower(source, x="f32[5000]")
-    assert told.constants == ("f32[5000]",)
+    assert told.request.constants == ("f32[5000]",)
 
 
 def test_a_program_that_captures_too_much_is_refused_at_once() -> None:
@@ -186,12 +186,14 @@ def test_what_cannot_be_lowered_for_a_platform_says_so() -> None:
 def test_barriers_are_told_by_what_goes_into_them() -> None:
     source = "def f(x):\n    y = jnp.sin(x) + 1\n    return jax.lax.optimization_barrier(y) * 2\n"
     told = lower(source, x="f32[8]")
-    assert [each.primitive for each in told.equations if each.path in told.barriers] == ["add"]
+    assert [each.primitive for each in told.equations if each.path in told.request.barriers] == [
+        "add"
+    ]
 
 
 def test_scans_tell_how_often_their_loops_go_round() -> None:
     source = "def f(x):\n    return jax.lax.scan(lambda c, v: (c + v, c), x[0], x, unroll=2)[0]\n"
-    assert [trips for _, trips in lower(source, x="f32[8,3]").trips] == [4]
+    assert [trips for _, trips in lower(source, x="f32[8,3]").request.trips] == [4]
 
 
 FOLDS = [
@@ -220,7 +222,7 @@ def test_a_fold_that_takes_minutes_is_a_trap() -> None:
     (fold,) = told.folds
     assert (fold.primitive, fold.elements, fold.trap) == ("sort", 1_000_000, True)
     assert fold.seconds > 60
-    assert told.program
+    assert told.request.program
 
 
 def test_a_small_one_is_what_xla_does_in_a_moment() -> None:

@@ -4,13 +4,17 @@
 `jax.sharding.get_mesh` is not in JAX 0.8, so that the private `mesh.get_concrete_mesh` is called;
 `mesh.thread_resources` has the mesh of `with mesh:`.
 `_jit_info` of `jax.jit`'s objects has `user_specified_in_shardings` in all of these.
+
+What a jaxpr says about devices is here, too: its meshes, and the equations that communicate. The
+names and parameters of primitives are no API of JAX's.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeGuard
 
@@ -19,6 +23,9 @@ from jax._src import mesh as mesh_internals
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from jaxsight.wire.meshes import Spec
+from jaxsight_source.compat.inner import walk
+from jaxsight_source.compat.jaxpr_types import Equation
+from jaxsight_source.compat.staging import open_jaxpr
 
 AnyMesh = jax.sharding.Mesh | AbstractMesh
 
@@ -105,3 +112,49 @@ def on_devices(leaf: object, mesh: AnyMesh) -> object:
 def has_in_shardings(function: object) -> bool:
     """Return whether a function is a `jax.jit` object with `in_shardings`."""
     return bool(getattr(getattr(function, "_jit_info", None), "user_specified_in_shardings", False))
+
+
+_COMMUNICATING = frozenset(
+    {"psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant",
+     "reduce_scatter", "all_to_all", "ppermute", "pbroadcast", "pgather", "ragged_all_to_all",
+     "all_gather_reduced", "unreduced_psum", "unreduced_reduce_scatter", "psend", "precv",
+     "collective_permute"}
+)  # fmt: skip
+"""Collectives of `jax.lax`."""
+
+
+def communicates(equation: Equation) -> bool:
+    """Return whether an equation is a collective.
+
+    A constraint such as `reshard` is none: how it is met is the partitioner's decision.
+    """
+    return equation.primitive.name in _COMMUNICATING
+
+
+def meshes_in(values: Iterable[object]) -> Iterator[AnyMesh]:
+    """Yield the meshes with axes among some objects, and those of shardings."""
+    for value in values:
+        mesh = value.mesh if isinstance(value, jax.sharding.NamedSharding) else value
+        if is_mesh(mesh):
+            yield mesh
+
+
+def meshes_of(jaxpr: object) -> Iterator[AnyMesh]:
+    """Yield the meshes that the equations of a jaxpr name."""
+    for _, equation in walk(jaxpr):
+        for value in equation.params.values():
+            yield from meshes_in(value if isinstance(value, tuple | list) else (value,))
+
+
+def mesh_sizes(jaxpr: object) -> set[int]:
+    """Return the numbers of devices of the meshes that a jaxpr and its inputs name."""
+    inputs = (getattr(var.aval, "sharding", None) for var in open_jaxpr(jaxpr).invars)
+    return {mesh.size for mesh in itertools.chain(meshes_in(inputs), meshes_of(jaxpr))}
+
+
+def places_on_several(jaxpr: object) -> bool:
+    """Return whether an equation of a jaxpr puts arrays on several devices, or constrains them."""
+    all_params = (equation.params for _, equation in walk(jaxpr))
+    placed = (params.get("devices", (params.get("sharding"),)) for params in all_params)
+    targets = (target for each in placed if isinstance(each, tuple | list) for target in each)
+    return any(isinstance(each, jax.sharding.Sharding) and each.num_devices > 1 for each in targets)

@@ -91,11 +91,11 @@ class Profiler:
         return self._begin()
 
     def _begin(self) -> bool:
-        from jaxsight.measuring import tracing
+        from jaxsight.measuring.machine import start_profile
 
         _wait()
         try:
-            tracing.start(self.folder)
+            start_profile(self.folder)
         except Exception as error:  # noqa: BLE001 - the program may profile itself
             _report(self.folder, ProfileOutcome.FAILED, message=_message(error))
             return False

@@ -19,9 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.lru import Recent
-from jaxsight.meshes.compat import host_memory, meshes
-from jaxsight.meshes.compat.distributed import places_on_several
-from jaxsight.meshes.compat.meshes import AnyMesh
+from jaxsight.meshes.compat import meshes, shardings
+from jaxsight.meshes.compat.meshes import AnyMesh, places_on_several
 from jaxsight.tracer.calls.leaves import (
     holds_no_tracer,
     is_array,
@@ -416,7 +415,7 @@ def _placed(struct: object, argument: Argument, spec: ArraySpec | KeySpec, call:
     """Return an abstract array on the mesh, and in its memory; unchanged without a mesh."""
     if call.mesh is not None and (spec.spec or call.replicates):
         struct = divided(struct, spec.shape, call.mesh, spec.spec, argument.name)
-    return host_memory.placed(struct) if isinstance(spec, ArraySpec) and spec.on_host else struct
+    return shardings.on_host(struct) if isinstance(spec, ArraySpec) and spec.on_host else struct
 
 
 def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> object:

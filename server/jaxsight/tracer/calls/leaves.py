@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.meshes.compat import host_memory, shardings
+from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import refs
+from jaxsight.tracer.compat import in_place_updates
 from jaxsight.tracer.compat.traces import PlacedArgument
 from jaxsight.tracer.states import nnx
 from jaxsight_source.compat import avals
@@ -28,7 +28,7 @@ def is_array(leaf: object) -> bool:
     match leaf:
         case jax.Array() | jax.ShapeDtypeStruct() | jax.core.Tracer():
             return True
-        case _ if refs.is_ref(leaf):
+        case _ if in_place_updates.is_ref(leaf):
             return True
         case np.ndarray() | np.generic():
             # JAX has no arrays of texts and times.
@@ -102,7 +102,7 @@ def spread_like(struct: Any, leaf: object) -> Any:
             isinstance(sharding, jax.sharding.Sharding) and sharding.num_devices > 1
         ):
             struct = struct.update(sharding=sharding)
-    return host_memory.placed(struct) if host_memory.is_on_host(leaf) else struct
+    return shardings.on_host(struct) if shardings.is_on_host(leaf) else struct
 
 
 def placements(value: object) -> list[PlacedArgument]:

@@ -21,7 +21,7 @@ from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import ArraysIn, abstract, is_array, is_number
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import leaks
+from jaxsight.tracer.compat import traces
 from jaxsight.tracer.isolation import mutable_contents
 from jaxsight.tracer.isolation.mutable_contents import GONE
 from jaxsight.tracer.observation import display
@@ -114,8 +114,8 @@ class Updates:
     def add(self, change: Change) -> None:
         new = _arrays(change.new)
         old = {id(leaf) for leaf in _arrays(change.old)}
-        # JAX raises no error for a leaked tracer until something uses it (`compat/leaks.py`).
-        fresh = [leaf for leaf in new if id(leaf) not in old and not leaks.is_leaked(leaf)]
+        # JAX raises no error for a leaked tracer until something uses it (`compat/traces.py`).
+        fresh = [leaf for leaf in new if id(leaf) not in old and not traces.is_leaked(leaf)]
         fresh_ones = set(map(id, fresh))
         if not fresh and not change.counts:
             return

@@ -17,7 +17,7 @@ from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.parameters import named, parameter
 from jaxsight.tracer.calls.stateful_call import Outcome, StatefulCall, Updates, static_leaves
 from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import contexts, refs
+from jaxsight.tracer.compat import contexts, in_place_updates
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Change, Watch
 from jaxsight_source.compat.staging import open_jaxpr
@@ -162,7 +162,7 @@ def _with_refs(
     stage: Traced, outcome: Outcome, user_function: UserFunction, inputs: Inputs
 ) -> tuple[Traced, Outcome]:
     """Add the names of references that the program writes to its updates."""
-    places = list(refs.written(stage.jaxpr))
+    places = list(in_place_updates.written_refs(stage.jaxpr))
     if not places:
         return stage, outcome
     opened = open_jaxpr(stage.jaxpr)

@@ -1,22 +1,28 @@
 """A traced program that a comparison runs, if that is safe: not those with effects or callbacks.
 
-Captured arrays are arguments here, so that nothing is folded at compile time.
+Captured arrays are arguments here, so that nothing is folded at compile time. Its gradients are
+compared, too; its inputs are random: ordinary ones, and those of special cases.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.stages import Traced
 
 from jaxsight.tracer.comparison.two_ways import Incomparable
 from jaxsight_source.compat import avals
+from jaxsight_source.compat.equations import argument_names
 from jaxsight_source.compat.inner import walk
 from jaxsight_source.compat.jaxpr_types import Aval, Jaxpr
-from jaxsight_source.compat.staging import Program, evaluate, open_jaxpr
+from jaxsight_source.compat.staging import Program, evaluate, opened
+from jaxsight_source.jaxprs.arguments import Draw, drawn_array, normal_numbers
 
 LARGEST = 512 << 20
 """Maximum bytes of the results of an equation, or of all inputs and results, of a program to run.
@@ -40,12 +46,11 @@ class RunnableProgram:
 
     @staticmethod
     def of(traced: Traced) -> RunnableProgram:
-        opened = open_jaxpr(traced.jaxpr)
-        info = opened.debug_info
-        names = tuple(str(name or "") for name in getattr(info, "arg_names", None) or ())
-        if len(names) != len(opened.invars):
-            names = tuple(map(str, range(len(opened.invars))))
-        return RunnableProgram(opened, tuple(getattr(traced.jaxpr, "consts", ())), names)
+        program = opened(traced.jaxpr)
+        names = tuple(name or "" for name in argument_names(program))
+        if len(names) != len(program.jaxpr.invars):
+            names = tuple(map(str, range(len(program.jaxpr.invars))))
+        return RunnableProgram(program.jaxpr, tuple(program.consts), names)
 
     @property
     def inputs(self) -> list[Aval]:
@@ -121,3 +126,129 @@ def equations_of(
         for _, equation in walk(program.jaxpr)
         if equation.primitive.name in primitives
     ]
+
+
+def gradient_of(program: RunnableProgram) -> Callable[..., list[jax.Array]]:
+    """Return the gradient of the sum of all floating-point results, zeros for other inputs."""
+
+    def gradient(constants: Sequence[object], *args: object) -> list[jax.Array]:
+        chosen = [index for index, aval in enumerate(program.inputs) if is_float(aval)]
+
+        def total(floats: Sequence[object]) -> object:
+            filled = list(args)
+            for index, value in zip(chosen, floats, strict=True):
+                filled[index] = value
+            parts = [
+                jnp.sum(jnp.real(output).astype(jnp.float32))
+                for output in program(constants, *filled)
+                if is_float(output)
+            ]
+            # `jax.grad` takes a function with one scalar result.
+            return sum(parts[1:], parts[0])
+
+        slopes = jax.grad(total)([args[index] for index in chosen])
+        by_input: list[jax.Array] = [jnp.zeros(())] * len(args)
+        for index, slope in zip(chosen, slopes, strict=True):
+            by_input[index] = slope
+        return by_input
+
+    return gradient
+
+
+def is_differentiable(program: RunnableProgram) -> bool:
+    """Return whether a program has floating-point inputs and results."""
+    return any(map(is_float, program.inputs)) and any(map(is_float, program.outputs))
+
+
+def is_traceable(gradient: Any, program: RunnableProgram) -> bool:
+    """Return whether the gradient of a program exists."""
+    try:
+        structs = (avals.struct(aval.shape, aval.dtype) for aval in program.inputs)
+        gradient.trace(program.constants, *structs)
+    except Exception:  # noqa: BLE001 - derivative rules may be the user's
+        return False
+    return True
+
+
+def is_float(aval: Aval | jax.Array) -> bool:
+    """Return whether a value is of floating-point numbers."""
+    return bool(jnp.issubdtype(aval.dtype, jnp.floating))
+
+
+def slope_names(program: RunnableProgram) -> list[str]:
+    """Return the names of the gradients of a program's inputs, for users."""
+    return [f"the gradient of {name}" for name in program.names]
+
+
+def drawn(
+    program: RunnableProgram, draw: Draw, generator: np.random.Generator
+) -> dict[str, jax.Array]:
+    """Return random inputs of a program, by name."""
+    return {name: random_array(aval, draw, generator) for name, aval in program.named_inputs}
+
+
+def matched(
+    before: RunnableProgram, after: RunnableProgram, inputs: dict[str, jax.Array]
+) -> list[jax.Array]:
+    """Return the same inputs for the changed program.
+
+    For inputs that only it has, these are captured arrays of the original with the same type.
+    """
+    unused = {id(constant): constant for constant in before.constants}
+    same_inputs = []
+    for name, aval in after.named_inputs:
+        value = inputs.get(name)
+        if value is None:
+            arrays = unused.values()
+            of_shape = (array for array in arrays if getattr(array, "shape", None) == aval.shape)
+            fitting = (array for array in of_shape if jnp.asarray(array).dtype == aval.dtype)
+            constant = next(fitting, None)
+            if constant is None:
+                raise Incomparable(f"the new argument {name} has no known value")
+            unused.pop(id(constant))
+            value = jnp.asarray(constant, aval.dtype)
+        if (value.shape, value.dtype) != (aval.shape, aval.dtype):
+            raise Incomparable(f"{name} has a different type now")
+        same_inputs.append(value)
+    return same_inputs
+
+
+def well_conditioned(value: jax.Array) -> jax.Array:
+    """Return a square matrix whose diagonal outweighs the rest.
+
+    For such matrices two ways to solve a system agree within rounding. Both are rational functions
+    of the matrix: where they agree here, they do everywhere.
+    """
+    if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
+        return value
+    if not jnp.issubdtype(value.dtype, jnp.inexact):
+        return value
+    row_sums = jnp.max(jnp.sum(jnp.abs(value), axis=-1)).astype(value.dtype)
+    return value + 2 * row_sums * jnp.eye(value.shape[-1], dtype=value.dtype)
+
+
+def random_array(aval: Aval, draw: Draw, generator: np.random.Generator) -> jax.Array:
+    """Return random numbers, integers that may be indices, or keys of an abstract value's type."""
+    is_unsigned = avals.is_subtype(getattr(aval, "dtype", None), np.unsignedinteger)
+    low = 0 if is_unsigned or draw is normal_numbers else -3
+    return drawn_array(aval, generator, numbers=draw, integers=(low, 8))
+
+
+def _positive(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return generator.uniform(0.1, 3.0, size=shape)
+
+
+def _special(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Draw numbers at which functions often have special cases."""
+    return generator.choice([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 100.0, 1e-6], size=shape)
+
+
+def unusual(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Draw numbers of which some are not finite."""
+    return generator.choice([0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.3], size=shape)
+
+
+DRAWS: tuple[Draw, ...] = (normal_numbers, _positive, _special, unusual)
+FINITE = (normal_numbers, _positive, _special)
+ORDINARY = (normal_numbers, _positive)
+"""Draws without special cases: differences are not caused by NaN or by one-sided limits."""

@@ -201,9 +201,7 @@ def differences(usual_array: jax.Array, second_array: jax.Array) -> np.ndarray:
 
 def largest(distances: np.ndarray) -> float:
     """Return the largest difference, or infinity if one is not finite."""
-    if not distances.size:
-        return 0.0
-    return float(np.max(np.where(np.isfinite(distances), distances, np.inf)))
+    return float(np.max(np.where(np.isfinite(distances), distances, np.inf), initial=0.0))
 
 
 def shaken(value: jax.Array) -> jax.Array:

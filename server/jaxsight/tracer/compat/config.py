@@ -10,12 +10,13 @@ CPU_DEVICES = "jax_num_cpu_devices"
 """Handled by `devices`, as it cannot be changed while a backend exists."""
 
 # As `bool_env` of jax/_src/config.py reads variables; it raises for any other text.
-_TRUE = frozenset({"y", "yes", "t", "true", "on", "1"})
-_FALSE = frozenset({"n", "no", "f", "false", "off", "0"})
+_TRUE, _FALSE = ("y", "yes", "t", "true", "on", "1"), ("n", "no", "f", "false", "off", "0")
+_BOOLEANS = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
 
 # Bound now, as user code may replace them.
 _config = jax.config
-_update: Callable[[str, object], None] = jax.config.update
+update: Callable[[str, object], object] = jax.config.update
+"""Sets an option."""
 
 
 def values() -> dict[str, object]:
@@ -23,11 +24,6 @@ def values() -> dict[str, object]:
     options = dict(_config.values)
     options.pop(CPU_DEVICES, None)
     return options
-
-
-def update(name: str, value: object) -> None:
-    """Set an option."""
-    _update(name, value)
 
 
 def from_variable(variable: str, text: str) -> tuple[str, object] | None:
@@ -39,10 +35,8 @@ def from_variable(variable: str, text: str) -> tuple[str, object] | None:
     match options[name]:
         # Before `int()`, which matches a `bool` too.
         case bool():
-            lowered = text.lower()
-            if lowered not in _TRUE | _FALSE:
-                return None
-            return name, lowered in _TRUE
+            value = _BOOLEANS.get(text.lower())
+            return None if value is None else (name, value)
         case int():
             try:
                 return name, int(text)

@@ -3,6 +3,10 @@
 A function that assigns to `x[i]` was written for such arrays: run with them, it computes what its
 author meant. Holds for JAX 0.8 to 0.12. Private API used: `jax._src.array.ArrayImpl` with
 `_replace_with` and `_npy_value`, `jax._src.core.Tracer`, the class of `x.at`.
+
+References (`jax.new_ref`) are changed in place by JAX itself. Private API used: the `WriteEffect`
+and `AccumEffect` of `state.types`, and the input that they name: a variable (`input`), or before
+0.10 a position (`input_index`).
 """
 
 from __future__ import annotations
@@ -18,6 +22,10 @@ import numpy as np
 from jax._src import core
 from jax._src.array import ArrayImpl
 from jax._src.numpy.array_methods import _IndexUpdateHelper
+from jax._src.state import types
+
+from jaxsight.tracer.compat.replacing import replaced
+from jaxsight_source.compat.staging import open_jaxpr
 
 _MOST_VIEWS = 10_000
 """Views that are kept, each with its array; a function that makes more cannot be compared."""
@@ -32,48 +40,29 @@ def changeable() -> Iterator[None]:
     At the end all arrays are what they were at the beginning.
     """
     changes = _Changes()
-    # Only the class's own attributes: an inherited one reappears once ours is deleted.
-    patched = [
-        (owner, name, vars(owner).get(name))
-        for owner, name in (
-            (ArrayImpl, "__setitem__"),
-            (ArrayImpl, "__getitem__"),
-            (core.Tracer, "__setitem__"),
-            (_IndexUpdateHelper, "__setitem__"),
-            (np, "asarray"),
-        )
-    ]
     changes.get, as_array = ArrayImpl.__getitem__, np.asarray
 
     def copied(value: object, *args: Any, **kwargs: Any) -> object:
         converted = as_array(value, *args, **kwargs)
         return converted.copy() if isinstance(value, ArrayImpl) else converted
 
-    _set(ArrayImpl, "__setitem__", lambda array, index, value: changes.change(array, index, value))
-    _set(ArrayImpl, "__getitem__", lambda array, index: changes.view(array, index))
-    _set(core.Tracer, "__setitem__", _change_tracer)
-    _set(_IndexUpdateHelper, "__setitem__", _change_at)
-    _set(np, "asarray", copied)
+    # Functions, as bound methods would not get the array.
+    patches: list[tuple[object, str, object]] = [
+        (ArrayImpl, "__setitem__", lambda array, index, value: changes.change(array, index, value)),
+        (ArrayImpl, "__getitem__", lambda array, index: changes.view(array, index)),
+        (core.Tracer, "__setitem__", _change_tracer),
+        (_IndexUpdateHelper, "__setitem__", _change_at),
+        (np, "asarray", copied),
+    ]
     try:
-        yield
+        with replaced(*patches):
+            yield
     finally:
-        for owner, name, original in patched:
-            if original is None:
-                delattr(owner, name)
-            else:
-                _set(owner, name, original)
         changes.restore()
 
 
-def _set(owner: object, name: str, value: object) -> None:
-    setattr(owner, name, value)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _View:
-    base: Any
-    index: object
-    array: object
+_View = tuple[Any, object, object]
+"""The array that it is a view of, the index, and the view."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,15 +76,11 @@ class _Changes:
     def view(self, array: object, index: object) -> object:
         """Return `array[index]`, which is a view where NumPy's would be one."""
         element = self.get(array, index)
-        if (
-            element is not array
-            and isinstance(element, ArrayImpl)
-            and element.ndim
-            and _is_basic(index)
-        ):
+        is_new = element is not array and isinstance(element, ArrayImpl)
+        if is_new and element.ndim and _is_basic(index):
             if len(self._views) >= _MOST_VIEWS:
                 raise TypeError("too many slices to follow")
-            self._views.append(_View(array, index, element))
+            self._views.append((array, index, element))
         return element
 
     def change(self, array: Any, index: object, value: object) -> None:
@@ -115,10 +100,11 @@ class _Changes:
             # The change came from this view: going back would never end.
             if view is from_view:
                 continue
-            if view.array is array:
-                self._replace(view.base, view.base.at[view.index].set(array), view)
-            elif view.base is array:
-                self._replace(view.array, self.get(array, view.index), view)
+            base, index, element = view
+            if element is array:
+                self._replace(base, base.at[index].set(array), view)
+            elif base is array:
+                self._replace(element, self.get(array, index), view)
 
     def restore(self) -> None:
         """Give all changed arrays their first contents again."""
@@ -153,3 +139,26 @@ def _change_tracer(tracer: Any, index: Any, value: Any) -> None:
         for slot in getattr(cls, "__slots__", ()):
             if not slot.startswith("__") and hasattr(new, slot):
                 setattr(tracer, slot, getattr(new, slot))
+
+
+def is_ref(value: object) -> bool:
+    """Return whether a value is a reference to a concrete array."""
+    kind = type(value)
+    return issubclass(kind, jax.ref.Ref) and not issubclass(kind, jax.core.Tracer)
+
+
+def written_refs(jaxpr: object) -> Iterator[int]:
+    """Yield the positions of the references that a jaxpr writes to.
+
+    Positions count captured arrays first, then inputs.
+    """
+    opened = open_jaxpr(jaxpr)
+    variables: list[object] = [*opened.constvars, *opened.invars]
+    places = set()
+    for effect in opened.effects:
+        if isinstance(effect, types.WriteEffect | types.AccumEffect):
+            reference: object = getattr(effect, "input", None)
+            if reference is None:
+                reference = vars(effect)["input_index"]
+            places.add(reference if isinstance(reference, int) else variables.index(reference))
+    yield from sorted(places)

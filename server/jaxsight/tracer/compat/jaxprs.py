@@ -7,6 +7,7 @@ Private API used: `debug_info`, the pretty printer (`core.pp_eqn`, `pp_vars`, `J
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -105,34 +106,34 @@ class Printer:
         return pp.text(f"{name}:{avals.text(var.aval)}" if typed else name)
 
     def equation(
-        self, equation: Equation, parameters: Callable[[], list[tuple[str, str | Doc]]]
+        self, equation: Equation, parameters: Iterable[tuple[str, str] | tuple[str, str | Doc]]
     ) -> Doc:
         """Return the document of an equation, such as `c:f32[3] = add a b`.
 
-        Parameters are texts, or documents for inner jaxprs; they are requested after the results
-        have names.
+        Parameters are texts, or documents for inner jaxprs; they are iterated over after the
+        results have names.
         """
         bound = self.variables(equation.outvars, binder=True)
         right_side: list[Doc] = [pp.text(equation.primitive.name)]
-        if shown_parameters := parameters():
-            texts = [
-                pp.text(f"{key}=") + (pp.text(value) if isinstance(value, str) else value)
-                for key, value in shown_parameters
-            ]
+        texts = [
+            pp.text(f"{key}=") + (pp.text(value) if isinstance(value, str) else value)
+            for key, value in parameters
+        ]
+        if texts:
             inside = pp.concat([pp.text("["), pp.brk(""), pp.join(pp.brk(), texts)])
             right_side.append(pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text("]")])))
         if equation.invars:
             right_side += [pp.text(" "), self.variables(equation.invars, binder=False)]
         return pp.concat([bound, pp.text(" = "), *right_side] if equation.outvars else right_side)
 
-    def jaxpr(self, opened: Jaxpr, equations: Callable[[], list[Doc]]) -> Doc:
+    def jaxpr(self, opened: Jaxpr, equations: Iterable[Doc]) -> Doc:
         """Return the document of a jaxpr around those of its equations.
 
-        These are requested after the inputs have names.
+        These are iterated over after the inputs have names.
         """
         constants = self.variables(opened.constvars, binder=True)
         inputs = self.variables(opened.invars, binder=True)
-        body = pp.join(pp.brk("; "), equations())
+        body = pp.join(pp.brk("; "), list(equations))
         inside = [
             pp.text("{ lambda "), constants, pp.text("; "), inputs, pp.text(". let"),
             pp.nest(2, pp.brk() + body), pp.brk(), pp.text("in "), self.results(opened),
@@ -194,15 +195,9 @@ def _none_given(values: Iterable[object]) -> bool:
 
 
 _DEFAULTS: dict[str, Callable[..., bool]] = {
-    "compiler_options_kvs": lambda value: not value,
     "ctx_mesh": lambda value: bool(value.empty),
-    "donated_invars": lambda value: not any(value),
-    "in_layouts": _none_given,
-    "in_shardings": _none_given,
-    "_split_transpose": lambda value: not value,
     "inline": lambda value: True,
-    "keep_unused": lambda value: not value,
-    "linear": lambda value: not any(value),
-    "out_layouts": _none_given,
-    "out_shardings": _none_given,
+    **dict.fromkeys(("compiler_options_kvs", "_split_transpose", "keep_unused"), operator.not_),
+    **dict.fromkeys(("donated_invars", "linear"), lambda value: not any(value)),
+    **dict.fromkeys(("in_layouts", "in_shardings", "out_layouts", "out_shardings"), _none_given),
 }

@@ -12,37 +12,51 @@ Every equation gets the scope `eq[INDEX]`, in an inner jaxpr `eq[NAME.INDEX]` wi
 JAX joins scopes during lowering (`jaxpr_subcomp` in mlir.py), and XLA during inlining
 (`call_inliner.cc`), so that an operation's name has the whole path:
 `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
+
+For a device that is not present, there is more private API of callbacks, and of Pallas kernels for
+GPUs:
+
+* `mlir.ModuleContext.get_backend`. The lowering rule of callbacks (`callback.emit_python_callback`)
+  calls it for the client of the platform, and it raises if the process has none. The rule for GPUs
+  does not use the client; that for TPUs registers the callback with it, which only a run needs.
+* `JaxprEqn.ctx`, the context that an equation was traced in. `jaxpr_subcomp` enters it to lower the
+  equation, so a mesh that is set around the lowering has no effect. Triton's rule takes the compute
+  capability from the `AbstractDevice` of the context's mesh since JAX 0.12
+  (`pallas/triton/gpu_info.py`), Mosaic's since 0.10 (`experimental/mosaic/gpu`, `infer_arch`).
+  0.8 and 0.9 do not use it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import itertools
 import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
 import jax
 from jax._src import source_info_util
-from jax._src.interpreters import pxla
+from jax._src.interpreters import mlir, pxla
 from jax.stages import Traced
 from jaxlib import version
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from jaxsight.meshes.compat.distributed import meshes, meshes_of
-from jaxsight.meshes.compat.meshes import sizes_of
+from jaxsight.meshes.compat.meshes import meshes_in, meshes_of, sizes_of
 from jaxsight.timeline import mark
-from jaxsight.tracer.compat import absent_devices
-from jaxsight.tracer.platforms.compat import seen
+from jaxsight.tracer.compat import seen_devices
+from jaxsight.tracer.compat.replacing import replaced
 from jaxsight.wire.meshes import Distribution, Mesh
-from jaxsight_source.compat.inner import replaced
+from jaxsight_source.compat import inner
+from jaxsight_source.compat.equations import argument_names
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.lowered.mlir import places_of
-from jaxsight_source.compat.staging import open_jaxpr, with_inner
+from jaxsight_source.compat.staging import open_jaxpr, opened, with_inner
 
 JAXLIB: str = version.__version__
 
@@ -88,9 +102,7 @@ def located(traced: Traced, capability: str = "") -> Traced:
 
     Pallas kernels are set to a GPU of a compute capability.
     """
-    # A copy: the trace is kept for other requests (`kept_traces`), with its lines.
-    placed = copy.copy(traced)
-    placed._params = {**traced._params, "jaxpr": _Placed(capability).closed(traced.jaxpr, "")}
+    placed = _with_jaxpr(traced, _Placed(capability).closed(traced.jaxpr, ""))
     # JAX's cached low-level form of the jaxpr: `lower` would use it instead of ours.
     if hasattr(placed, "_lojax"):
         placed._lojax = None
@@ -101,17 +113,21 @@ def without_first(traced: Traced, count: int) -> Traced:
     """Return the same traced function without its first results; it must not be lowered."""
     if not count:
         return traced
-    opened = open_jaxpr(traced.jaxpr)
-    info: Any = opened.debug_info
+    inside = open_jaxpr(traced.jaxpr)
+    info: Any = inside.debug_info
     paths = getattr(info, "result_paths", None)
     if isinstance(paths, tuple):
         # As many as there are results, as JAX asserts (`assert_result_paths`).
         info = info._replace(result_paths=paths[count:])
-    shorter = opened.replace(outvars=opened.outvars[count:], debug_info=info)
-    jaxpr = with_inner(traced.jaxpr, shorter)
-    shortened = copy.copy(traced)
-    shortened._params = {**traced._params, "jaxpr": jaxpr}
-    return shortened
+    shorter = inside.replace(outvars=inside.outvars[count:], debug_info=info)
+    return _with_jaxpr(traced, with_inner(traced.jaxpr, shorter))
+
+
+def _with_jaxpr(traced: Traced, jaxpr: object) -> Traced:
+    # A copy: the trace is kept for other requests (`kept_traces`), with its lines.
+    changed = copy.copy(traced)
+    changed._params = {**traced._params, "jaxpr": jaxpr}
+    return changed
 
 
 def artifact(traced: Traced, platform: str, capability: str = "") -> Artifact:
@@ -126,12 +142,13 @@ def artifact(traced: Traced, platform: str, capability: str = "") -> Artifact:
     Raises:
         Exception: any error of JAX's about a program that it cannot lower for the platform.
     """
-    lowered = _lower(traced, platform, capability)
+    lowered, module, distribution = _lower(traced, platform, capability)
     newest = stablehlo.get_current_version()
     # `True` allows other dialects.
-    program = stablehlo.serialize_portable_artifact(lowered.module, newest, True)
+    program = stablehlo.serialize_portable_artifact(module, newest, True)
     mark("serialized")
-    return Artifact(platform, program, newest, lowered.parameters, lowered.distribution)
+    parameters = sorted(lowered._lowering.compile_args["kept_var_idx"])
+    return Artifact(platform, program, newest, tuple(parameters), distribution)
 
 
 def _distribution(lowered: Any, module: Any, traced: Traced) -> Distribution | None:
@@ -152,7 +169,7 @@ def _distribution(lowered: Any, module: Any, traced: Traced) -> Distribution | N
     if is_shardy:
         written = _written_meshes(module)
     else:
-        jax_meshes = itertools.chain(meshes(shardings), meshes_of(traced.jaxpr))
+        jax_meshes = itertools.chain(meshes_in(shardings), meshes_of(traced.jaxpr))
         written = (Mesh(tuple(sizes_of(mesh).items())) for mesh in jax_meshes)
     named = tuple(dict.fromkeys(written))
     largest = max((mesh.size for mesh in named), default=1)
@@ -191,7 +208,8 @@ def _written_meshes(module: Any) -> Iterator[Mesh]:
 
 def text(traced: Traced, platform: str) -> LoweredText:
     """Lower a traced function to StableHLO text; raises the same errors as `artifact`."""
-    printed = _lower(traced, platform, "").module.operation.get_asm(
+    _, module, _ = _lower(traced, platform)
+    printed = module.operation.get_asm(
         enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
     )
     lines, aliases = places_of(printed)
@@ -207,28 +225,24 @@ def unoptimized(traced: Traced, platform: str) -> str:
 
     The metadata of an operation holds its name.
     """
-    return str(_lower(traced, platform, "").lowered.as_text("hlo", debug_info=True))
+    lowered, _, _ = _lower(traced, platform)
+    return str(lowered.as_text("hlo", debug_info=True))
 
 
-class _Module(NamedTuple):
-    lowered: Any
-    module: Any
-    parameters: tuple[int, ...]
-    distribution: Distribution | None
-
-
-def _lower(traced: Traced, platform: str, capability: str) -> _Module:
+def _lower(
+    traced: Traced, platform: str, capability: str = ""
+) -> tuple[Any, Any, Distribution | None]:
+    """Return a lowering, its StableHLO module, and how that is distributed."""
     with no_lines():
-        with absent_devices.clients(), seen.hidden(), warnings.catch_warnings():
+        with _clients(), seen_devices.hidden(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about donations, which are shown with the kernels
             placed = located(traced, capability)
             mark("located")
             lowered = placed.lower(lowering_platforms=(platform,))
-        parameters = sorted(lowered._lowering.compile_args["kept_var_idx"])
         module: Any = lowered.compiler_ir("stablehlo")
         distribution = _distribution(lowered, module, traced)
         mark("lowered")
-        return _Module(lowered, module, tuple(parameters), distribution)
+        return lowered, module, distribution
 
 
 @contextlib.contextmanager
@@ -258,13 +272,12 @@ class _Placed:
         key = id(jaxpr), label
         placed = self._placed.get(key)
         if placed is None:
-            opened = open_jaxpr(jaxpr)
+            inside = open_jaxpr(jaxpr)
             equations = [
                 self._equation(equation, f"{label}{index}")
-                for index, equation in enumerate(opened.eqns)
+                for index, equation in enumerate(inside.eqns)
             ]
-            placed = with_inner(jaxpr, opened.replace(eqns=equations))
-            self._placed[key] = placed
+            placed = self._placed[key] = with_inner(jaxpr, inside.replace(eqns=equations))
         return placed
 
     def _equation(self, equation: Equation, path: str) -> Equation:
@@ -272,9 +285,9 @@ class _Placed:
         source = source_info_util.SourceInfo(None, source_info_util.new_name_stack(f"eq[{path}]"))
         params = equation.params
         if equation.primitive.name in _LEFT_ALONE:
-            equation = absent_devices.on_gpu(equation, self._capability)
+            equation = _on_gpu(equation, self._capability)
         else:
-            params = replaced(params, lambda part: self.closed(part.value, f"{part.name}."))
+            params = inner.replaced(params, lambda part: self.closed(part.value, f"{part.name}."))
         return equation.replace(params=params, source_info=source)
 
 
@@ -283,8 +296,7 @@ def names(traced: Traced) -> tuple[str, ...]:
 
     The result is empty if JAX does not know them.
     """
-    argument_names = getattr(open_jaxpr(traced.jaxpr).debug_info, "arg_names", None)
-    return tuple(name or "" for name in argument_names) if argument_names is not None else ()
+    return tuple(name or "" for name in argument_names(opened(traced.jaxpr)))
 
 
 def compiler_options(traced: Traced) -> dict[str, object]:
@@ -296,3 +308,75 @@ def donated(traced: Traced) -> tuple[int, ...]:
     """Return the flat inputs of a traced function whose buffers are donated."""
     flags = traced._params.get("donated_invars", ())
     return tuple(index for index, is_donated in enumerate(flags) if is_donated)
+
+
+_KINDS = {
+    "7.0": "Tesla T4",  # JAX knows no GPU with 7.0; XLA rejects Triton's kernels for both
+    "7.5": "Tesla T4",
+    "8.0": "NVIDIA A100",
+    "8.6": "NVIDIA A10",
+    "8.9": "NVIDIA L4",
+    "9.0": "NVIDIA H100",
+    "10.0": "NVIDIA B200",
+    "10.3": "NVIDIA B300",
+    "12.0": "NVIDIA RTX PRO 6000",
+}
+"""A GPU in `gpu_info.GpuVersion` for each compute capability; only the capability is used."""
+
+
+class _Client:
+    """A substitute for the client of a platform that this process does not have."""
+
+    def make_python_callback_from_host_send_and_recv(self, *_args: object) -> object:
+        """Register nothing: the program is compiled elsewhere and never run."""
+        return object()
+
+
+@contextlib.contextmanager
+def _clients() -> Iterator[None]:
+    """Let lowering rules that need the platform's client work without one; not thread-safe."""
+    real: Any = mlir.ModuleContext.get_backend
+
+    def get_backend(self: Any, optional: bool = False) -> object:
+        try:
+            return real(self, optional)
+        except (RuntimeError, ValueError):
+            # The process has no such platform, or the function's inputs are on another one.
+            # For several platforms, JAX itself gives no client.
+            if optional or len(self.platforms) > 1:
+                raise
+            return _Client()
+
+    # On the class, as JAX makes a `ModuleContext` for each lowering.
+    with replaced((mlir.ModuleContext, "get_backend", get_backend)):
+        yield
+
+
+def _on_gpu(equation: Equation, capability: str) -> Equation:
+    """Return the equation as if traced for a GPU of a compute capability, e.g. `9.0`.
+
+    An unknown capability leaves it unchanged.
+    """
+    device = _gpu(capability)
+    if device is None:
+        return equation
+    context = equation.ctx
+    with context.manager:
+        current: Any = jax.sharding.get_abstract_mesh()
+        mesh = current.update(abstract_device=device)
+        with jax.sharding.use_abstract_mesh(mesh):
+            # JAX builds this context from the thread's current settings.
+            return equation.replace(ctx=type(context)())
+
+
+@cache
+def _gpu(capability: str) -> object:
+    kind = jax.sharding.AbstractDevice
+    fields = {field.name for field in dataclasses.fields(kind)}
+    if capability not in _KINDS or "platform" not in fields:
+        return None  # 0.8 and 0.9
+    # Mosaic reads the attribute as that of a device; `AbstractDevice` has no such field.
+    described = dataclasses.make_dataclass(
+        "AbstractGpu", [("compute_capability", str, "")], bases=(kind,), frozen=True
+    )
+    return described(_KINDS[capability], None, "gpu", capability)

@@ -6,7 +6,9 @@ Private API used: `core.trace_ctx`, `core.get_axis_env`, `Trace.parent_trace`,
 `DynamicJaxprTrace.frame` (`debug_info`, `tracing_eqns`), `JaxprStackFrame.add_eqn` (called for each
 equation), `BatchTrace.axis_data`, the values of tracers (`val`, `primal`),
 `LinearizeTrace.is_vjp` (since 0.10), the local `length` of `lax.scan`, exclusions of
-`source_info_util` and `traceback_util`, `traceback_util.include_filename`.
+`source_info_util` and `traceback_util`, `traceback_util.include_filename`; for leaked tracers
+`Traced._consts` (0.10 and newer), `Traced._args_flat` and `_num_consts` (0.8),
+`core.escaped_tracer_error` and `Tracer._trace`.
 """
 
 from __future__ import annotations
@@ -28,11 +30,14 @@ from jax._src.interpreters.partial_eval import (
     DynamicJaxprTracer,
     JaxprStackFrame,
 )
+from jax.stages import Traced
 
 from jaxsight.meshes.compat import shardings
+from jaxsight.tracer.compat.replacing import replaced
 from jaxsight.tracer.isolation.code_origins import outwards
 from jaxsight.wire.meshes import Sharding
 from jaxsight_source.compat.jaxpr_types import Equation, Var
+from jaxsight_source.compat.staging import open_jaxpr
 
 _PLAIN = {
     "checkpoint / remat": "checkpoint",
@@ -136,10 +141,9 @@ def situation(trace: object) -> Situation:
         match trace:
             case DynamicJaxprTrace():
                 info = trace.frame.debug_info
-                traced_for = str(info.traced_for) if info is not None else "jaxpr"
-                here = StagedFunction(
-                    traced_for, str(info.func_src_info) if info is not None else ""
-                )
+                known = (info.traced_for, info.func_src_info) if info is not None else ("jaxpr", "")
+                here = StagedFunction(*map(str, known))
+                traced_for = here.traced_for
                 if staged is None:
                     staged, inputs = here, tuple(var.aval for var in trace.frame.invars)
                     own = len(inside)
@@ -246,19 +250,15 @@ def new_equations(created: Callable[[object], None]) -> Iterator[None]:
 
     The caller's stack is then that of the code that creates the equation.
     """
-    frames: Any = JaxprStackFrame
-    add = frames.add_eqn
+    add: Any = JaxprStackFrame.add_eqn
 
     def add_eqn(frame: object, equation: Any) -> None:
         add(frame, equation)
         created(equation.source_info.traceback)
 
     # On the class: each trace has a frame of its own.
-    frames.add_eqn = add_eqn
-    try:
+    with replaced((JaxprStackFrame, "add_eqn", add_eqn)):
         yield
-    finally:
-        frames.add_eqn = add
 
 
 def begins_jaxpr(code: CodeType) -> bool:
@@ -304,3 +304,33 @@ def leave_out(path: str, real: Callable[[str], str]) -> None:
     traceback_util.register_exclusion(path)
     include = traceback_util.include_filename
     traceback_util.include_filename = lambda filename: include(real(filename))
+
+
+def leaked(traced: Traced) -> tuple[Exception, Equation | None] | None:
+    """Return JAX's error about the first leaked tracer, and the equation that uses it, if any.
+
+    JAX itself raises an error only when the function runs. `jit` adds an input, before the others,
+    for each closed-over value that is a tracer; at the top level that can only be one that escaped
+    from a finished trace.
+    """
+    # Since JAX 0.10. Before, they are the first of the flat arguments.
+    captured = getattr(traced, "_consts", None)
+    if captured is None:
+        captured = getattr(traced, "_args_flat")  # noqa: B009 - unknown to later versions
+    opened = open_jaxpr(traced.jaxpr)
+    for variable, value in zip(opened.invars[: traced._num_consts], captured, strict=False):
+        if isinstance(value, core.Tracer):
+            using = (equation for equation in opened.eqns if variable in equation.invars)
+            error: Exception = core.escaped_tracer_error(value)  # type: ignore[no-untyped-call]
+            return error, next(using, None)
+    return None
+
+
+def is_leaked(value: object) -> bool:
+    """Return whether a value is a tracer of a trace that is finished."""
+    if not isinstance(value, core.Tracer):
+        return False
+    trace: object = core.trace_ctx.trace
+    while trace is not None and trace is not value._trace:
+        trace = getattr(trace, "parent_trace", None)
+    return trace is None

@@ -17,7 +17,7 @@ from jaxsight.recording.expressions import is_bound
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array, is_equinox, spread_like
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, opened
-from jaxsight.tracer.compat.compiling import Compiled
+from jaxsight.tracer.compat.eager_programs import Compiled
 from jaxsight.tracer.dry_runs.values.united import Value
 from jaxsight.tracer.dry_runs.values.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 import jax
 
 from jaxsight.meshes.compat import shardings
-from jaxsight.tracer.compat import compiling
+from jaxsight.tracer.compat import eager_programs
 from jaxsight.tracer.compat.eager_programs import EagerProgram
 from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.captured import Conditions, NotedCall
@@ -102,7 +102,7 @@ class NotedCalls:
         if not parameters and not file:
             return None  # a program begins with it: nothing calls it
         call = captured.call_of(by_name, tainted, file, line)
-        call.compiled = compiling.compiled(frame, self._end, call_traced.__code__)
+        call.compiled = eager_programs.compiled(frame, self._end, call_traced.__code__)
         if call.compiled == "root":
             self._whole = file, line
         return call
@@ -168,7 +168,7 @@ class NotedCalls:
             self.add(entry.function, call)
 
 
-_ORDER: tuple[compiling.Compiled, ...] = ("root", "inside", "part", "eager", "")
+_ORDER: tuple[eager_programs.Compiled, ...] = ("root", "inside", "part", "eager", "")
 
 
 def rank(call: NotedCall) -> tuple[int, bool, int, int]:

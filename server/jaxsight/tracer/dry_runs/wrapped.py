@@ -7,7 +7,7 @@ import re
 from types import FunctionType, MethodType
 from typing import Any
 
-from jaxsight.tracer.compat.compiling import Compiled
+from jaxsight.tracer.compat.eager_programs import Compiled
 
 _WRAPPERS = 16
 """Transformations around a function that are opened; without a limit, a cycle never ends."""

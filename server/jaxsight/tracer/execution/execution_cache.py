@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from jaxsight.files.texts import Version
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls
 from jaxsight.tracer.importing.project_modules import Edges
-from jaxsight.tracer.isolation.process_effects import Effects
+from jaxsight.tracer.isolation.process_state import Effects
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.observations import ProgramError, Warned

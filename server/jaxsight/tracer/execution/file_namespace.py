@@ -30,12 +30,12 @@ from jaxsight.tracer.dry_runs.program_errors import program_error
 from jaxsight.tracer.execution import chunk_code, device_demand, statement_calls
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
 from jaxsight.tracer.failures import one_line
-from jaxsight.tracer.importing import frame_syntax, placeholders
-from jaxsight.tracer.importing.import_folders import package_of
+from jaxsight.tracer.importing import placeholders
+from jaxsight.tracer.importing.finding import package_of
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
-from jaxsight.tracer.isolation import code_origins, process_effects, refusals
+from jaxsight.tracer.isolation import code_origins, process_state, refusals
 from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.irreversible_effects import end_children
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
@@ -340,7 +340,7 @@ class FileNamespace:
         file = chunk_file(self.file, chunk.id, chunk.above)
         # A plain definition only binds its name.
         only_binds = not (chunk.executes or chunk.acts or chunk.unlimited)
-        before = self._state if only_binds or self._state is not None else process_effects.capture()
+        before = self._state if only_binds or self._state is not None else process_state.capture()
         names, applied = dict(self.names), set(self._imports.applied)
         jax, self._imports.jax = self._imports.jax, False
         self._imports.missing = set()
@@ -363,10 +363,10 @@ class FileNamespace:
                 self._exec(code, execution, request)
         if before is not None and not only_binds:
             end_children()  # nothing outlives its statement
-            process_effects.heed_variables(before, jax)
+            process_state.heed_variables(before, jax)
             if not devices.hold() and not execution.caveat:
                 execution.caveat = "sets another number of devices than the target has"
-            changes, self._state = process_effects.since(before)
+            changes, self._state = process_state.since(before)
             execution.effects = self._executions.with_equal(changes)
         execution.missing |= self._imports.missing
         execution.absences = tuple(placeholders.uses)
@@ -482,7 +482,7 @@ def _only_makes_folder(effect: str, error: BaseException, text: str) -> bool:
     """
     files = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
     users = sum(code_origins.of_file(file) == code_origins.USER for file in files)
-    match frame_syntax.tree(text).body:
+    match placeholders.tree(text).body:
         case [ast.Expr(value=ast.Call())]:
             return effect.startswith("make ") and users == 1
     return False

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.files.texts import Version
-from jaxsight.tracer.compat import devices
+from jaxsight.tracer.compat import devices, seen_processes
 from jaxsight.tracer.execution.device_demand import MOST, Demand, Demands, MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
+from jaxsight.tracer.execution.platform_asks import PlatformAsks
 from jaxsight.tracer.failures import refusal
-from jaxsight.tracer.importing.import_folders import import_folders
+from jaxsight.tracer.importing.finding import import_folders
 from jaxsight.tracer.importing.imports import Imports
-from jaxsight.tracer.platforms.asks import PlatformAsks
-from jaxsight.tracer.platforms.compat import processes
 from jaxsight.wire.device_mentions import may_depend_on_devices, mentions_devices, names_devices
 from jaxsight.wire.messages.requests import Trace
 
@@ -52,7 +51,7 @@ class Namespaces:
         """Whether the project's files name devices, by their versions."""
         self._given = _Given((), devices.count_at_start(), is_targets=False)
         self.platform = PlatformAsks(imports.modules)
-        processes.watch()
+        seen_processes.watch()
 
     @contextlib.contextmanager
     def running(self, request: Trace) -> Iterator[FileNamespace]:
@@ -64,7 +63,7 @@ class Namespaces:
         self._namespaces.move_to_end(name)
         while len(self._namespaces) > FILES:
             self._namespaces.popitem(last=False)[1].forget_all()
-        processes.see(request.process)
+        seen_processes.see(request.process)
         if self.platform.begin(request.device, namespace.depends_on):
             self._forget_all()
         self._give_devices(request, namespace)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
-from jaxsight.meshes.compat import distributed
+from jaxsight.meshes.compat import meshes
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution.device_errors import READS_DEVICES
 from jaxsight.wire.chunks import Chunk
@@ -61,8 +61,8 @@ def caveat(
         _DISTRIBUTES.search(chunk.text) for chunk in chunks
     )
     if chooses or count in {
-        *(mesh.size for mesh in distributed.meshes(names.values())),
-        *distributed.mesh_sizes(jaxpr),
+        *(mesh.size for mesh in meshes.meshes_in(names.values())),
+        *meshes.mesh_sizes(jaxpr),
     }:
         return Caveat(reading.id, f"{where}{_reason(count)}")
     return None

@@ -1,1 +1,1 @@
-"""One module for each request to a tracer, and the table of them."""
+"""Handlers of requests to a tracer, and the table of them."""

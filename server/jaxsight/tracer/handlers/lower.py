@@ -16,34 +16,32 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
+
+from jax.stages import Traced
 
 from jaxsight.hlo.metadata import lines_of_calls, without_metadata
 from jaxsight.measuring.arguments import index_limits
-from jaxsight.meshes.compat.distributed import communicates
+from jaxsight.meshes.compat.meshes import communicates
 from jaxsight.recording.programs.compat.definitions import definition
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace, under
-from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree, FrameFiles
+from jaxsight.tracer.programs.changed import NoSuchChange, changed
 from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.compiling import Compile
-from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
-from jaxsight.wire.messages.requests import Lower, Show
+from jaxsight.wire.messages.replies import Equation, Link, Lowered, LoweredChange, Shown
+from jaxsight.wire.messages.requests import STABLEHLO, Lower, LowerChanged, Show
 from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight_source.compat.jaxpr_types import Jaxpr, Var
-from jaxsight_source.compat.locations import is_backward
 from jaxsight_source.compat.staging import open_jaxpr
-
-if TYPE_CHECKING:
-    from jax.stages import Traced
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""
@@ -69,6 +67,28 @@ def lower(job: Job[Lower]) -> Lowered:
         seconds = time.perf_counter() - begin
         tree = CallTree.of(open_jaxpr(traced.jaxpr).eqns)
         return lowered(traced, artifact, tree, markers, id=request.id, seconds=seconds)
+
+
+def lower_changed(job: Job[LowerChanged]) -> LoweredChange:
+    """Lower an earlier trace for one device with a change: the answer to `LowerChanged`.
+
+    Raises:
+        UserError: it is no longer kept, cannot be changed so, or cannot be lowered; then its stage
+            is `lower`.
+    """
+    request = job.request
+    job.begin("lower", request.platform)
+    trace = job.traces.of(request.trace)
+    with under(trace.settings):
+        try:
+            new = changed(trace.stage, request.change, request.at)
+            artifact = lowering.artifact(new.stage, request.platform, request.capability)
+        except NoSuchChange as reason:
+            raise refusal("lower", f"no change: {reason}", type="NoSuchChange") from reason
+        except Exception as error:
+            raise UserError(failure(error, "lower")) from error
+    program = base64.b64encode(artifact.bytes).decode("ascii")
+    return LoweredChange(request.id, program, new.operations, new.path, new.copies)
 
 
 def lowered(
@@ -106,7 +126,10 @@ def lowered(
         stablehlo=artifact.version,
         parameters=_named(names, artifact.parameters),
         donated=_named(names, lowering.donated(traced)),
-        results=tuple(_results(len(opened.outvars), markers)),
+        results=tuple(
+            "updated state" if at < markers else f"result {at - markers}"
+            for at in range(len(opened.outvars))
+        ),
         seconds=seconds,
     )
 
@@ -168,12 +191,6 @@ def facts(jaxpr: object) -> Facts:
     )
 
 
-def _results(count: int, markers: int = 0) -> Iterator[str]:
-    """Yield names of a program's flat results; the first `markers` are updated state."""
-    for index in range(count):
-        yield "updated state" if index < markers else f"result {index - markers}"
-
-
 def _named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
     """Return names of flat inputs, such as `argument 0` for those without a name."""
     return tuple(names[at] if at < len(names) and names[at] else f"argument {at}" for at in inputs)
@@ -184,39 +201,28 @@ def communicating(jaxpr: object) -> tuple[str, ...]:
     return tuple(path for path, equation in walk(jaxpr) if communicates(equation))
 
 
-def stablehlo(request: Show, trace: KeptTrace) -> Shown:
-    """Return a traced function's StableHLO text for a platform, with lines linked to equations.
+def text(request: Show, trace: KeptTrace) -> Shown:
+    """Return a traced function's StableHLO for a platform, or its HLO before optimizations.
+
+    Lines are linked to equations.
 
     Raises:
         UserError: as for `lower`.
     """
-    _refuse(trace)
-    traced = trace.stage
-    module = _lower(lambda: lowering.text(traced, request.platform))
-    return Shown(request.id, clean(module.text), tuple(links(module, _spans(traced.jaxpr))))
-
-
-def unoptimized(request: Show, trace: KeptTrace) -> Shown:
-    """Return a traced function's HLO before optimizations, with lines linked to equations.
-
-    Raises:
-        UserError: as for `lower`.
-    """
-    _refuse(trace)
-    traced = trace.stage
-    text = _lower(lambda: lowering.unoptimized(traced, request.platform))
-    spans = _spans(traced.jaxpr)
+    with under(trace.settings):
+        _refuse(trace)
+        traced = trace.stage
+        spans = {equation.path: equation.span for equation in equations(traced.jaxpr)}
+        if request.view == STABLEHLO:
+            module = _lower(lambda: lowering.text(traced, request.platform))
+            return Shown(request.id, clean(module.text), tuple(links(module, spans)))
+        hlo = _lower(lambda: lowering.unoptimized(traced, request.platform))
     linked = tuple(
         Link(number, path, spans[path])
-        for number, path in sorted(lines_of_calls(text).items())
+        for number, path in sorted(lines_of_calls(hlo).items())
         if path in spans
     )
-    return Shown(request.id, clean(without_metadata(text)), linked)
-
-
-def _spans(jaxpr: object) -> dict[str, Span | None]:
-    """Return the user's code of each equation, by its path."""
-    return {equation.path: equation.span for equation in equations(jaxpr)}
+    return Shown(request.id, clean(without_metadata(hlo)), linked)
 
 
 def equations(jaxpr: object) -> Iterator[Equation]:
@@ -226,9 +232,8 @@ def equations(jaxpr: object) -> Iterator[Equation]:
 
 
 def _live_span(file: str, line: int, column: int, end_line: int, end_column: int) -> Span | None:
-    if is_library(file):
-        return None
-    return Span(file, line, max(column, 0), max(end_line, line), max(end_column, 0))
+    span = Span(file, line, max(column, 0), max(end_line, line), max(end_column, 0))
+    return None if is_library(file) else span
 
 
 _LIVE_FILES = FrameFiles(lambda file: not is_library(file), _live_span)
@@ -272,31 +277,26 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
 
     The calls around them are added to `tree`.
     """
-    waiting: list[tuple[Jaxpr, str, Equation | None, Around]] = [(opened, "", None, Around())]
-    traced_at: dict[int, int] = {}
+    waiting = [(opened, "", Around())]
     count = 0
     while waiting:
-        jaxpr, prefix, outer, calls = waiting.pop(0)
-        base = traced_at.setdefault(id(jaxpr), calls.depth)
+        jaxpr, prefix, outer = waiting.pop(0)
         for index, equation in enumerate(jaxpr.eqns):
             if count >= jaxpr_text.MOST_EQUATIONS:
                 return
             count += 1
-            around = tree.around(equation, calls, base)
-            described = Equation(
-                f"{prefix}{index}",
+            path, around = f"{prefix}{index}", tree.around(equation, outer, jaxpr)
+            yield Equation(
+                path,
                 equation.primitive.name,
-                jaxpr_text.span(equation, tree.files.span),
+                tree.span(equation),
                 tuple(avals.text(var.aval) for var in equation.outvars[:4]),
-                scopes.scope(equation, outer.scope if outer is not None else None),
-                (outer is not None and outer.backward) or is_backward(equation),
+                around.scope or (),
+                around.backward,
                 around.call,
             )
-            yield described
-            waiting += [
-                (part.jaxpr, f"{described.path}/{part.name}/", described, around)
-                for part in inner_jaxprs(equation)
-            ]
+            inner = inner_jaxprs(equation)
+            waiting += [(part.jaxpr, f"{path}/{part.name}/", around) for part in inner]
 
 
 _FUNCTION = re.compile(r"\s*func\.func .*?@([\w.$-]+)")
@@ -309,32 +309,27 @@ def links(module: lowering.LoweredText, spans: Mapping[str, Span | None]) -> Ite
 
     Lines of a shared function are linked to the equation of its first call.
     """
-    functions: list[str] = []
+    places: list[tuple[str, str]] = []
+    """The function and the equation of each line."""
     calls: dict[str, list[tuple[str, str]]] = {}
     current = ""
-    lines = module.text.split("\n")
-    for line, name in zip(lines, module.names, strict=False):
+    for line, name in zip(module.text.split("\n"), module.names, strict=False):
         if (begun := _FUNCTION.match(line)) is not None:
             current = begun[1]
-        functions.append(current)
+        places.append((current, equation_path(name)))
         if (call := _CALL.search(line)) is not None:
             calls.setdefault(current, []).append((call[1], equation_path(name)))
     prefixes = {_MAIN: ""}
     waiting = [_MAIN]
-    while waiting:
-        caller = waiting.pop(0)
+    for caller in waiting:  # which grows
         for called, path in calls.get(caller, ()):
             if called not in prefixes and path:
                 prefixes[called] = f"{prefixes[caller]}{path}/"
                 waiting.append(called)
-    for number, name in enumerate(module.names):
-        path = equation_path(name)
-        prefix = prefixes.get(functions[number]) if number < len(functions) else None
-        if not path or prefix is None:
-            continue
-        path = prefix + path
-        if path in spans:
-            yield Link(number, path, spans[path])
+    for number, (function, path) in enumerate(places):
+        whole = prefixes[function] + path if path and function in prefixes else ""
+        if whole in spans:
+            yield Link(number, whole, spans[whole])
 
 
 def _constants(jaxpr: object) -> Iterator[object]:
@@ -351,11 +346,8 @@ def _types(jaxpr: object) -> Iterator[str]:
         if shape is None or math.prod(shape) < 2:
             continue
         dtype = avals.text(aval).partition("[")[0]
-        if dtype == "bool":
-            dtype = "pred"
-        elif dtype.startswith("i") and dtype[1:].isdigit():
-            dtype = f"s{dtype[1:]}"
-        yield f"{dtype}[{','.join(map(str, shape))}]"
+        name = "pred" if dtype == "bool" else re.sub(r"^i(?=\d+$)", "s", dtype)
+        yield f"{name}[{','.join(map(str, shape))}]"
 
 
 def _trips(jaxpr: object) -> Iterator[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from typing import Any
 
 import jax
@@ -11,20 +12,17 @@ from jax.stages import Traced
 
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree
-from jaxsight.tracer.programs.mesh_kernels import mesh_kernel_facts
-from jaxsight.tracer.programs.pallas_kernels import kernel_facts
+from jaxsight.tracer.programs.pallas_kernels import kernel_facts, mesh_kernel_facts
 from jaxsight.wire.messages.replies import Outlined
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
-from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals, locations
+from jaxsight_source.compat.equations import argument_names
 from jaxsight_source.compat.inner import Inner, inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var
-from jaxsight_source.compat.locations import is_backward
-from jaxsight_source.compat.staging import is_jaxpr, open_jaxpr
+from jaxsight_source.compat.staging import is_jaxpr, opened
 
 _LONGEST_PARAMETER = 400
 """Longest parameter in the answer; rules read numbers, axes and names, no longer ones."""
@@ -60,86 +58,71 @@ class ProgramOutliner:
         self._values: list[Value] = []
         self._numbers: dict[Atom, int] = {}
         self._kinds: dict[object, tuple[str, str, tuple[int, ...], int, bool]] = {}
-        self._spans: dict[int, tuple[object, Span | None]] = {}
         self._count = 0
         self._cut = False
-        self._forward = self._backward = False
-        """Of which pass of a derivative the equation around is: scopes inside are relative to it.
+        self._forward = False
+        """Whether the equation around is of the forward pass of a derivative: scopes inside are
+        relative to it.
         """
-        self._around: scopes.Scope | None = None
-        """The scope of the equation around."""
         self.tree = CallTree.of(())
         """The calls of the user's functions that equations were created in."""
-        self._calls = Around()
-        self._traced_at: dict[int, int] = {}
+        self._around = Around()
 
     def program(self, traced: Traced) -> Program:
-        opened = open_jaxpr(traced.jaxpr)
-        self.tree = CallTree.of(opened.eqns)
-        names = list(getattr(opened.debug_info, "arg_names", None) or ())
-        if len(names) != len(opened.invars):
-            names = [None] * len(opened.invars)
-        for var, name in zip(opened.invars, names, strict=True):
-            self._number(var, INPUT, str(name or ""))
-        for var, constant in zip(
-            opened.constvars, getattr(traced.jaxpr, "consts", ()), strict=False
-        ):
+        program = opened(traced.jaxpr)
+        inside = program.jaxpr
+        self.tree = CallTree.of(inside.eqns)
+        names = argument_names(program)
+        if len(names) != len(inside.invars):
+            names = (None,) * len(inside.invars)
+        for var, name in zip(inside.invars, names, strict=True):
+            self._number(var, INPUT, name or "")
+        for var, constant in zip(inside.constvars, program.consts, strict=False):
             self._number(var, CONSTANT, _rule(constant), constant)
-        body = self._body(opened, "", "")
+        body = self._body(inside, "", "")
         return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
 
     def _body(self, opened: Jaxpr, name: str, prefix: str) -> Body:
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
         steps = []
-        base = self._traced_at.setdefault(id(opened), self._calls.depth)
         for index, equation in enumerate(opened.eqns):
             if self._count >= jaxpr_text.MOST_EQUATIONS:
                 self._cut = True
                 break
             self._count += 1
-            steps.append(self._step(equation, f"{prefix}{index}", base))
+            steps.append(self._step(equation, f"{prefix}{index}", opened))
         outputs = tuple(self._number(var, RESULT) for var in opened.outvars)
         return Body(name, inputs, outputs, tuple(steps))
 
-    def _step(self, equation: Equation, path: str, base: int) -> Step:
+    def _step(self, equation: Equation, path: str, jaxpr: Jaxpr) -> Step:
         operands = tuple(self._number(var, RESULT) for var in equation.invars)
         scope = locations.scope(equation)
-        within = scopes.scope(equation, self._around)
-        outer = self._forward, self._backward, self._around, self._calls
-        self._around = within
-        self._calls = around = self.tree.around(equation, self._calls, base)
-        self._backward = backward = self._backward or is_backward(equation)
-        self._forward = forward = (self._forward or "jvp(" in scope) and not backward
+        outer = self._forward, self._around
+        self._around = around = self.tree.around(equation, self._around, jaxpr)
+        self._forward = forward = (self._forward or "jvp(" in scope) and not around.backward
         # A jaxpr that several equations share is repeated for each, because facts about its values
         # differ.
         bodies = [self._inner(part, f"{path}/{part.name}/") for part in inner_jaxprs(equation)]
-        self._forward, self._backward, self._around, self._calls = outer
+        self._forward, self._around = outer
         results = tuple(self._number(var, RESULT) for var in equation.outvars)
-        # Equations created by one call share its traceback.
-        traceback = equation.source_info.traceback
-        cached = self._spans.get(id(traceback))
-        if cached is None:
-            cached = self._spans[id(traceback)] = traceback, jaxpr_text.span(equation)
-        parameters = []
         skipped = jaxprs.defaults(equation)
-        for key, value in equation.params.items():
-            if key in skipped or is_jaxpr(value):
-                continue
-            text = _plain(_python(value))
-            if text and len(text) <= _LONGEST_PARAMETER:
-                parameters.append((key, text))
+        parameters = (
+            (key, _plain(_python(value)))
+            for key, value in equation.params.items()
+            if key not in skipped and not is_jaxpr(value)
+        )
         return Step(
             path,
             equation.primitive.name,
             operands,
             results,
-            cached[1],
-            tuple(parameters),
+            self.tree.span(equation),
+            tuple((key, text) for key, text in parameters if 0 < len(text) <= _LONGEST_PARAMETER),
             tuple(bodies),
-            backward,
+            around.backward,
             forward,
             "vmap(" in scope,
-            within,
+            around.scope or (),
             around.call,
             facts(equation) if (facts := _KERNELS.get(equation.primitive.name)) else None,
         )
@@ -247,19 +230,12 @@ def _python(value: object) -> object:
 
 def _plain(value: object) -> str:
     """Return a parameter as a Python literal if it is one, else its name or text."""
-    if isinstance(value, bool | int | str | type(None)):
-        return (
-            repr(value)
-            if type(value) in (bool, int, str, type(None))
-            else jaxpr_text.parameter_text(value)
-        )
-    if isinstance(value, tuple) and all(type(part) is int for part in value):
+    is_axes = isinstance(value, tuple) and all(type(part) is int for part in value)
+    if is_axes or type(value) in (bool, int, str, type(None)):
         return repr(value)
     if isinstance(value, float | tuple | list):
         text = repr(value)
-        try:
+        with contextlib.suppress(ValueError, SyntaxError):
             ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            return jaxpr_text.parameter_text(value)
-        return text
+            return text
     return jaxpr_text.parameter_text(value)

@@ -1,37 +1,24 @@
 """The table of requests: which handler answers a request.
 
-A new request is a message in `wire/messages`, a module here, and a line of this table.
+A new request is a message in `wire/messages`, a function in this folder, and a line of this table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 
-from jaxsight.tracer.handlers.change import change
-from jaxsight.tracer.handlers.compare import compare
-from jaxsight.tracer.handlers.dry_run import dry_run
-from jaxsight.tracer.handlers.find_modules import find_modules
-from jaxsight.tracer.handlers.lower import lower
-from jaxsight.tracer.handlers.measure import measure
+from jaxsight.tracer.handlers.lower import lower, lower_changed
 from jaxsight.tracer.handlers.outline import outline
-from jaxsight.tracer.handlers.show import show
-from jaxsight.tracer.handlers.sourcerize import sourcerize
-from jaxsight.tracer.handlers.trace import trace
-from jaxsight.wire.messages.replies import Reply
-from jaxsight.wire.messages.requests import (
-    Compare,
-    DryRun,
-    FindModules,
-    Lower,
-    LowerChanged,
-    Measure,
-    Outline,
-    Request,
-    Show,
-    Sourcerize,
-    Trace,
-)
+from jaxsight.tracer.handlers.running import compare, measure
+from jaxsight.tracer.handlers.show import show, sourcerize
+from jaxsight.tracer.handlers.trace import dry_run, trace
+from jaxsight.tracer.job import Job
+from jaxsight.wire.messages import requests
+from jaxsight.wire.messages.replies import FoundModules, Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +34,32 @@ class Handler:
     """
 
 
-HANDLERS: Mapping[type[Request[object]], Handler] = {
-    Trace: Handler(trace),
-    DryRun: Handler(dry_run),
-    Sourcerize: Handler(sourcerize),
-    Show: Handler(show),
-    Lower: Handler(lower, runs_user_code="lower"),
-    LowerChanged: Handler(change, runs_user_code="lower"),
-    Outline: Handler(outline),
-    Compare: Handler(compare, runs_user_code="compare"),
-    Measure: Handler(measure, runs_user_code="measure"),
-    FindModules: Handler(find_modules),
+def find_modules(job: Job[requests.FindModules]) -> FoundModules:
+    """Return the modules that neither the project nor the environment has; import none."""
+    request = job.request
+    missing = [name for name in request.modules if not _is_found(name, request.folders)]
+    return FoundModules(request.id, tuple(missing))
+
+
+def _is_found(name: str, folders: Sequence[str]) -> bool:
+    # Finding a top-level module imports nothing, in contrast to one of a package.
+    if name in sys.modules or PathFinder.find_spec(name, folders) is not None:
+        return True
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):  # a finder of the environment has failed
+        return False
+
+
+HANDLERS: Mapping[type[requests.Request[object]], Handler] = {
+    requests.Trace: Handler(trace),
+    requests.DryRun: Handler(dry_run),
+    requests.Sourcerize: Handler(sourcerize),
+    requests.Show: Handler(show),
+    requests.Lower: Handler(lower, runs_user_code="lower"),
+    requests.LowerChanged: Handler(lower_changed, runs_user_code="lower"),
+    requests.Outline: Handler(outline),
+    requests.Compare: Handler(compare, runs_user_code="compare"),
+    requests.Measure: Handler(measure, runs_user_code="measure"),
+    requests.FindModules: Handler(find_modules),
 }

@@ -1,4 +1,4 @@
-"""Trace a function with its inputs.
+"""Trace a function with its inputs, or the functions that programs call which are run dry.
 
 The jaxpr is that of `jax.make_jaxpr(f)(*args)`; for a `jax.jit` function it is the body.
 This must never run an equation.
@@ -11,38 +11,49 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax
 from jax import stages
 
 from jaxsight.meshes.compat import shardings
+from jaxsight.recording.arguments import write_call
+from jaxsight.recording.notation import UnwritableError
+from jaxsight.text import unknown_sizes
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls import named_axes, stateful_traces
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import placements
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.stateful_call import Outcome
-from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import jaxprs, leaks, traces
+from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
+from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, clean, failure
+from jaxsight.tracer.handlers.show import view_names
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace
 from jaxsight.tracer.observation import display, scopes, trees
 from jaxsight.tracer.observation.observation_table import Observed
-from jaxsight.tracer.programs import jaxpr_text, views
+from jaxsight.tracer.programs import jaxpr_text
+from jaxsight.tracer.states import linen
 from jaxsight.tracer.user_warnings import collected
-from jaxsight.wire.chunks import real_file
-from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.messages.requests import Trace
-from jaxsight.wire.observations import DRY_RUN, Failure, Frame
+from jaxsight.wire.chunks import chunk_of, line_in_chunk, real_file
+from jaxsight.wire.messages.replies import CallSeen, DryCalls, Traced
+from jaxsight.wire.messages.requests import DryRun, Trace
+from jaxsight.wire.observations import DRY_RUN, Failure, Frame, ProgramError
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import equation_count
 from jaxsight_source.compat.staging import open_jaxpr, opened
 
+if TYPE_CHECKING:
+    from jaxsight.tracer.dry_runs.captured import NotedCall
+
 _LEAVES = 40
 """Maximum number of leaves shown of a parameter, and of the result."""
+_FEW_LEAVES = 8
+"""Maximum number of leaves shown of an argument of a call in a dry run."""
 
 traces.leave_out(str(Path(__file__).resolve().parents[1]), real_file)
 
@@ -99,7 +110,7 @@ def _traced(
             # Raised again below, because the exception's frames hold tracers.
             error = failure(raised, "trace")
             reached = module.recorder.unfinished()
-    if stage is not None and (escaped := leaks.leaked(stage)) is not None:
+    if stage is not None and (escaped := traces.leaked(stage)) is not None:
         leak, equation = escaped
         error = failure(leak, "trace")
         span = jaxpr_text.span(equation) if equation is not None else None
@@ -160,7 +171,7 @@ def _described(
         constants=tuple((avals.text(aval), avals.size(aval)) for aval in constants),
         seen=observed.seen,
         observations=observed.observations,
-        views=views.names(),
+        views=view_names(),
         updates=outcome.updates,
         left_out=outcome.left_out,
     )
@@ -182,3 +193,107 @@ def _results(kept_trace: KeptTrace) -> object:
         # A class may check its leaves on construction; show the leaves alone.
         results = tuple(leaves)
     return results
+
+
+def dry_run(job: Job[DryRun]) -> DryCalls:
+    """Run the programs of a request; the caller sets `files`, `caveats` and `reused`."""
+    request = job.request
+    deadline = time.monotonic() + request.patience
+    seen: list[CallSeen] = []
+    functions: dict[str, int] = {}
+    fed: dict[str, None] = {}
+    errors: list[ProgramError] = []
+    fails = False
+    for index, entry in enumerate(request.entries):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        job.begin(DRY_RUN, entry.title)
+        ran = job.module.dry_run(entry, left)
+        fed |= dict.fromkeys(ran.fed)
+        errors += ran.errors
+        fails |= ran.fails
+        functions = {**dict.fromkeys(ran.ran, index), **functions}
+        for name, calls in ran.calls.items():
+            for number, call in enumerate(calls):
+                seen.append(_seen(job, name, index, number, call, ran.sizes))
+    ran_themselves = tuple(functions.items())
+    return DryCalls(
+        request.id, tuple(seen), ran_themselves, tuple(fed), errors=tuple(errors), fails=fails
+    )
+
+
+def _seen(
+    job: Job[DryRun],
+    name: str,
+    entry: int,
+    number: int,
+    call: NotedCall,
+    lines: Mapping[str, tuple[str, int]],
+) -> CallSeen:
+    values = {parameter: kept.value() for parameter, kept in call.arguments.items()}
+    sized = call.sized
+    inputs = tuple(
+        (each, clean(display.text(value, _FEW_LEAVES))) for each, value in values.items()
+    )
+    if sized:
+        inputs = tuple((each, unknown_sizes.named(text)) for each, text in inputs)
+    shown = " ".join(text for _, text in inputs)
+    names = [name for name in lines if name in shown]  # none if only a closure has them
+    file, line, chunk = call.file, call.line, ""
+    if (place := chunk_of(call.file)) is not None:
+        file, line, chunk = place["path"], line_in_chunk(place, call.line), place["chunk"]
+    text = ""
+    if not call.unknown and not sized and _is_called_directly(job, name):
+        text = _written(values, job.module.namespace)
+    return CallSeen(
+        name,
+        entry,
+        number,
+        file,
+        line,
+        inputs,
+        call.unknown,
+        text,
+        chunk,
+        call.definition,
+        call.compiled,
+        sized,
+        sizes=tuple((name, *of) for name, of in lines.items() if name in shown or not names)
+        if sized
+        else (),
+        condition=" and ".join(_condition(each, job.module.trace.file) for each in call.conditions),
+    )
+
+
+def _condition(condition: tuple[str, str, int], own: str) -> str:
+    """Return a condition as a text; with its line in other files, as edits change that in the own.
+
+    Args:
+        condition: its text, its file and its line.
+        own: the file of the request.
+    """
+    text, file, line = condition
+    return text if real_file(file) == own else f"{text} (line {line})"
+
+
+def _is_called_directly(job: Job[DryRun], name: str) -> bool:
+    """Return whether a function gets what it is called with, not parts of it, as under `vmap`."""
+    if "<locals>" in name:
+        return False
+    try:
+        function = find(job.module.namespace, name)
+    except UserError:
+        return False
+    return as_called(function) is function
+
+
+def _written(values: dict[str, object], namespace: object) -> str:
+    """Return the arguments as the lines of an example set; nothing if one of them has no form."""
+    if any(map(linen.is_module, values.values())):
+        return ""
+    try:
+        written = write_call(values.items(), namespace)  # type: ignore[arg-type]
+    except UnwritableError:
+        return ""
+    return "" if written.unwritten else written.text

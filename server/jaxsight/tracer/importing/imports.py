@@ -18,17 +18,11 @@ from typing import Any, cast
 
 from jaxsight.tracer.failures import one_line
 from jaxsight.tracer.importing import placeholders
-from jaxsight.tracer.importing.project_modules import (
-    Edges,
-    ProjectModules,
-    RunningFile,
-    init_file,
-    prefixes,
-)
+from jaxsight.tracer.importing.finding import init_file, prefixes
+from jaxsight.tracer.importing.project_modules import Edges, ProjectModules, RunningFile
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.isolation import process_effects
-from jaxsight.tracer.isolation.process_effects import Effects
-from jaxsight.tracer.isolation.process_state import OPTIONS
+from jaxsight.tracer.isolation import process_state
+from jaxsight.tracer.isolation.process_state import OPTIONS, Effects
 
 logger = logging.getLogger(__name__)
 
@@ -185,11 +179,9 @@ class Imports:
             return _import(*arguments)  # raises the proper error
         if edges is None:
             return self._import_within(arguments, absolute)
-        if fromlist:
-            # `from a import b` imports `a.b` if that is a module.
-            explicit = [absolute, *(f"{absolute}.{imported}" for imported in fromlist)]
-        else:
-            explicit = list(prefixes(absolute))
+        # `from a import b` imports `a.b` if that is a module.
+        named = [f"{absolute}.{imported}" for imported in fromlist or ()]
+        explicit = [absolute, *named] if named else prefixes(absolute)
         if loaded is None and "§" not in code_file:
             # Another installed module must not get the slice of the traced one.
             wanted = running is not None and running.name in explicit
@@ -199,7 +191,10 @@ class Imports:
         try:
             if running is not None and running.name in explicit:
                 self._execute_running(running)
-                if self._lacks_names(absolute, fromlist):
+                defined = absolute == running.name and fromlist
+                lacks_names = not (defined and vars(running.module).keys() >= set(fromlist))
+                if lacks_names and not (running.full_in_place or running.complete):
+                    # The running file has not defined names that a module imports from it.
                     self.wanted = f"{importer} imports {running.name}"
                     raise WantsWhole(self.wanted)
             return self._import(edges, arguments, absolute, explicit)
@@ -226,7 +221,7 @@ class Imports:
         touched = [*prefixes(absolute), *explicit]
         missing = [module_name for module_name in touched if self._may_load(module_name)]
         # Reading the whole state takes long: only if a module may run.
-        before = process_effects.capture() if missing else None
+        before = process_state.capture() if missing else None
         try:
             module = _import(*arguments)
         finally:
@@ -239,12 +234,10 @@ class Imports:
                     edges[imported] = loaded.serial
                     self.jax |= loaded.jax
         if before is not None:
-            self._attribute_effects(process_effects.since(before)[0], missing)
+            self._attribute_effects(process_state.since(before)[0], missing)
             self.arrived()
-        for module_name in touched:
-            if module_name in self.modules.effects and module_name not in self.applied:
-                self.modules.effects[module_name].apply()
-            self.applied.add(module_name)
+        self._apply(touched)
+        self.applied.update(touched)
         if absolute.partition(".")[0] == "jax":
             self.jax = True
         return module
@@ -256,26 +249,23 @@ class Imports:
         them for each import of a large library is slow.
         """
         fromlist = arguments[3]
-        if absolute in sys.modules and not fromlist:
-            touched = [absolute]
-        else:
-            touched = [
-                *prefixes(absolute),
-                *(f"{absolute}.{imported}" for imported in fromlist or ()),
-            ]
+        named = [f"{absolute}.{imported}" for imported in fromlist or ()]
+        is_known = absolute in sys.modules and not named
+        touched = [absolute] if is_known else [*prefixes(absolute), *named]
         missing = [module_name for module_name in touched if self._may_load(module_name)]
         before = OPTIONS.read() if missing else None
         module = _import(*arguments)
-        if before is not None and (new_effects := process_effects.of_options(before)) is not None:
-            self.modules.effects.update(
-                dict.fromkeys(filter(sys.modules.__contains__, missing), new_effects)
-            )
-            self.applied.update(missing)
-        for module_name in touched:
-            if module_name in self.modules.effects and module_name not in self.applied:
-                self.modules.effects[module_name].apply()
-                self.applied.add(module_name)
+        if before is not None and (new_effects := process_state.of_options(before)) is not None:
+            self._attribute_effects(new_effects, missing)
+        self._apply(touched)
         return module
+
+    def _apply(self, names: Sequence[str]) -> None:
+        """Apply effects of modules that have not been applied for the running file."""
+        for name in names:
+            if name in self.modules.effects and name not in self.applied:
+                self.modules.effects[name].apply()
+                self.applied.add(name)
 
     def _attribute_effects(self, new_effects: Effects | None, missing: Sequence[str]) -> None:
         """Record the effects of an import for the modules that it loaded."""
@@ -293,18 +283,7 @@ class Imports:
             return False
         parent, _, last = name.rpartition(".")
         package = sys.modules.get(parent)
-        if package is None:
-            return True
-        return hasattr(package, "__path__") and last not in vars(package)
-
-    def _lacks_names(self, absolute: str, fromlist: Sequence[str] | None) -> bool:
-        """Return whether the running file has not defined names that a module imports from it."""
-        running = self.modules.running
-        if running is None or running.full_in_place or running.complete:
-            return False
-        names = vars(running.module)
-        defined = absolute == running.name and fromlist
-        return not (defined and all(imported in names for imported in fromlist or ()))
+        return package is None or (hasattr(package, "__path__") and last not in vars(package))
 
     @contextlib.contextmanager
     def _full_in_place(self) -> Iterator[None]:
@@ -316,20 +295,15 @@ class Imports:
         try:
             if running.full is None:
                 # Modules that are partially imported start again, in the order of this import.
-                partial_modules = {
-                    partial: sys.modules.pop(partial)
-                    for partial in self.modules.importing
-                    if partial in sys.modules
-                }
+                begun = [name for name in self.modules.importing if name in sys.modules]
+                partial_modules = {name: sys.modules.pop(name) for name in begun}
                 importing, self.modules.importing = self.modules.importing, []
                 del sys.modules[name]
-                packages = [
-                    package for package in prefixes(name)[:-1] if package not in sys.modules
-                ]
-                before = process_effects.capture()
+                packages = [each for each in prefixes(name)[:-1] if each not in sys.modules]
+                before = process_state.capture()
                 try:
                     importlib.import_module(name)
-                    self._attribute_effects(process_effects.since(before)[0], packages)
+                    self._attribute_effects(process_state.since(before)[0], packages)
                 finally:
                     self.modules.importing = importing
                     for partial, module in partial_modules.items():

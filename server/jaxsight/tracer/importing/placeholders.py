@@ -9,6 +9,11 @@ caught: `uses` has what raised.
 from __future__ import annotations
 
 import ast
+import builtins
+import contextlib
+import functools
+import itertools
+import linecache
 import os
 import sys
 import traceback
@@ -18,7 +23,6 @@ from pathlib import PurePath
 from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any, NoReturn, cast
 
-from jaxsight.tracer.importing import frame_syntax
 from jaxsight.tracer.isolation import code_origins, refusals
 
 on_call: Callable[[tuple[object, ...], dict[str, object]], None] | None = None
@@ -60,9 +64,7 @@ def missing_module(error: ImportError, absolute: str, frame: FrameType) -> Missi
     # Otherwise it was found, and something that it imports is missing.
     if type(error) is not ModuleNotFoundError or error.name != top or top in sys.modules:
         return None
-    if frame_syntax.handles_import_errors(frame):
-        return None
-    return MissingObject(_not_installed(top))
+    return None if _handles_import_errors(frame) else MissingObject(_not_installed(top))
 
 
 def absence_of(error: BaseException) -> Absence | None:
@@ -79,10 +81,11 @@ def absence_of(error: BaseException) -> Absence | None:
             return Absence("", _clause(error), FileNotFoundError)
         case KeyError() if _is_of_environment(error):
             return Absence("", f"the environment has no {error}".replace("'", "`"), KeyError)
-        case ConnectionError() | TimeoutError():
-            return _not_loaded(error)
-        case OSError() if type(error).__name__ in _NETWORK_ERRORS:
-            return _not_loaded(error)
+        case OSError() if isinstance(error, ConnectionError | TimeoutError) or (
+            type(error).__name__ in _NETWORK_ERRORS
+        ):
+            reason = f"data was not loaded: {_clause(error)}"[:_LONGEST]
+            return Absence("", reason, ConnectionError)
     return None
 
 
@@ -106,10 +109,6 @@ def _not_installed(name: str) -> Absence:
     return Absence(name, f"`{name}` is not installed", ModuleNotFoundError)
 
 
-def _not_loaded(error: BaseException) -> Absence:
-    return Absence("", f"data was not loaded: {_clause(error)}"[:_LONGEST], ConnectionError)
-
-
 def _clause(error: BaseException) -> str:
     return " ".join(str(error).split()).replace("`", "'")[:_LONGEST].rstrip(".")
 
@@ -127,10 +126,9 @@ class MissingObject:
         path: tuple[str, ...] = (),
     ) -> None:
         # By `object`, as setting an attribute of a placeholder raises.
-        object.__setattr__(self, "_absence", absence)
-        object.__setattr__(self, "_path", path)
-        object.__setattr__(self, "_decorated", decorated)
-        object.__setattr__(self, "_is_module", is_module)
+        values = absence, decorated, is_module, path
+        for slot, value in zip(MissingObject.__slots__, values, strict=True):
+            object.__setattr__(self, slot, value)
 
     def __getattr__(self, name: str) -> Any:
         if name == "__wrapped__" and self._decorated is not None:
@@ -144,16 +142,10 @@ class MissingObject:
             raise self._absence.error()
         return MissingObject(self._absence, is_module=False, path=(*self._path, name))
 
-    def _part(self) -> MissingObject:
+    def __getitem__(self, key: object) -> MissingObject:
         return MissingObject(self._absence, is_module=False)
 
-    def __getitem__(self, key: object) -> MissingObject:
-        return self._part()
-
-    def __or__(self, other: object) -> MissingObject:
-        return self._part()
-
-    __ror__ = __or__
+    __or__ = __ror__ = __getitem__
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         plain = all(isinstance(base, MissingObject) or type(base) is type for base in bases)
@@ -172,7 +164,7 @@ class MissingObject:
 
     def __call__(self, *args: object, **kwargs: object) -> MissingObject:
         """Return a placeholder where a decorator is called; any other call needs the object."""
-        if not frame_syntax.decorates(sys._getframe(1)):
+        if not _decorates(sys._getframe(1)):
             if on_call is not None:
                 on_call(args, kwargs)
             raise self._absence.error()
@@ -229,13 +221,10 @@ def stand_in(bindings: Mapping[str, object], reason: str) -> bool:
 
 def opened(value: object) -> object:
     """Return the function that a missing decorator was given; any other value itself."""
-    while isinstance(value, MissingObject):
-        inner = getattr(value, "__wrapped__", None)
-        if inner is None:
-            break
+    while isinstance(value, MissingObject) and value._decorated is not None:
         # Noted, as the decorator may change what the function does.
         uses[value._absence.reason] = None
-        value = inner
+        value = value._decorated
     return value
 
 
@@ -245,13 +234,13 @@ def may_change(text: str, names: Mapping[str, object]) -> bool:
     It may if it hands one on, or calls a module for nothing but its effects. What it assigns to
     names is not meant, nor are effects of what is missing itself.
     """
-    return any(_changes_by_name(statement, names) for statement in frame_syntax.tree(text).body)
+    return any(_changes_by_name(statement, names) for statement in tree(text).body)
 
 
 def containers_changed(text: str, names: Mapping[str, object]) -> list[str]:
     """Return the names of containers that a statement may add items to, or take them from."""
     roots: list[ast.expr] = []
-    for node in ast.walk(frame_syntax.tree(text)):
+    for node in ast.walk(tree(text)):
         match node:
             case (
                 ast.Call(func=ast.Attribute(value=root))
@@ -266,9 +255,9 @@ def containers_changed(text: str, names: Mapping[str, object]) -> list[str]:
 
 def _changes_by_name(statement: ast.stmt, names: Mapping[str, object]) -> bool:
     match statement:
-        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef():
+        case ast.Import() | ast.ImportFrom():
             return False
-        case ast.ClassDef():
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return False
         case ast.Assign(targets=targets):
             return not all(map(_is_of_names, targets))
@@ -329,3 +318,87 @@ def _refusal(name: str) -> Callable[..., object]:
 
 for _name in _NEEDING.split():
     setattr(MissingObject, f"__{_name}__", _refusal(f"__{_name}__"))
+
+
+# Read the text around a running statement: whether it handles errors, or calls a decorator.
+
+_TREES_KEPT = 64  # of files whose imports fail: others are parsed again
+_ABOVE = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+"""Classes whose handlers handle a missing module."""
+_OTHERS = frozenset(
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException) and name not in _ABOVE
+)
+
+
+def _handles_import_errors(frame: FrameType | None) -> bool:
+    """Return whether code of the user, at a frame or its callers, handles a missing module."""
+    return any(
+        _handles(node, each.f_lineno)
+        for each in code_origins.outwards(frame)
+        if code_origins.of_file(each.f_code.co_filename) == code_origins.USER
+        for node in ast.walk(_tree_of(each))
+    )
+
+
+def _handles(node: ast.AST, line: int) -> bool:
+    match node:
+        case ast.Try() | ast.TryStar() if _within(node.body, line):
+            return any(
+                handler.type is None or _may_match(handler.type) for handler in node.handlers
+            )
+        case ast.With() | ast.AsyncWith() if _within(node.body, line):
+            # For example `with contextlib.suppress(ImportError):`.
+            texts = [ast.dump(item.context_expr) for item in node.items]
+            return any(f"'{name}'" in text for text in texts for name in _ABOVE)
+    return False
+
+
+def _within(body: list[ast.stmt], line: int) -> bool:
+    return body[0].lineno <= line <= (body[-1].end_lineno or line)
+
+
+def _may_match(expression: ast.expr) -> bool:
+    """Return whether a handler's classes may include that of a missing module."""
+    if isinstance(expression, ast.Tuple):
+        return any(map(_may_match, expression.elts))
+    # Any other name may stand for a class that includes it.
+    return not (isinstance(expression, ast.Name) and expression.id in _OTHERS)
+
+
+def _decorates(frame: FrameType) -> bool:
+    """Return whether the call that runs in a frame is one of a decorator."""
+    code = frame.f_code
+    # One entry for each code unit, which has two bytes.
+    line, _, column, _ = next(
+        itertools.islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4
+    )
+    if line is None or column is None:
+        return False
+    return any(
+        (at.lineno, at.col_offset) <= (line, column) < (at.end_lineno or 0, at.end_col_offset or 0)
+        for node in ast.walk(_tree_of(frame))
+        for at in getattr(node, "decorator_list", ())
+    )
+
+
+def _tree_of(frame: FrameType) -> ast.AST:
+    file = frame.f_code.co_filename
+    loader: Any = frame.f_globals.get("__loader__")
+    lines = linecache.getlines(file)
+    text = "".join(lines)
+    # The loader has the editor's text, which runs; `linecache` reads the disk.
+    if "§" not in file and hasattr(loader, "get_source"):
+        with contextlib.suppress(ImportError, OSError, KeyError):
+            text = loader.get_source(frame.f_globals["__name__"]) or text
+    return tree(text)
+
+
+@functools.lru_cache(maxsize=_TREES_KEPT)
+def tree(text: str) -> ast.Module:
+    """Return the tree of a text; that of an empty one if it is not Python."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])

@@ -3,6 +3,10 @@
 When a file changes, its module and its importers are removed from `sys.modules`, so that the next
 import runs the new text.
 Modules of installed packages are never unloaded.
+The project's modules are imported with the editor's text, by a finder that is first on
+`sys.meta_path`: from the editor if a file is open with unsaved changes, else from disk. All other
+modules are found as if it did not exist.
+It neither reads nor writes bytecode: statements that are refused an effect do not end a module.
 """
 
 from __future__ import annotations
@@ -14,15 +18,18 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from pathlib import Path, PurePath
 from types import CodeType, ModuleType
 
 from jaxsight.files.texts import MISSING, Texts, Version
-from jaxsight.tracer.importing import import_order, refused_statements
-from jaxsight.tracer.importing.overlay_finder import Finder, Loader
+from jaxsight.tracer.importing import module_statements
+from jaxsight.tracer.importing.finding import found_by_others, init_file, lies_in, prefixes
 from jaxsight.tracer.isolation import code_origins, file_reads
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
-from jaxsight.tracer.isolation.process_effects import Effects
+from jaxsight.tracer.isolation.process_state import Effects
 
 Edges = dict[str, int]
 """Modules of the project by name, each with the serial number of its import."""
@@ -47,7 +54,7 @@ class LoadedModule:
     reads: file_reads.Reads = field(default_factory=file_reads.Reads)
     """Files that it read during the import."""
     touches_others: bool = False
-    """Whether its import may depend on those before it, and others on it (`import_order.py`)."""
+    """Whether its import may depend on those before it, and others on it."""
     error: str = ""
     """Why an empty package stands in for it."""
     missing: set[str] = field(default_factory=set)
@@ -76,6 +83,65 @@ class RunningFile:
         return self.module.__name__
 
 
+class Loader(SourceFileLoader):
+    """Loads a project's module from the editor's text, else from disk."""
+
+    def __init__(self, name: str, path: str, project: ProjectModules) -> None:
+        super().__init__(name, path)
+        self._project = project
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        # Never bytecode, which does not tell apart texts of the same size and second.
+        content, self._project.attempted[self.path] = self._project.texts.source(self.path)
+        return self._project.compiled(content, self.path)
+
+    def get_source(self, fullname: str) -> str | None:
+        text = self._project.texts.unsaved(self.path)
+        return text if text is not None else super().get_source(fullname)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._project.execute(self, module)
+
+
+class Finder(MetaPathFinder):
+    """Gives a project's modules a loader with the editor's texts."""
+
+    def __init__(self, project: ProjectModules) -> None:
+        self._project = project
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of the other finders, with our loader for a project's module."""
+        spec = found_by_others(self, name, path, target) or self._not_on_disk(name, path)
+        if (
+            spec is not None
+            # Not `isinstance`: the loader of an import hook does more than run the text.
+            and type(spec.loader) is SourceFileLoader
+            and spec.origin is not None
+            and self._project.is_project(spec.origin)
+        ):
+            spec.loader = Loader(name, spec.origin, self._project)
+        # Libraries try modules that need not exist.
+        if spec is None and code_origins.asked_by_user(("importlib",)):
+            # A missing module of the project may be created in one of these places.
+            last = name.rpartition(".")[2]
+            for folder in sys.path if path is None else path:
+                base = Path(folder, last)
+                if self._project.is_project(str(base)):
+                    file_reads.missing((f"{base}.py", str(base / "__init__.py"), str(base)))
+        return spec
+
+    def _not_on_disk(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+        """Return the spec of a file that exists only in the editor."""
+        last = name.rpartition(".")[2]
+        for folder in sys.path if path is None else path:
+            for file in (str(Path(folder, last, "__init__.py")), str(Path(folder, f"{last}.py"))):
+                if self._project.texts.unsaved(file) is not None:
+                    return spec_from_file_location(name, file, loader=SourceFileLoader(name, file))
+        return None
+
+
 class ProjectModules:
     """The project's modules in this process."""
 
@@ -99,7 +165,7 @@ class ProjectModules:
         self._serials = itertools.count(1)
         self._compiled: dict[str, tuple[str | bytes, CodeType]] = {}
         """The codes of modules, and the texts that they are of, by path."""
-        refused_statements.install(self._note_refused)
+        module_statements.install(self._note_refused)
         self._finder = Finder(self)
         sys.meta_path.insert(0, self._finder)
 
@@ -130,8 +196,7 @@ class ProjectModules:
         }
         if stale or moved:
             importlib.invalidate_caches()
-        for name in stale:
-            self._unload(name)
+        self._unload(*stale)
         for name in stale:
             self._leave_folders(name)
         self._unload_importers(running.name)
@@ -202,12 +267,10 @@ class ProjectModules:
         """Return whether a module or file that was missing exists now."""
         if PurePath(missing).is_absolute():
             return os.path.exists(missing)  # noqa: PTH110 - called often
-        if missing in sys.modules or any(
-            part not in sys.modules for part in prefixes(missing)[:-1]
-        ):
+        *packages, _ = prefixes(missing)
+        if missing in sys.modules or any(part not in sys.modules for part in packages):
             return missing in sys.modules
-        parent = missing.rpartition(".")[0]
-        path = getattr(sys.modules[parent], "__path__", None) if parent else None
+        path = getattr(sys.modules[packages[-1]], "__path__", None) if packages else None
         try:
             return self._finder.find_spec(missing, path) is not None
         except (ImportError, ValueError):
@@ -217,7 +280,7 @@ class ProjectModules:
         """Return the protected code of a module; that of an equal text is compiled once."""
         known = self._compiled.get(path)
         if known is None or known[0] != text:
-            known = self._compiled[path] = text, refused_statements.compiled(text, path)
+            known = self._compiled[path] = text, module_statements.compiled(text, path)
         return known[1]
 
     def put_empty_package(self, package: str, folder: str, error: str) -> LoadedModule:
@@ -260,16 +323,14 @@ class ProjectModules:
             or not loaded.snapshot.is_current()
             or self._is_elsewhere(name, loaded.path)
         }
-        for name in changed:
-            self._unload(name)
+        self._unload(*changed)
         self._unload_importers("")
         importlib.invalidate_caches()
 
     def unload_all(self) -> None:
         """Unload the project's modules."""
         self._failed_one_touches = False
-        for name in tuple(self.loaded):
-            self._unload(name)
+        self._unload(*self.loaded)
 
     def _is_current(self, name: str, serial: int) -> bool:
         running = self.running
@@ -294,10 +355,13 @@ class ProjectModules:
                 for imported, serial in loaded.imports.items()
             )
         ]:
-            for name in fallen:
-                self._unload(name)
+            self._unload(*fallen)
 
-    def _unload(self, name: str) -> None:
+    def _unload(self, *names: str) -> None:
+        for name in names:
+            self._unload_one(name)
+
+    def _unload_one(self, name: str) -> None:
         del self.loaded[name]
         self.effects.pop(name, None)
         module = sys.modules.get(name)
@@ -309,12 +373,10 @@ class ProjectModules:
         # Folders without `__init__.py` compute their path from the package around them. The running
         # file does not have a `__file__` either before it begins.
         running = self.running.module if self.running is not None else None
-        for below in [
-            name_below for name_below in sys.modules if name_below.startswith(f"{name}.")
-        ]:
-            module_below = sys.modules[below]
-            if module_below is not running and vars(module_below).get("__file__") is None:
-                del sys.modules[below]
+        below = [(each, of) for each, of in sys.modules.items() if each.startswith(f"{name}.")]
+        for each, of in below:
+            if of is not running and vars(of).get("__file__") is None:
+                del sys.modules[each]
         parent, _, last = name.rpartition(".")
         names = vars(sys.modules[parent]) if parent in sys.modules else {}
         # `from package import name` takes an attribute before it imports anything.
@@ -332,8 +394,7 @@ class ProjectModules:
                 spec = self._finder.find_spec(part, folders)
                 if spec is None or spec.origin is not None:
                     del sys.modules[part]
-                    for below in [each for each in self.loaded if each.startswith(f"{part}.")]:
-                        self._unload(below)
+                    self._unload(*(each for each in self.loaded if each.startswith(f"{part}.")))
                     return
             folders = getattr(module, "__path__", None)
 
@@ -370,14 +431,15 @@ class ProjectModules:
         absent = [file for file in self._before(name, path) if self.texts.is_current(file, MISSING)]
         for file in absent:
             loaded.reads.note(file, MISSING)
-        for child in [child for child in self.loaded if child.rpartition(".")[0] == name]:
+        for child in self.loaded:
             # Modules of the package that stay loaded when it is reloaded.
-            if child in sys.modules:
-                setattr(module, child.rpartition(".")[2], sys.modules[child])
+            around, _, last = child.rpartition(".")
+            if around == name and child in sys.modules:
+                setattr(module, last, sys.modules[child])
         self.importing.append(name)
         try:
             with file_reads.recording(loaded.reads):
-                loader.run(module)
+                SourceFileLoader.exec_module(loader, module)
             loaded.versions |= {path: self.attempted[path]} | self.failed()
         except BaseException:
             # Unless it was unloaded, or imported again, while it ran.
@@ -411,28 +473,6 @@ class ProjectModules:
         if known is None or known[0] != version:
             with contextlib.suppress(OSError):
                 text, version = self.texts.source(path)
-                known = version, import_order.touches_others(text, module)
+                known = version, module_statements.touches_others(text, module)
                 self._touching[path] = known
         return known is None or known[1]
-
-
-def prefixes(name: str) -> list[str]:
-    """Return `a`, `a.b`, `a.b.c` for `a.b.c`."""
-    return list(itertools.accumulate(name.split("."), "{}.{}".format))
-
-
-def init_file(folder: str) -> str:
-    """Return the file of the package in a folder."""
-    return str(PurePath(folder, "__init__.py"))
-
-
-def lies_in(path: str, root: str) -> bool:
-    """Return whether a file is under the root, but neither installed nor in an environment."""
-    if not path.startswith(root.rstrip("/\\") + ("\\" if "\\" in root else "/")):
-        return False
-    if code_origins.INSTALLED.intersection(PurePath(path).relative_to(root).parts):
-        return False
-    return not any(
-        path.startswith(prefix) and prefix.startswith(root) and prefix != root
-        for prefix in (sys.prefix, sys.base_prefix)
-    )

@@ -1,10 +1,10 @@
 """Restore the state of this process that user code may have changed, after every request.
 
-State that influences results of a file's own code is in `process_effects`, and is applied again
+State that influences results of a file's own code is in `process_state`, and is applied again
 when that file is traced again.
 The state here must only be restored for the next request: descriptors 0 to 2 and their streams,
 `builtins`, JAX's namespaces, loaded modules, signal handlers and timers, hooks, tracing functions,
-the garbage collector, and the state in `system_state`.
+the garbage collector, and limits and settings of the system and of Python's libraries.
 Changes that cannot be undone are reported to `irreversible_effects`, which keeps other files out of
 this process.
 Open files, and functions that `atexit` would call (a tracer never exits that way), are not touched:
@@ -24,89 +24,17 @@ import time
 from types import ModuleType
 from typing import TextIO, TypeGuard
 
-from jaxsight.tracer.isolation import code_origins, process_effects
+from jaxsight.tracer.isolation import code_origins, process_state
 from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.library_snapshot import same_objects
 from jaxsight.tracer.isolation.process_state import SIGNALS, State, Variable, attribute
 from jaxsight.wire.descriptors import private
-
-# Restore state of the operating system and of Python's libraries for this process.
-#
-# None of it influences the results of a file's code, so it need not be applied again with the file:
-# resource limits, the file mode mask, priority, identity, time zone, and settings of `threading`,
-# `socket`, `multiprocessing`, `faulthandler` and `sys.monitoring`.
 
 if sys.platform != "win32":
     import resource
 
 _TOOLS = range(6)
 """Ids of tools in `sys.monitoring`."""
-
-
-class System:
-    """The state at the creation of this object.
-
-    `restore` returns descriptions of state that cannot be restored.
-    """
-
-    def __init__(self) -> None:
-        self._limits = _limits()
-        # Python can read the mask only by setting another one.
-        self._mask = os.umask(0o022)
-        os.umask(self._mask)
-        self._priority = _priority()
-        self._identity = _identity()
-        self._stack = threading.stack_size()
-
-    def restore_limits(self) -> list[str]:
-        """Restore resource limits; call this before anything that needs memory or descriptors."""
-        lost: list[str] = []
-        if sys.platform == "win32":
-            return lost
-        for number, limit in self._limits.items():
-            if resource.getrlimit(number) != limit:
-                try:
-                    resource.setrlimit(number, limit)
-                except (OSError, ValueError):
-                    lost.append("lowered a resource limit")
-        return lost
-
-    def restore(self) -> list[str]:
-        """Restore everything else."""
-        lost: list[str] = []
-        os.umask(self._mask)
-        if _priority() != self._priority:
-            try:
-                os.setpriority(os.PRIO_PROCESS, 0, self._priority)
-            except OSError:
-                lost.append("lowered the priority of its process")
-        if _identity() != self._identity:
-            lost.append("changed the user of its process")
-        # For threads to come; those of `sys` belong to `_SETTINGS`.
-        threading.settrace(None)
-        threading.setprofile(None)
-        threading.stack_size(self._stack)
-        # `TZ` is restored by now, but the C library reads it only here. Windows lacks this.
-        if hasattr(time, "tzset"):
-            time.tzset()
-        if (socket := sys.modules.get("socket")) is not None:
-            socket.setdefaulttimeout(None)
-        if (faults := sys.modules.get("faulthandler")) is not None:
-            faults.cancel_dump_traceback_later()
-        if (processes := sys.modules.get("multiprocessing")) is not None:
-            with contextlib.suppress(Exception):
-                # `None`: no method has been chosen yet.
-                processes.set_start_method(None, force=True)
-        if (loops := sys.modules.get("asyncio.events")) is not None:
-            # A loop belongs to a thread; a policy is global.
-            loops._event_loop_policy = None  # type: ignore[attr-defined]
-            loops._set_running_loop(None)
-        monitoring = getattr(sys, "monitoring", None)  # Python 3.12
-        for tool in _TOOLS:
-            if monitoring is not None and monitoring.get_tool(tool) is not None:
-                monitoring.set_events(tool, 0)
-                monitoring.free_tool_id(tool)
-        return lost
 
 
 def _limits() -> dict[int, tuple[int, int]]:
@@ -126,6 +54,41 @@ def _identity() -> tuple[object, ...]:
     return os.getuid(), os.geteuid(), os.getgid(), os.getegid()
 
 
+def _file_mask() -> int:
+    # Python can read the mask only by setting another one.
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _restore_libraries() -> None:
+    """Restore settings of `time`, `socket`, `multiprocessing`, `asyncio` and such.
+
+    None of it influences the results of a file's code, so it need not be applied again with the
+    file.
+    """
+    # `TZ` is restored by now, but the C library reads it only here. Windows lacks this.
+    if hasattr(time, "tzset"):
+        time.tzset()
+    if (socket := sys.modules.get("socket")) is not None:
+        socket.setdefaulttimeout(None)
+    if (faults := sys.modules.get("faulthandler")) is not None:
+        faults.cancel_dump_traceback_later()
+    if (processes := sys.modules.get("multiprocessing")) is not None:
+        with contextlib.suppress(Exception):
+            # `None`: no method has been chosen yet.
+            processes.set_start_method(None, force=True)
+    if (loops := sys.modules.get("asyncio.events")) is not None:
+        # A loop belongs to a thread; a policy is global.
+        loops._event_loop_policy = None  # type: ignore[attr-defined]
+        loops._set_running_loop(None)
+    monitoring = getattr(sys, "monitoring", None)  # Python 3.12
+    for tool in _TOOLS:
+        if monitoring is not None and monitoring.get_tool(tool) is not None:
+            monitoring.set_events(tool, 0)
+            monitoring.free_tool_id(tool)
+
+
 _BUILTINS = vars(builtins)
 
 
@@ -141,7 +104,7 @@ class Baseline:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             # A server started in the background inherits this. User code expects Python's default.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        self._state: State = process_effects.capture()
+        self._state: State = process_state.capture()
         self._environ = os.environ
         self._modules = dict(sys.modules)
         self._listed: list[object] = []
@@ -152,7 +115,7 @@ class Baseline:
             self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._settings = [(write, read()) for read, write in _SETTINGS]
         self._finder_types = {type(finder) for finder in sys.path_importer_cache.values()}
-        self._system = System()
+        self._limits, self._priority, self._identity = _limits(), _priority(), _identity()
         self._lost: list[str] = []
 
     def restore_python(self) -> None:
@@ -165,7 +128,14 @@ class Baseline:
         # A trace function that raises or a low recursion limit would fail the code below.
         for write, value in self._settings:
             write(value)
-        self._lost = self._system.restore_limits()
+        self._lost = []
+        # Before anything that needs memory or descriptors.
+        for number, limit in self._limits.items():
+            if resource.getrlimit(number) != limit:
+                try:
+                    resource.setrlimit(number, limit)
+                except (OSError, ValueError):
+                    self._lost.append("lowered a resource limit")
         for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
             # User code may have closed or replaced it.
             if not _same(descriptor, good):
@@ -204,20 +174,23 @@ class Baseline:
             if finder not in sys.meta_path:
                 sys.meta_path.insert(0, finder)
         # A finder that a library such as `six` adds on import is needed by its later importers.
-        sys.meta_path[:] = [
-            finder_on_path
-            for finder_on_path in sys.meta_path
-            if any(finder_on_path is finder for finder in self._finders)
-            or not _is_hook(finder_on_path)
-        ]
+        own = set(map(id, self._finders))
+        sys.meta_path[:] = [each for each in sys.meta_path if id(each) in own or not _is_hook(each)]
         # Finders of a path hook that user code had set are still used for folders seen before.
         cache = sys.path_importer_cache
-        for folder in [
-            f for f, cached_finder in cache.items() if type(cached_finder) not in self._finder_types
-        ]:
+        foreign = [f for f, finder in cache.items() if type(finder) not in self._finder_types]
+        for folder in foreign:
             del cache[folder]
-        process_effects.restore(self._state)
-        return (*self._lost, *self._system.restore())
+        process_state.restore(self._state)
+        if _priority() != self._priority:
+            try:
+                os.setpriority(os.PRIO_PROCESS, 0, self._priority)
+            except OSError:
+                self._lost.append("lowered the priority of its process")
+        if _identity() != self._identity:
+            self._lost.append("changed the user of its process")
+        _restore_libraries()
+        return tuple(self._lost)
 
     def _give_streams(self) -> None:
         """Set streams over the descriptors, which stay open if user code closes the streams."""
@@ -238,6 +211,11 @@ _SETTINGS: tuple[Variable, ...] = (
     (sys.getswitchinterval, sys.setswitchinterval),
     (gc.get_threshold, lambda threshold: gc.set_threshold(*threshold)),
     (gc.get_debug, gc.set_debug),
+    (_file_mask, os.umask),
+    # For threads to come.
+    (threading.gettrace, threading.settrace),
+    (threading.getprofile, threading.setprofile),
+    (threading.stack_size, threading.stack_size),
     *(
         attribute(sys, name)
         for name in ("excepthook", "unraisablehook", "displayhook", "breakpointhook")

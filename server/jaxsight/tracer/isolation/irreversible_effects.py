@@ -89,17 +89,14 @@ class IrreversibleEffects:
         self._used = True
         # All threads, those that `threading` has not started included.
         here, frames = threading.get_ident(), sys._current_frames()
-        left = any(ident != here and _is_of_user(frame) for ident, frame in frames.items())
-        thread = ("left a thread running",) if left else ()
-        for reason in (*lost, *self._registered, *thread):
-            self._note(reason)
+        reasons = [*lost, *self._registered]
+        if any(ident != here and _is_of_user(frame) for ident, frame in frames.items()):
+            reasons.append("left a thread running")
         if not end_children():
-            self._note("left a child process running")
-
-    def _note(self, reason: str) -> None:
-        if not self.reason:
+            reasons.append("left a child process running")
+        if reasons and not self.reason:
             self.owner = self._file
-            self.reason = f"{PurePath(self._file).name} {reason}"
+            self.reason = f"{PurePath(self._file).name} {reasons[0]}"
 
     def doubt(self, message: str) -> None:
         """Check whether an error may be caused by registrations of an earlier run.

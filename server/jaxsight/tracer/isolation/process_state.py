@@ -6,17 +6,20 @@ environment, the import path and its hooks, flags of the command line, the worki
 filters, logging, and names replaced in `builtins` or in JAX's own namespaces.
 All of them are read after every chunk, so reading a part takes microseconds.
 Nothing here may rely on user code being well-behaved.
+
+Changes of them by a chunk are its effects, which are recorded to undo them and to repeat them
+without a run. They belong to one file: every request starts from the process's baseline, and each
+reused chunk applies its effects with its bindings.
 """
 
 from __future__ import annotations
 
-import _random
 import builtins
 import contextlib
 import contextvars
-import ctypes
 import decimal
 import gc
+import itertools
 import locale
 import logging
 import os
@@ -25,7 +28,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,7 +39,7 @@ import jax.numpy
 import jax.random
 import numpy as np
 
-from jaxsight.tracer.compat import config, contexts
+from jaxsight.tracer.compat import config, contexts, devices
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.code_origins import USER
 from jaxsight.tracer.isolation.mutable_contents import GONE
@@ -52,8 +55,6 @@ class Part:
     read: Callable[[], Values]
     write: Callable[[Any, Any], object]
     """Sets a name to a value that was read; removes it if the value is `GONE`."""
-    counts: Callable[[object, object], bool] = lambda before, after: True
-    """Whether a change of a name is an effect."""
 
 
 Variable = tuple[Callable[[], object], Callable[[Any], object]]
@@ -69,7 +70,7 @@ def _fixed(variables: Mapping[str, Variable]) -> Part:
 
 
 def _entries(names: MutableMapping[Any, Any]) -> Part:
-    """Return the part of a mapping. Modules that imports add to one are not an effect."""
+    """Return the part of a mapping."""
 
     def write(name: object, value: object) -> None:
         if value is GONE:
@@ -77,11 +78,7 @@ def _entries(names: MutableMapping[Any, Any]) -> Part:
         else:
             names[name] = value
 
-    def counts(before: object, after: object) -> bool:
-        added = after if before is GONE else before if after is GONE else None
-        return not isinstance(added, ModuleType)
-
-    return Part(lambda: dict(names), write, counts)
+    return Part(lambda: dict(names), write)
 
 
 def attribute(of: object, name: str) -> Variable:
@@ -125,11 +122,6 @@ def _add_finders(finders: tuple[Any, ...]) -> None:
     # library.
     _meta_path[:0] = [finder for finder in finders if finder not in _meta_path]
     sys.meta_path = _meta_path
-
-
-def _set_option(name: str, value: object) -> None:
-    if value is not GONE:
-        config.update(name, value)
 
 
 def _set_locale(name: str) -> None:
@@ -185,15 +177,7 @@ def _decimal_context() -> Values:
     """Return the decimal context, which is changed in place: its variable stays the same."""
     context = decimal.getcontext()
     values: Values = {name: getattr(context, name) for name in _DECIMAL}
-    return values | {"traps": tuple(context.traps.values())}
-
-
-def _set_decimal_context(name: str, value: Any) -> None:
-    context = decimal.getcontext()
-    if name == "traps":
-        context.traps = dict(zip(context.traps, value, strict=True))
-    else:
-        setattr(context, name, value)
+    return values | {"traps": context.traps.copy()}
 
 
 _UNSET_LOGGER = (logging.NOTSET, (), (), True, False)
@@ -201,17 +185,15 @@ _UNSET_LOGGER = (logging.NOTSET, (), (), True, False)
 
 def _loggers() -> Values:
     """Return the settings of loggers, by the logger."""
-    return {
-        logger: settings
-        for logger in logging.root.manager.loggerDict.values()
-        if isinstance(logger, logging.Logger)
-        and (settings := _settings_of(logger)) != _UNSET_LOGGER
+    settings = {
+        each: (
+            *(each.level, _as_tuple(each.handlers), _as_tuple(each.filters)),
+            *(each.propagate, each.disabled),
+        )
+        for each in logging.root.manager.loggerDict.values()
+        if isinstance(each, logging.Logger)
     }
-
-
-def _settings_of(logger: logging.Logger) -> tuple[object, ...]:
-    handlers, filters = _as_tuple(logger.handlers), _as_tuple(logger.filters)
-    return logger.level, handlers, filters, logger.propagate, logger.disabled
+    return {logger: each for logger, each in settings.items() if each != _UNSET_LOGGER}
 
 
 def _set_logger(logger: logging.Logger, settings: Any) -> None:
@@ -221,65 +203,29 @@ def _set_logger(logger: logging.Logger, settings: Any) -> None:
         logger.setLevel(level)
 
 
-_TWISTER = 4 * 624 + 4
-"""Bytes of numpy's Mersenne twister: its words and the position in them."""
+_random = random._inst
+_numpy: Any = np.random.mtrand._rand
+_twister: Any = _numpy._bit_generator
 
 
-class _RandomGenerators:
-    """The states of the global generators of `random` and `numpy.random`.
+def _random_states() -> Values:
+    """Return the states of the global generators of `random` and `numpy.random`."""
+    state = _numpy.get_state(legacy=False)
+    # Unless `np.random.set_bit_generator` has set another one.
+    words = state["state"] if _numpy._bit_generator is _twister else _twister.state["state"]
+    numpy = words["key"].tobytes(), words["pos"], state["has_gauss"], state["gauss"]
+    return {"random": _random.getstate(), "numpy": numpy}
 
-    They are read completely only if they have changed.
-    """
 
-    def __init__(self) -> None:
-        self._python: Any = random._inst
-        self._numpy: Any = np.random.mtrand._rand
-        self._cached: dict[str, tuple[object, object]] = {}
-        generator = self._numpy._bit_generator
-        self._generator = generator
-        # The object's own memory, up to its type's size: the words of the Mersenne twister.
-        header = object.__basicsize__
-        self._words = id(self._python) + header, _random.Random.__basicsize__ - header
-        self._numpy_words = generator.ctypes.state_address, _TWISTER
-
-    def read(self) -> Values:
-        words = ctypes.string_at(*self._words), self._python.gauss_next
-        return {
-            "random": self._state("random", words, self._python.getstate),
-            "numpy": self._state("numpy", self._numpy_mark(), self._numpy_state),
-        }
-
-    def write(self, name: str, value: object) -> None:
-        match name, value:
-            case "random", tuple():
-                self._python.setstate(value)
-            case "numpy", (legacy, key, *rest) if isinstance(key, bytes):
-                # After `np.random.set_bit_generator`.
-                if self._numpy._bit_generator is not self._generator:
-                    self._numpy._initialize_bit_generator(self._generator)
-                self._numpy.set_state((legacy, np.frombuffer(key, np.uint32), *rest))
-            case _:
-                pass
-
-    def _state(self, name: str, mark: object, read: Callable[[], object]) -> object:
-        cached = self._cached.get(name)
-        if cached is None or cached[0] != mark:
-            cached = self._cached[name] = mark, read()
-        return cached[1]
-
-    def _numpy_mark(self) -> object:
-        """Return a value that differs if the state does.
-
-        A normal number that is cached for the next draw is not part of the words.
-        """
-        cached = self._cached.get("numpy")
-        keeps_draw = cached is not None and isinstance(cached[1], tuple) and cached[1][3]
-        words = ctypes.string_at(*self._numpy_words)
-        return words, self._numpy.get_state()[3:] if keeps_draw else 0
-
-    def _numpy_state(self) -> object:
-        legacy, key, *position = self._numpy.get_state()
-        return legacy, key.tobytes(), *position
+def _set_random_state(name: str, value: Any) -> None:
+    if name == "random":
+        _random.setstate(value)
+        return
+    # After `np.random.set_bit_generator`.
+    if _numpy._bit_generator is not _twister:
+        np.random.set_bit_generator(_twister)  # type: ignore[attr-defined]
+    key, *rest = value
+    _numpy.set_state(("MT19937", np.frombuffer(key, np.uint32), *rest))
 
 
 def _flags() -> Any:
@@ -306,11 +252,9 @@ def _set_flag(name: str, value: Any) -> None:
     match name, value:
         case _ if flags is None:
             pass
-        case "", True:
-            flags.mark_as_parsed()
         case "", _:
             # Not by `unparse_flags`, which sets all flags to their defaults and logs.
-            flags.__dict__["__flags_parsed"] = False
+            flags.__dict__["__flags_parsed"] = value is True
         case _, (flag, content, present):
             flags._flags()[name] = flag
             flag.value, flag.present = content, present
@@ -318,9 +262,7 @@ def _set_flag(name: str, value: Any) -> None:
             delattr(flags, name)
 
 
-_random_generators = _RandomGenerators()
-
-OPTIONS = Part(config.values, _set_option)
+OPTIONS = Part(config.values, lambda name, value: value is GONE or config.update(name, value))
 ENVIRONMENT = _entries(os.environ)
 SIGNALS = Part(lambda: {number.name: signal.getsignal(number) for number in _SIGNALS}, _set_handler)
 MODULES = (builtins, jax, jax.numpy, jax.lax, jax.random, jax.nn)
@@ -333,8 +275,8 @@ PARTS: tuple[Part, ...] = (
         lambda: dict(contextvars.copy_context()),
         lambda variable, value: value is GONE or variable.set(value),
     ),
-    Part(_decimal_context, _set_decimal_context),
-    Part(_random_generators.read, _random_generators.write),
+    Part(_decimal_context, lambda name, value: setattr(decimal.getcontext(), name, value)),
+    Part(_random_states, _set_random_state),
     Part(_loggers, _set_logger),
     _fixed(_LOGGING),
     ENVIRONMENT,
@@ -346,3 +288,78 @@ PARTS: tuple[Part, ...] = (
 
 State = tuple[Values, ...]
 """The values of each of `PARTS`."""
+
+_serials = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """Changes to each of `PARTS`.
+
+    The serial number distinguishes the effects of a run of a chunk from all others.
+    """
+
+    changes: tuple[Values, ...]
+    serial: int = field(default_factory=lambda: next(_serials))
+
+    def same_as(self, effects: Effects) -> bool:
+        """Return whether both make the same changes."""
+        return code_origins.equal(self.changes, effects.changes)
+
+    def apply(self) -> None:
+        """Apply the changes to the current process."""
+        for part, values in zip(PARTS, self.changes, strict=True):
+            for name, value in values.items():
+                part.write(name, value)
+
+
+def capture() -> State:
+    """Return the current state of the process."""
+    return tuple(part.read() for part in PARTS)
+
+
+def since(before: State) -> tuple[Effects | None, State]:
+    """Return the changes since `before` (`None` if there are none), and the current state."""
+    after = capture()
+    changes = tuple(map(_changes, before, after))
+    return (Effects(changes) if any(changes) else None), after
+
+
+def of_options(before: Values) -> Effects | None:
+    """Return the changes of JAX's options since `before`, or `None` if there are none."""
+    changes = _changes(before, OPTIONS.read())
+    return Effects(tuple(changes if part is OPTIONS else {} for part in PARTS)) if changes else None
+
+
+def restore(state: State) -> None:
+    """Restore the process to `state`."""
+    Effects(tuple(map(_changes, capture(), state))).apply()
+
+
+def heed_variables(before: State, jax_imported: bool) -> None:
+    """Apply environment variables set since `before` to JAX.
+
+    This has the same result as if JAX had been imported, or its backend created, afterwards.
+    """
+    changed = _changes(before[PARTS.index(ENVIRONMENT)], ENVIRONMENT.read())
+    for variable, text in changed.items():
+        if not isinstance(text, str):
+            continue
+        # XLA's flags count until there is a backend, JAX's variables until it is imported.
+        if variable == "XLA_FLAGS":
+            devices.heed_flags(text)
+        elif not jax_imported and (option := config.from_variable(variable, text)):
+            config.update(*option)
+
+
+def _changes(before: Values, after: Values) -> Values:
+    if code_origins.equal(before, after):
+        return {}
+    changed: Values = {}
+    for name, value in (dict.fromkeys(before, GONE) | after).items():
+        old = before.get(name, GONE)
+        added = value if old is GONE else old if value is GONE else None
+        # Modules that imports add to a package or remove from it are not an effect.
+        if not (old is value or code_origins.equal(old, value) or isinstance(added, ModuleType)):
+            changed[name] = value
+    return changed

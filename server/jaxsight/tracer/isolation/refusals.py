@@ -43,6 +43,7 @@ _PROCESSES = frozenset(
 )
 _THREADS = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
 """A thread would go on after the block; the former event is Python's since 3.12."""
+_STARTS = _PROCESSES | _THREADS
 _NETWORK = frozenset(
     words(
         """socket.bind socket.connect socket.getaddrinfo socket.gethostbyaddr socket.gethostbyname
@@ -93,9 +94,10 @@ def watch() -> None:
     own = tuple(f"{_real(folder)}{os.sep}" for folder in folders if folder)
 
     def audit(event: str, arguments: tuple[object, ...]) -> None:
-        if not (_confined or _refusing):
+        if not (_refusing or (_confined and event not in _STARTS)):
             return
-        if what := _refused(event, arguments, own):
+        what = "start a thread" if event in _THREADS else _effect(event, arguments, own)
+        if what:
             _note(what)
             raise RefusedError(PREFIX + what)
 
@@ -168,14 +170,6 @@ def seal() -> None:
             raise error(f"a program of a dataset may not {what}")
 
     sys.addaudithook(audit)
-
-
-def _refused(event: str, arguments: tuple[object, ...], own: tuple[str, ...]) -> str:
-    if event in _PROCESSES or event in _THREADS:
-        if not _refusing:
-            return ""
-        return "start a thread" if event in _THREADS else "start or end a process"
-    return _effect(event, arguments, own)
 
 
 def _effect(event: str, arguments: tuple[object, ...], own: tuple[str, ...]) -> str:

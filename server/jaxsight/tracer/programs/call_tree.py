@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.tracer.failures import is_library, is_own, span_of
+from jaxsight.tracer.observation import scopes
+from jaxsight.tracer.observation.scopes import Scope
 from jaxsight.wire.messages.replies import Call
 from jaxsight.wire.spans import Span
-from jaxsight_source.compat.jaxpr_types import Equation
-from jaxsight_source.compat.locations import Caller, callers
+from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr
+from jaxsight_source.compat.locations import Caller, callers, is_backward, places
 
 _DEEPEST = 24
 """Calls around an equation that are kept, the outermost ones."""
@@ -43,6 +45,10 @@ class Around:
     """The number of the user's frames, the traced function's included."""
     frame: Caller | None = None
     """The user's innermost frame."""
+    scope: Scope | None = None
+    """Its scope; `None` for what is around the outermost equations."""
+    backward: bool = False
+    """Whether it belongs to a backward pass."""
 
 
 @dataclass(slots=True)
@@ -55,9 +61,12 @@ class CallTree:
     begin: tuple[str, str] = ("", "")
     """The name (`__name__`) and the file of the traced function, if frames around it are the user's
     too: before JAX 0.10, tracebacks of a notebook's functions begin at the cell that called."""
-    calls: list[Call] = field(default_factory=list)
-    _known: dict[Call, int] = field(default_factory=dict)
+    calls: dict[Call, int] = field(default_factory=dict)
+    """The calls in order, with their numbers."""
     _frames: dict[int, tuple[object, tuple[tuple[Caller, ...], bool]]] = field(default_factory=dict)
+    _spans: dict[int, tuple[object, Span | None]] = field(default_factory=dict)
+    _depths: dict[int, int] = field(default_factory=dict)
+    """The depth of the equation with which a jaxpr was traced; 0 for the outermost one."""
 
     @staticmethod
     def of(
@@ -74,27 +83,43 @@ class CallTree:
             tree.root = begins.most_common(1)[0][0]
         return tree
 
-    def around(self, equation: Equation, outer: Around, base: int) -> Around:
+    def around(self, equation: Equation, outer: Around, jaxpr: Jaxpr) -> Around:
         """Return what is around an equation.
 
         Args:
             equation: the equation.
             outer: what is around the equation that its jaxpr belongs to.
-            base: the depth of the equation with which that jaxpr was traced; 0 without one.
+            jaxpr: that jaxpr.
         """
+        base = self._depths.setdefault(id(jaxpr), outer.depth)
+        scope = scopes.scope(equation, outer.scope)
+        backward = outer.backward or is_backward(equation)
         frames, in_library = self._own_frames(equation)
         if not frames:
-            return outer
+            return replace(outer, scope=scope, backward=backward)
         is_whole = frames[0][:2] == self.root
         callers_of = (outer.frame, *frames) if not is_whole else (None, *frames)
         call = outer.call
         for at in range(max(base, 1) if is_whole else 0, min(len(frames), _DEEPEST)):
             caller = callers_of[at]
-            call = self._add(Call(frames[at][0], call, self._place(caller)))
+            found = Call(frames[at][0], call, self._place(caller))
+            call = self.calls.setdefault(found, len(self.calls))
         if is_whole and len(frames) == 1 and base == 0 and in_library:
-            call = self._add(Call("", call, self._place(frames[0])))
+            found = Call("", call, self._place(frames[0]))
+            call = self.calls.setdefault(found, len(self.calls))
         depth = len(frames) if is_whole else outer.depth + len(frames)
-        return Around(call, max(depth, outer.depth), frames[-1])
+        return Around(call, max(depth, outer.depth), frames[-1], scope, backward)
+
+    def span(self, equation: Equation) -> Span | None:
+        """Return the place of an equation: that of its innermost frame in the user's files."""
+        # Equations created by one call share its traceback.
+        traceback = equation.source_info.traceback
+        kept = self._spans.get(id(traceback))
+        if kept is None:
+            spans = (self.files.span(file, *place) for file, place in places(equation))
+            kept = traceback, next((span for span in spans if span is not None), None)
+            self._spans[id(traceback)] = kept
+        return kept[1]
 
     def _own_frames(self, equation: Equation) -> tuple[tuple[Caller, ...], bool]:
         """Return the user's frames, outermost first, and whether one of a library is below them."""
@@ -110,13 +135,6 @@ class CallTree:
             kept = traceback, (own, below is not None and is_library(below[1]))
             self._frames[id(traceback)] = kept
         return kept[1]
-
-    def _add(self, call: Call) -> int:
-        number = self._known.get(call)
-        if number is None:
-            number = self._known[call] = len(self.calls)
-            self.calls.append(call)
-        return number
 
     def _place(self, frame: Caller | None) -> Span | None:
         """Return the place that a frame has come to."""

@@ -20,15 +20,9 @@ from jaxsight_source.compat.equations import bind, called, made_by
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight_source.compat.staging import Program, is_literal, new_variable, open_jaxpr, opened
+from jaxsight_source.folding import steps as folding
 from jaxsight_source.folding.calls import with_loops
-from jaxsight_source.folding.steps import (
-    LOOP,
-    EquationNumbers,
-    FoldedLoop,
-    FoldedStep,
-    Place,
-    atom_key,
-)
+from jaxsight_source.folding.steps import FoldedLoop, FoldedStep, atom_key
 from jaxsight_source.jaxprs.base import Environment
 
 _INLINED = INLINED | {"call"}
@@ -145,18 +139,14 @@ def _rolled(flat: _Flat) -> tuple[list[Any], FoldedLoop]:
     """Return the operations with the largest loop as one step."""
     if len(flat.operations) > _MOST_OPERATIONS:
         raise NoSuchChange(f"{len(flat.operations)} operations")
-    steps = with_loops(list(flat.operations), flat.outputs, EquationNumbers())
-    loops = [step for step in steps if isinstance(step, FoldedStep) and step.name == LOOP]
+    steps = with_loops(list(flat.operations), flat.outputs, folding.EquationNumbers())
+    loops = [step for step in steps if isinstance(step, FoldedStep) and step.name == folding.LOOP]
     largest = max(loops, key=lambda step: len(step.members), default=None)
     if largest is None or any(isinstance(item, FoldedStep) for item in largest.members):
         raise NoSuchChange("no loop")
-    items = [
-        item
-        for step in steps
-        for item in (
-            step.members if isinstance(step, FoldedStep) and step is not largest else [step]
-        )
-    ]
+    items: list[Any] = []
+    for step in steps:
+        items += step.members if isinstance(step, FoldedStep) and step is not largest else [step]
     return items, largest.family
 
 
@@ -252,10 +242,10 @@ def _reads(loop: FoldedLoop) -> Iterator[_Read | None]:
     """Yield how the operands of an iteration are read, in order; `None` is as in the first one."""
     first = loop.runs[0]
     varying = {tuple(map(atom_key, row)): index for index, row in enumerate(loop.varying)}
-    carried: dict[tuple[int, Place], int] = {
+    carried: dict[tuple[int, folding.Place], int] = {
         (id(initial), place): index for index, (initial, place) in enumerate(loop.carried)
     }
-    made: Mapping[int, Place] = {
+    made: Mapping[int, folding.Place] = {
         id(var): (position, output)
         for position, equation in enumerate(first)
         for output, var in enumerate(equation.outvars)

@@ -25,15 +25,9 @@ import numpy as np
 from jax.stages import Traced
 
 from jaxsight.tracer.compat import lowering
+from jaxsight.wire import primitives
 from jaxsight.wire.messages.replies import Fold
-from jaxsight.wire.primitives import (
-    CUMULATIVE,
-    ELEMENTWISE,
-    INLINED,
-    REDUCTIONS,
-    RESHAPES,
-    SCATTERS,
-)
+from jaxsight.wire.primitives import CUMULATIVE, ELEMENTWISE, INLINED, REDUCTIONS, RESHAPES
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr, Var
@@ -71,18 +65,16 @@ _COPIES = frozenset({"stop_gradient", "copy", "copy_p"})
 _OF_ALL = frozenset({"dot_general", "conv_general_dilated"})
 """Operations that are folded only if every operand is a constant array."""
 
-_OF_FIRST = (
-    REDUCTIONS
-    | CUMULATIVE
-    | RESHAPES
-    | {
-        "dynamic_slice", "dynamic_update_slice", "pad", "reduce_window", "reduce_window_max",
-        "reduce_window_min", "reduce_window_sum", "rev", "slice", "sort", "top_k", "transpose",
-    }
-)  # fmt: skip
+_WINDOWS = frozenset(
+    {"reduce_window", "reduce_window_max", "reduce_window_min", "reduce_window_sum"}
+)
+
+_OF_FIRST = frozenset(
+    {"dynamic_slice", "dynamic_update_slice", "pad", "rev", "slice", "sort", "top_k", "transpose"}
+).union(REDUCTIONS, CUMULATIVE, RESHAPES, _WINDOWS)
 """Operations that are folded if their first operand is a constant array."""
 
-_OF_ANY = (ELEMENTWISE - _COPIES) | SCATTERS | {"concatenate", "gather"}
+_OF_ANY = (ELEMENTWISE - _COPIES) | primitives.SCATTERS | {"concatenate", "gather"}
 """Operations that are folded if any operand is a constant array and none is unknown."""
 
 _LAYOUTS = RESHAPES | {"broadcast_in_dim", "transpose"}
@@ -93,15 +85,8 @@ _CALLS = INLINED | {"eval_jaxpr"}
 _NANOSECONDS: Mapping[str, float] = {
     "sort": 7_000.0,  # times log2 of the elements
     "top_k": 7_000.0,  # as a sort, which it becomes on CPUs
-    "cumsum": 6_000.0,
-    "cumprod": 6_000.0,
-    "cummax": 6_000.0,
-    "cummin": 6_000.0,
-    "cumlogsumexp": 6_000.0,
-    "reduce_window": 3_000.0,
-    "reduce_window_max": 3_000.0,
-    "reduce_window_min": 3_000.0,
-    "reduce_window_sum": 3_000.0,
+    **dict.fromkeys(CUMULATIVE, 6_000.0),
+    **dict.fromkeys(_WINDOWS, 3_000.0),
     "conv_general_dilated": 5_000.0,
     "scatter": 300.0,
     "scatter-add": 300.0,
@@ -228,9 +213,7 @@ def _captured(value: object) -> _Known:
         array = np.asarray(value)
     except (TypeError, ValueError):
         return _VALUE  # a key array, whose data cannot be read
-    if array.size <= 1 or array.dtype.kind not in "biufc":
-        return _VALUE
-    if not SMALLEST <= array.size <= LARGEST:
+    if not SMALLEST <= array.size <= LARGEST or array.dtype.kind not in "biufc":
         return _VALUE
     flat = array.reshape(-1)
     if flat[0] == flat[-1] and bool((flat == flat[0]).all()):

@@ -3,27 +3,46 @@
 File names of chunks stay `path§chunk` in every text: only the server knows the current line of a
 chunk, so it replaces them (`CHUNK_FILE`).
 Folding must be fast for a jaxpr of any length: it prints no more than it shows.
+
+A long jaxpr is divided into sections, by the functions and modules of its equations. A section
+begins with a comment, `# loss/model/blocks[0]/attn`, before its first equation; a module with
+modules of its own has one for each level. Editors fold them.
+
+A program's fingerprint is text that is equal for equal programs in all processes. It has the whole
+jaxpr and digests of its captured arrays, whose values a jaxpr does not show. It has no line
+numbers: these differ between a slice and the imported file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.sharding import NamedSharding
 
 from jaxsight.meshes.compat import shardings
+from jaxsight.text.inert import one_line
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.compat.jaxprs import Doc
 from jaxsight.tracer.failures import ADDRESS, clean, span_of
+from jaxsight.tracer.observation import scopes
+from jaxsight.tracer.observation.scopes import Scope
+from jaxsight.wire.chunks import CHUNK_FILE
 from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Shown
+from jaxsight.wire.messages.requests import CONSTANT
 from jaxsight.wire.spans import Span
-from jaxsight_source.compat.inner import Inner, equation_count, inner_jaxprs
+from jaxsight_source.compat import avals
+from jaxsight_source.compat.inner import Inner, all_jaxprs, equation_count, inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight_source.compat.locations import places
-from jaxsight_source.compat.staging import open_jaxpr
+from jaxsight_source.compat.staging import is_literal, open_jaxpr
 
 MOST_EQUATIONS = 50_000
 """Equations in an answer, about 1 KiB for each in a frame (`wire.FRAME_LIMIT`): those beyond have
@@ -37,6 +56,12 @@ _MOST_VARIABLES = 6
 
 _NUMPY = re.compile(r"np\.(?:u?int|float)\d+\((?P<number>[^()]*)\)")
 """NumPy scalars in parameters, whose type is removed."""
+
+_PARAMETER = re.compile(r"\w+=|\{ lambda|\(")
+"""How a line begins that is not the first one of an equation."""
+
+_CHUNK = re.compile(rf"{CHUNK_FILE.pattern}(?::\d+)?")
+_LINE = re.compile(r"(\.py):\d+")
 
 _LARGEST_REPEATED = 3
 """A shared inner jaxpr with more equations is printed once, and later refers to its first place."""
@@ -65,7 +90,8 @@ def folded(jaxpr: object, equations: int) -> Folded:
     lines = [f"{{ lambda {constants}; {inputs}. let"]
     shown = 0
     for equation in itertools.islice(opened.eqns, _EQUATION_LINES):
-        printed = _rendered(_folded_equation(printer, equation)).split("\n")
+        document = printer.equation(equation, _folded_parameters(equation))
+        printed = _rendered(document).split("\n")
         if len(lines) + len(printed) > _EQUATION_LINES:
             break
         lines += [f"    {line}" for line in printed]
@@ -101,7 +127,7 @@ _EQUATION_LINES = FOLDED_LINES - 4
 """Lines for equations, besides those for inputs, the elision and results."""
 
 
-def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> Doc:
+def _folded_parameters(equation: Equation) -> Iterator[tuple[str, str]]:
     inner: dict[str, list[str]] = {}
     for part in inner_jaxprs(equation):
         count = equation_count(part.jaxpr)
@@ -109,14 +135,12 @@ def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> Doc:
             f"{{ lambda … {count} {'equation' if count == 1 else 'equations'} }}"
         )
 
-    def parameter(key: str) -> str:
-        texts = inner.get(key)
-        if texts is not None:
-            return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-        text = _brief(equation.params[key])
-        return text if len(text) <= _LONG_PARAMETER else text[: _LONG_PARAMETER - 1] + "…"
-
-    return printer.equation(equation, lambda: [(key, parameter(key)) for key in _order(equation)])
+    for key in _order(equation):
+        if texts := inner.get(key):
+            yield key, texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+        else:
+            text = _brief(equation.params[key])
+            yield key, text if len(text) <= _LONG_PARAMETER else f"{text[: _LONG_PARAMETER - 1]}…"
 
 
 def whole(id: int, jaxpr: object) -> Shown:
@@ -142,35 +166,25 @@ class _Whole:
         self.first: dict[int, str] = {}
 
     def document(self, opened: Jaxpr, path: str) -> Doc:
-        def equations() -> list[Doc]:
-            return [
-                self.equation(equation, f"{path}{index}")
-                for index, equation in enumerate(opened.eqns)
-            ]
-
-        return self.printer.jaxpr(opened, equations)
+        equations = enumerate(opened.eqns)
+        return self.printer.jaxpr(opened, (self.equation(e, f"{path}{at}") for at, e in equations))
 
     def equation(self, equation: Equation, path: str) -> Doc:
-        def parameters() -> list[tuple[str, str | Doc]]:
-            inner: dict[str, list[Doc]] = {}
-            for part in inner_jaxprs(equation):
-                document = self.inner(equation, part, f"{path}/{part.name}")
-                inner.setdefault(part.parameter, []).append(document)
-            return [
-                (
-                    key,
-                    (parameter_text if self.linked else _brief)(value)
-                    if key not in inner
-                    else jaxprs.one_or_listed(value, inner[key]),
-                )
-                for key, value in ((key, equation.params[key]) for key in _order(equation))
-            ]
-
-        document = self.printer.equation(equation, parameters)
+        document = self.printer.equation(equation, self.parameters(equation, path))
         if not self.linked:
             return document
         self.spans[path] = span(equation)
         return jaxprs.mark(document, path)
+
+    def parameters(self, equation: Equation, path: str) -> Iterator[tuple[str, str | Doc]]:
+        inner: dict[str, list[Doc]] = {}
+        for part in inner_jaxprs(equation):
+            document = self.inner(equation, part, f"{path}/{part.name}")
+            inner.setdefault(part.parameter, []).append(document)
+        text_of = parameter_text if self.linked else _brief
+        for key in _order(equation):
+            value, documents = equation.params[key], inner.get(key)
+            yield key, jaxprs.one_or_listed(value, documents) if documents else text_of(value)
 
     def inner(self, equation: Equation, part: Inner, path: str) -> Doc:
         first = self.first.get(id(part.jaxpr))
@@ -182,16 +196,9 @@ class _Whole:
         return self.document(part.jaxpr, f"{path}/")
 
 
-def span(
-    equation: Equation, span_in: Callable[[str, int, int, int, int], Span | None] = span_of
-) -> Span | None:
-    """Return the place of an equation: that of the innermost frame in a chunk, if any.
-
-    Args:
-        equation: the equation.
-        span_in: returns the span of a place in a file, `None` if it is in no chunk.
-    """
-    spans = (span_in(file, *place) for file, place in places(equation))
+def span(equation: Equation) -> Span | None:
+    """Return the place of an equation: that of the innermost frame in a chunk, if any."""
+    spans = (span_of(file, *place) for file, place in places(equation))
     return next((place_span for place_span in spans if place_span is not None), None)
 
 
@@ -220,3 +227,94 @@ def parameter_text(value: object) -> str:
     except Exception as error:  # noqa: BLE001 - user code: a class among the parameters
         text = f"<{type(value).__name__}: its str raised {type(error).__name__}>"
     return _NUMPY.sub(r"\g<number>", ADDRESS.sub("", text)).replace("\n", " ")
+
+
+def divided(shown: Shown, jaxpr: object) -> Shown:
+    """Return the text of a long jaxpr of several functions or modules with its sections."""
+    by_path = dict(_scopes(jaxpr, "", None))
+    if len(by_path) <= FOLDED_LINES or len(set(by_path.values())) < 2:
+        return shown
+    info = open_jaxpr(jaxpr).debug_info
+    words = str(info.func_src_info).split() if info is not None else []
+    added = _comments(shown, by_path, words[0] if words and words[0].isidentifier() else "function")
+    lines: list[str] = []
+    moved: dict[int, int] = {}
+    for number, line in enumerate(shown.text.split("\n")):
+        lines += added.get(number, ())
+        moved[number] = len(lines)
+        lines.append(line)
+    links = tuple(Link(moved[link.line], link.path, link.span) for link in shown.links)
+    return replace(shown, text="\n".join(lines), links=links)
+
+
+def _scopes(jaxpr: object, prefix: str, around: Scope | None) -> Iterator[tuple[str, Scope]]:
+    for index, equation in enumerate(open_jaxpr(jaxpr).eqns):
+        path = f"{prefix}{index}"
+        scope = scopes.scope(equation, around)
+        yield path, scope
+        for part in inner_jaxprs(equation):
+            yield from _scopes(part.jaxpr, f"{path}/{part.name}/", scope)
+
+
+def _comments(shown: Shown, by_path: Mapping[str, Scope], name: str) -> dict[int, list[str]]:
+    """Return the comments before each line."""
+    lines = shown.text.split("\n")
+    current: dict[str, Scope] = {}
+    begun: set[str] = set()
+    added: dict[int, list[str]] = {}
+    for link in shown.links:
+        path, line = link.path, lines[link.line]
+        if path in begun or path not in by_path:
+            continue
+        begun.add(path)
+        if _PARAMETER.match(line.lstrip()):
+            continue
+        around, _, _ = path.rpartition("/")
+        outer = by_path.get(around.rpartition("/")[0], ())
+        before, after = current.get(around, outer), by_path[path]
+        if before == after:
+            continue
+        current[around] = after
+        indent = line[: len(line) - len(line.lstrip())]
+        added[link.line] = [f"{indent}# {text}" for text in _headings(before, after, name)]
+    return added
+
+
+def _headings(before: Scope, after: Scope, name: str) -> Iterator[str]:
+    """Yield a heading for each level that begins, or that of the level that is returned to."""
+    pairs = zip(before, after, strict=False)
+    common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    for level in range(common + 1, len(after) + 1):
+        yield one_line("/".join(after[:level]))
+    if common == len(after):
+        yield one_line("/".join(after) or name)
+
+
+def fingerprint(jaxpr: object) -> str:
+    """Return the jaxpr's text, and a line for each array that it captures."""
+    text = whole(0, jaxpr).text
+    text = _LINE.sub(r"\1", _CHUNK.sub(lambda match: match["path"], text))
+    return "\n".join([text, *map(_digest, _constants(jaxpr))])
+
+
+def _constants(jaxpr: object) -> Iterator[object]:
+    """Yield the arrays in a jaxpr and its inner jaxprs, in the order of the equations."""
+    for part in all_jaxprs(jaxpr):
+        yield from getattr(part, "consts", ())
+        for equation in open_jaxpr(part).eqns:
+            for var in equation.invars:
+                if is_literal(var) and getattr(var.val, "ndim", 0) > 0:
+                    yield var.val
+
+
+def _digest(value: Any) -> str:
+    """Return the array's type and a digest of its values; only the type if unreadable."""
+    aval = avals.of(value)
+    try:
+        # JAX raises where a key array is converted to NumPy.
+        if jnp.issubdtype(aval.dtype, jax.dtypes.prng_key):
+            value = jax.random.key_data(value)
+        data = np.ascontiguousarray(np.asarray(value)).tobytes()
+    except Exception:  # noqa: BLE001 - a reference, an array that was deleted or lives elsewhere
+        return f"{CONSTANT}{avals.text(aval)}"
+    return f"{CONSTANT}{avals.text(aval)} {hashlib.blake2b(data, digest_size=16).hexdigest()}"

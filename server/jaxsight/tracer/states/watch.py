@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from jaxsight.rewriting.rewriter import SEEN
-from jaxsight.tracer.compat import refs
+from jaxsight.tracer.compat import in_place_updates
 from jaxsight.tracer.isolation import code_origins, mutable_contents
 from jaxsight.tracer.isolation.code_origins import USER
 from jaxsight.tracer.isolation.mutable_contents import (
@@ -177,7 +177,7 @@ class Watch:
         kind = type(value)
         if kind in _LEAVES or id(value) in self._visited or issubclass(kind, jax.core.Tracer):
             return
-        if refs.is_ref(value):
+        if in_place_updates.is_ref(value):
             self._refs.setdefault(id(value), location.label)
             return
         if nnx.is_node(value) or issubclass(kind, ModuleType):

@@ -149,7 +149,7 @@ class CallSeen:
     definition: str = ""
     """The chunk that defines the function; empty for a nested one."""
     compiled: str = ""
-    """What it is to the programs that XLA gets (`tracer/compat/compiling.py`)."""
+    """What it is to the programs that XLA gets (`tracer/compat/eager_programs.py`)."""
     sized: tuple[str, ...] = ()
     """Parameters of `inputs` with sizes that only missing data would tell."""
     sizes: tuple[tuple[str, str, int], ...] = ()

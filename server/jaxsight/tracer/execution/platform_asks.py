@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from types import FrameType
 
 import jax
 
+from jaxsight.tracer.compat import seen_devices
 from jaxsight.tracer.importing.project_modules import ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.irreversible_effects import Spoilt
-from jaxsight.tracer.platforms.compat import seen
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk, real_file
 from jaxsight.wire.observations import Caveat
 from jaxsight.wire.seen_device import SeenDevice
@@ -44,15 +43,12 @@ class OtherPlatform(CancelledByServer):
     """Aborts a request whose code asks for the platform while another one is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of the user's code that asked for what is not known of the target."""
+_Line = tuple[str, int, int]
+"""A line of the user's code that asked for what is not known of the target.
 
-    file: str
-    """The name of the file that its code is compiled under."""
-    number: int
-    serial: int
-    """Of the import of a module of the project; 0 for the traced file."""
+It has the name of the file that its code is compiled under, its number, and that of the import of a
+module of the project; 0 for the traced file.
+"""
 
 
 class PlatformAsks:
@@ -74,7 +70,7 @@ class PlatformAsks:
         self._package = ""
         """An installed package that has asked."""
         self._unknown: dict[_Line, str] = {}
-        seen.watch(self._asked)
+        seen_devices.watch(self._asked)
 
     def begin(self, device: SeenDevice | None, files: Callable[[], Collection[str]]) -> bool:
         """Show a request's device, unless results of others depend on the one that is shown.
@@ -102,7 +98,7 @@ class PlatformAsks:
         self._unknown.clear()
         self._of_all = False
         self._seen = device
-        seen.see(device)
+        seen_devices.see(device)
         if has_asked:
             # JAX's caches may have jaxprs of code that saw the other device.
             jax.clear_caches()  # type: ignore[no-untyped-call]
@@ -137,16 +133,14 @@ class PlatformAsks:
             for number, reason in _selections(chunk.text):
                 yield Caveat(chunk.id, reason, number)
         executed = {chunk.id for chunk in chunks}
-        for line, reason in self._unknown.items():
-            parts = chunk_of(line.file)
+        for (file, number, serial), reason in self._unknown.items():
+            parts = chunk_of(file)
             if parts is not None:
                 if parts["chunk"] in executed:
-                    yield Caveat(parts["chunk"], reason, line_in_chunk(parts, line.number))
-            elif line.serial == self._serial(line.file):
-                importer = importer_of(line.file)
-                if importer is not None:
-                    where = f"imports `{PurePath(line.file).name}`, whose line {line.number}"
-                    yield Caveat(importer.id, f"{where} {reason}")
+                    yield Caveat(parts["chunk"], reason, line_in_chunk(parts, number))
+            elif serial == self._serial(file) and (importer := importer_of(file)) is not None:
+                where = f"imports `{PurePath(file).name}`, whose line {number}"
+                yield Caveat(importer.id, f"{where} {reason}")
 
     def note(self) -> str:
         """Return a note for an error of code that asked; empty if it sees where it runs."""
@@ -175,10 +169,8 @@ class PlatformAsks:
             if code_origins.of_file(file) == code_origins.USER:
                 self._files.add(real_file(file))
                 if nearest and unknown and len(self._unknown) < _KEPT:
-                    line = _Line(file, frame.f_lineno, self._serial(file))
-                    self._unknown[line] = (
-                        f"calls `{package}`, which {unknown}" if package else unknown
-                    )
+                    clause = f"calls `{package}`, which {unknown}" if package else unknown
+                    self._unknown[file, frame.f_lineno, self._serial(file)] = clause
                 nearest = False
 
     def _serial(self, file: str) -> int:

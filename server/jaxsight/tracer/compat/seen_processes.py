@@ -1,8 +1,8 @@
 """The process that code sees, as if it were one of a job with several: its number and its devices.
 
-JAX executes in this process alone, so its own code gets the true answers; see `seen.py`, which
-tells who asks. The devices are divided among the processes in order, as on machines with equal
-ones. What was replaced stays so for the rest of this process.
+JAX executes in this process alone, so its own code gets the true answers; see `seen_devices.py`,
+which tells who asks. The devices are divided among the processes in order, as on machines with
+equal ones. What was replaced stays so for the rest of this process.
 
 Private API used, in JAX 0.8 to 0.12: `jaxlib._jax.Device.process_index`, which is replaced by a
 property of the same name.
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import jax
 from jaxlib import _jax
 
-from jaxsight.tracer.platforms.compat import seen
+from jaxsight.tracer.compat import seen_devices
 from jaxsight.wire.seen_device import SeenProcess
 
 _shown: SeenProcess | None = None
@@ -31,7 +31,7 @@ def watch() -> None:
     original = vars(_jax.Device)["process_index"]
 
     def index(self: jax.Device) -> int:
-        if _shown is None or not seen.is_asked_by_program():
+        if _shown is None or not seen_devices.is_asked_by_program():
             return int(original.__get__(self))
         every = jax.devices()
         # The device may belong to another backend than the default one.
@@ -53,7 +53,7 @@ def _answering(
 
     @functools.wraps(original)
     def answering(*args: object, **kwargs: object) -> object:
-        if _shown is None or not seen.is_asked_by_program():
+        if _shown is None or not seen_devices.is_asked_by_program():
             return original(*args, **kwargs)
         return answer(_shown, *args, **kwargs)
 

@@ -30,7 +30,8 @@ import jaxlib
 from jax._src import array, xla_bridge
 from jaxlib import _jax
 
-from jaxsight.tracer.compat import config
+from jaxsight.text.names import words
+from jaxsight.tracer.compat import config, replacing
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.wire.seen_device import SeenDevice
 from jaxsight_source.files.ours import OURS
@@ -38,22 +39,14 @@ from jaxsight_source.files.ours import OURS
 _JAX = f"{Path(jax.__file__).parent}{os.sep}"
 _JAXLIB = f"{Path(jaxlib.__file__).parent}{os.sep}"
 
-_HAND_ON = f"compat{os.sep}processes.py"
+_HAND_ON = f"compat{os.sep}seen_processes.py"
 """Our own functions that a program calls in place of JAX's."""
 _PASSES = ("_src/xla_bridge.py", "_src/util.py", "extend/backend.py", "lib/")
 """Files of JAX whose functions hand the question on: `jax.default_backend`, caches."""
-_CHOOSES = (
-    "_src/cudnn/",
-    "_src/nn/",
-    "_src/pallas/mosaic/core.py",
-    "_src/pallas/mosaic/pipeline.py",
-    "_src/pallas/mosaic/sc_core.py",
-    "_src/pallas/mosaic/tpu_info.py",
-    "_src/random",
-    "_src/tpu_info.py",
-    "example_libraries/",
-    "experimental/pallas/ops/",
-    "nn/",
+_CHOOSES = words(
+    """_src/cudnn/ _src/nn/ _src/pallas/mosaic/core.py _src/pallas/mosaic/pipeline.py
+    _src/pallas/mosaic/sc_core.py _src/pallas/mosaic/tpu_info.py _src/random _src/tpu_info.py
+    example_libraries/ experimental/pallas/ops/ nn/"""
 )
 """Files of JAX whose choice is part of the program: `random.gamma` has other derivatives on CPUs,
 cuDNN's attention and Pallas kernels ask for the chip.
@@ -83,8 +76,8 @@ class _Sight:
     device: SeenDevice | None = None
     asked: Asked = staticmethod(lambda frame, unknown: None)
     hidden = 0
-    is_installed = False
-    undo: list[Callable[[], None]]
+    replaced: contextlib.ExitStack | None = None
+    """Undoes what was replaced."""
 
 
 _sight = _Sight()
@@ -105,16 +98,15 @@ def watch(asked: Asked) -> None:
 def seeing(device: SeenDevice | None, asked: Asked) -> Iterator[None]:
     """Let code see a device in this block only; nothing stays replaced after it."""
     before = _sight.device, _sight.asked
-    restore = _install() if not _sight.is_installed else []
+    own = _install()
     _sight.device, _sight.asked = device, asked
     try:
         yield
     finally:
         _sight.device, _sight.asked = before
-        # Reversed: what was replaced twice gets its first value back.
-        for undo in reversed(restore):
-            undo()
-        _sight.is_installed = not restore
+        if own is not None:
+            own.close()
+            _sight.replaced = None
 
 
 @contextlib.contextmanager
@@ -127,38 +119,33 @@ def hidden() -> Iterator[None]:
         _sight.hidden -= 1
 
 
-def _install() -> list[Callable[[], None]]:
-    """Replace what answers questions about the platform; return functions that undo it.
+def _install() -> contextlib.ExitStack | None:
+    """Replace what answers questions about the platform; return what undoes it.
 
-    The list is empty if that has been done.
+    Return `None` if that has been done.
     """
-    if _sight.is_installed:
-        return []
-    _sight.is_installed = True
-    _sight.undo = []
+    if _sight.replaced is not None:
+        return None
+    _sight.replaced = contextlib.ExitStack()
     for kind in (_jax.Device, _jax.Client):
         _answer(kind, "platform", lambda device, _: device.family)
-    for written in ("__repr__", "__str__"):
-        _answer_call(_jax.Device, written, functools.partial(_written, written))
+    _answer(_jax.Device, "__repr__", _written, is_method=True)
+    _answer(_jax.Device, "__str__", _text, is_method=True)
     _answer(_jax.Client, "_raw_platform", lambda device, _: device.platform)
     _answer(_jax.Client, "platform_version", _version)
     _answer(_jax.Device, "device_kind", _kind)
     for name in sorted({name for names in _UNKNOWN_ATTRIBUTES.values() for name in names}):
         _answer(_jax.Device, name, functools.partial(_attribute, name))
     memory = _Unknown("reads `memory_stats()`: they are the CPU's here")
-    _answer_call(_jax.Device, "memory_stats", lambda device, _: memory)
-    _answer_call(array.ArrayImpl, "platform", lambda device, _: device.family)
+    _answer(_jax.Device, "memory_stats", lambda device, _: memory, is_method=True)
+    _answer(array.ArrayImpl, "platform", lambda device, _: device.family, is_method=True)
     _name_backends()
-    return _sight.undo
+    return _sight.replaced
 
 
 def _replace(holder: object, name: str, value: object) -> None:
-    """Set an attribute of a class or module, and remember how to undo that."""
-    if name in vars(holder):
-        _sight.undo.append(functools.partial(setattr, holder, name, vars(holder)[name]))
-    else:
-        _sight.undo.append(functools.partial(delattr, holder, name))
-    setattr(holder, name, value)
+    assert _sight.replaced is not None
+    replacing.replace(_sight.replaced, holder, name, value)
 
 
 @functools.cache
@@ -229,15 +216,16 @@ def _told(frame: FrameType | None, answer: Callable[[SeenDevice], object]) -> ob
     return value
 
 
-def _answer(kind: type, name: str, value: Callable[..., object]) -> None:
+def _answer(kind: type, name: str, value: Callable[..., object], is_method: bool = False) -> None:
     """Replace an attribute of devices or clients.
 
     Args:
         kind: their class.
         name: the attribute; it need not exist on CPUs.
         value: returns what it is on the target, or that it is `_Unknown`.
+        is_method: whether it is a method without arguments.
     """
-    original = vars(kind).get(name)
+    original = getattr(kind, name) if is_method else vars(kind).get(name)
 
     def get(self: object) -> object:
         known = _told(_asker(), lambda device: value(device, self))
@@ -245,9 +233,9 @@ def _answer(kind: type, name: str, value: Callable[..., object]) -> None:
             return known
         if original is None:
             raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
-        return original.__get__(self)
+        return original(self) if is_method else original.__get__(self)
 
-    _replace(kind, name, property(get))
+    _replace(kind, name, get if is_method else property(get))
 
 
 def _kind(device: SeenDevice, _: object) -> object:
@@ -272,22 +260,13 @@ def _attribute(name: str, device: SeenDevice, _: object) -> object:
     raise AttributeError(f"no device of {device.platform} has {name!r}")
 
 
-def _written(name: str, device: SeenDevice, written: jax.Device) -> str:
-    """Return how a device is written: by `repr`, or by `str` as in `cuda:0`."""
-    if name == "__repr__":
-        return f"{_REPR[device.platform]}(id={written.id})"
-    return f"TPU_{written.id}" if device.platform == "tpu" else f"{device.platform}:{written.id}"
+def _written(device: SeenDevice, of: jax.Device) -> str:
+    return f"{_REPR[device.platform]}(id={of.id})"
 
 
-def _answer_call(kind: type, name: str, value: Callable[..., object]) -> None:
-    """Replace a method without arguments of devices or arrays, as `_answer` does an attribute."""
-    original = getattr(kind, name)
-
-    def call(self: object) -> object:
-        known = _told(_asker(), lambda device: value(device, self))
-        return original(self) if known is _TRUE else known
-
-    _replace(kind, name, call)
+def _text(device: SeenDevice, of: jax.Device) -> str:
+    """Return how `str` writes a device."""
+    return f"TPU_{of.id}" if device.platform == "tpu" else f"{device.platform}:{of.id}"
 
 
 def _name_backends() -> None:

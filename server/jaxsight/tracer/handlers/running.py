@@ -1,30 +1,34 @@
-"""Compare two traced functions by running them: the answer to `Compare`.
+"""Run traced functions: to compare two of them (`Compare`), or to measure them (`Measure`).
 
-Both run on this machine's CPU with the same random inputs, and their results are compared, and
-their gradients if both have them.
-Nothing else in the tracer runs traced programs: never those that call back into Python or have
-effects, and never those that are too large (`comparison/runnable_program.py`).
+Functions that are compared run on this machine's CPU with the same random inputs, and their results
+are compared, and their gradients if both have them.
+Never those run that call back into Python or have effects, and never those that are too large
+(`comparison/runnable_program.py`).
 A function that cannot be traced is called with values.
 """
 
 from __future__ import annotations
+
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.stages import Traced
 
+from jaxsight.measuring.programs import CannotMeasure, MeasuredProgram, compile_program, measured
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.stateful_call import Outcome, StatefulCall
-from jaxsight.tracer.comparison import gradients, random_inputs, runnable_program
-from jaxsight.tracer.comparison.gradients import gradient_of
-from jaxsight.tracer.comparison.random_inputs import DRAWS, FINITE, ORDINARY
-from jaxsight.tracer.comparison.runnable_program import RunnableProgram, equations_of, terms
+from jaxsight.tracer.comparison import runnable_program as programs
+from jaxsight.tracer.comparison.runnable_program import DRAWS, RunnableProgram, equations_of, terms
 from jaxsight.tracer.comparison.two_ways import Incomparable, TwoWays, agree, names_of, wide
-from jaxsight.tracer.compat import in_place_updates
+from jaxsight.tracer.compat import in_place_updates, lowering
+from jaxsight.tracer.failures import refusal
 from jaxsight.tracer.job import Job
+from jaxsight.tracer.kept_traces import KeptTrace, under
+from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.messages.replies import Compared
-from jaxsight.wire.messages.requests import Compare
+from jaxsight.wire.messages.requests import Compare, Measure
 from jaxsight_source.compat.inner import walk
 from jaxsight_source.jaxprs.arguments import Draw
 
@@ -81,11 +85,10 @@ def compared(request: Compare, before: Traced, after: Traced) -> Compared:
     Each form is compiled in two ways, which must agree.
     """
     try:
-        first = RunnableProgram.of(before)
-        second = RunnableProgram.of(after)
+        first, second = map(RunnableProgram.of, (before, after))
         for program in (first, second):
-            runnable_program.check(program)
-        runnable_program.check_same_types(first, second)
+            programs.check(program)
+        programs.check_same_types(first, second)
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
             comparison = _Comparison(first, second)
             for seed, draw in enumerate(comparison.draws):
@@ -97,7 +100,7 @@ def compared(request: Compare, before: Traced, after: Traced) -> Compared:
             words,
             comparison.exact,
             comparison.gradients,
-            (comparison.nonfinite[0], comparison.nonfinite[1]),
+            comparison.nonfinite,
         )
     except Incomparable as error:
         return Compared(request.id, False, str(error))
@@ -111,25 +114,27 @@ class _Comparison:
         """Whether all results so far are equal to the bit."""
         self.gradients = 0
         """Number of runs of the gradients."""
-        self.nonfinite = [0, 0]
+        self.nonfinite = 0, 0
         """Number of elements of gradients that are not finite, before and after the change."""
-        self._before = before
-        self._after = after
+        self._before, self._after = before, after
         self._solves = _differ(_SOLVES, before, after)
         multiplies = _differ(_PRODUCTS, before, after)
         sorts = _differ(_ORDERS, before, after)
         below = _BELOW_SUMS if multiplies else below_of(before)
         self._below = _BELOW_SOLVED if self._solves else below
-        self.draws = ORDINARY if self._solves or sorts else FINITE if multiplies else DRAWS
-        sizes = terms(before), terms(after)
-        self._run_before = TwoWays(before, self._below, sizes[0])
-        self._run_after = TwoWays(after, self._below, sizes[1])
-        self._grad_before = TwoWays(gradient_of(before), self._below, sizes[0])
-        self._grad_after = TwoWays(gradient_of(after), self._below, sizes[1])
-        self._differentiable = gradients.is_differentiable(before) and gradients.is_traceable(
+        draws = programs.FINITE if multiplies else DRAWS
+        self.draws = programs.ORDINARY if self._solves or sorts else draws
+        self._run_before, self._run_after = (
+            TwoWays(program, self._below, terms(program)) for program in (before, after)
+        )
+        self._grad_before, self._grad_after = (
+            TwoWays(programs.gradient_of(program), self._below, terms(program))
+            for program in (before, after)
+        )
+        self._differentiable = programs.is_differentiable(before) and programs.is_traceable(
             self._grad_before.usual, before
         )
-        if self._differentiable and not gradients.is_traceable(self._grad_after.usual, after):
+        if self._differentiable and not programs.is_traceable(self._grad_after.usual, after):
             raise Incomparable("the changed function has no gradient, but the original has one")
 
     def run(self, draw: Draw, seed: int) -> None:
@@ -139,36 +144,34 @@ class _Comparison:
             Incomparable: they differ.
         """
         before, after = self._before, self._after
-        inputs = random_inputs.drawn(before, draw, np.random.default_rng(seed))
+        inputs = programs.drawn(before, draw, np.random.default_rng(seed))
         if self._solves:
-            inputs = {name: random_inputs.well_conditioned(value) for name, value in inputs.items()}
+            inputs = {name: programs.well_conditioned(value) for name, value in inputs.items()}
         names = names_of(len(before.outputs))
         first = self._run_before(names, before.constants, *inputs.values())
-        inputs_after = random_inputs.matched(before, after, inputs)
+        inputs_after = programs.matched(before, after, inputs)
         second = self._run_after(names, after.constants, *inputs_after)
         for name, old, new in zip(names, first, second, strict=True):
             self.exact &= agree(name, old, new, self._below)
-        if self._differentiable and draw is not random_inputs.unusual:
+        if self._differentiable and draw is not programs.unusual:
             self._run_gradients(inputs, inputs_after)
             self.gradients += 1
 
     def _run_gradients(self, inputs: dict[str, jax.Array], inputs_after: list[jax.Array]) -> None:
         before, after = self._before, self._after
         slopes_before = self._grad_before(
-            gradients.slope_names(before), before.constants, *inputs.values()
+            programs.slope_names(before), before.constants, *inputs.values()
         )
         slopes = dict(zip(inputs, slopes_before, strict=True))
-        slopes_after = self._grad_after(
-            gradients.slope_names(after), after.constants, *inputs_after
-        )
+        slopes_after = self._grad_after(programs.slope_names(after), after.constants, *inputs_after)
         for (name, aval), slope in zip(after.named_inputs, slopes_after, strict=True):
-            if name not in slopes or not gradients.is_float(aval):
+            if name not in slopes or not programs.is_float(aval):
                 continue
             old, new = np.asarray(slopes[name]), np.asarray(slope)
-            self.nonfinite[0] += int((~np.isfinite(wide(old))).sum())
-            self.nonfinite[1] += int((~np.isfinite(wide(new))).sum())
+            finite, finite_after = np.isfinite(wide(old)), np.isfinite(wide(new))
+            first, second = self.nonfinite
+            self.nonfinite = first + int((~finite).sum()), second + int((~finite_after).sum())
             # A NaN may become a number, but a number may not change.
-            finite = np.isfinite(wide(old))
             self.exact &= agree(f"the gradient of {name}", old[finite], new[finite], self._below)
 
 
@@ -186,15 +189,15 @@ def compared_with_values(
     incomparable.
     """
     try:
-        return _compared_with_values(request, call, RunnableProgram.of(after), outcome)
+        return _called(request, call, RunnableProgram.of(after), outcome)
     except Incomparable as error:
         return Compared(request.id, False, str(error))
 
 
-def _compared_with_values(
+def _called(
     request: Compare, call: StatefulCall, after: RunnableProgram, outcome: Outcome
 ) -> Compared:
-    runnable_program.check(after)
+    programs.check(after)
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
     kinds = [(leaf.shape, leaf.dtype) for leaf in leaves]
     if kinds != [(aval.shape, aval.dtype) for aval in after.inputs]:
@@ -205,7 +208,7 @@ def _compared_with_values(
         run, results = TwoWays(after, below, terms(after)), names_of(len(after.outputs))
         for seed in range(_TIMES * len(DRAWS)):
             draw = DRAWS[seed % len(DRAWS)]
-            inputs = random_inputs.drawn(after, draw, np.random.default_rng(seed))
+            inputs = programs.drawn(after, draw, np.random.default_rng(seed))
             args, kwargs = jax.tree_util.tree_unflatten(structure, inputs.values())
             try:
                 with jax.disable_jit(), in_place_updates.changeable():
@@ -232,3 +235,34 @@ def below_of(program: RunnableProgram) -> float:
     """Return the fraction of the root mean square that is added to magnitudes, for a program."""
     has_fft = any(equation.primitive.name == "fft" for _, equation in walk(program.jaxpr))
     return _BELOW_SUMS if has_fft else _BELOW
+
+
+def measure(job: Job[Measure]) -> Measured:
+    """Run one or two earlier traces, and return what they took.
+
+    This is the only handler that runs a user's program as it is, with its effects: the user asked
+    for it. Its process is for measurements alone, and ends when the user cancels, or past a limit.
+
+    Raises:
+        UserError: a trace is no longer kept, or (at stage `measure`) it cannot be run alone.
+    """
+    request = job.request
+    kept = [job.traces.of(id) for id in (request.trace, request.other) if id]
+    makes = [functools.partial(_to_measure, trace) for trace in kept]
+    with under(kept[0].settings):
+        try:
+            return measured(makes, request.limits, job.begin, request.id)
+        except CannotMeasure as error:
+            raise refusal("measure", str(error)) from error
+
+
+def _to_measure(trace: KeptTrace) -> MeasuredProgram:
+    if trace.axes:
+        named = " and ".join(f"`{axis}`" for axis in trace.axes)
+        raise CannotMeasure(f"the program around it binds {named}, and runs it")
+    stage = trace.stage
+    located = lowering.located(stage)
+    with lowering.no_lines(), under(trace.settings):
+        return compile_program(
+            located, lowering.names(stage), trace.values, lowering.donated(stage)
+        )
