@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option, failing_on
-from jaxsight.cli.options import InputsChoice
+from jaxsight.cli.execution import THIS_PROCESS
 from jaxsight.cli.output.printing import Printer, Spinner, Text, print_note, styled
-from jaxsight.cli.resident.this_process import THIS_PROCESS
+from jaxsight.cli.parameters import InputsChoice
 from jaxsight.cli.trusted_paths import AGENT, TrustedPaths, trust_paths
 from jaxsight.events import Consent, Event, Message, Output, Progress, Status
 from jaxsight.projects.projects import IDLE, Projects
@@ -28,7 +28,7 @@ from jaxsight.trust.decisions import SSH
 from jaxsight.trust.words import shown_path
 
 if TYPE_CHECKING:
-    from jaxsight.cli.sources.texts import SourceFile
+    from jaxsight.cli.sources.arguments import SourceFile
     from jaxsight.session import Session
 
 T = TypeVar("T")

@@ -53,21 +53,23 @@ class FunctionView:
 
     @staticmethod
     async def of(
-        run: CommandRun, address: Address, source: str, set_name: str | None, view_name: str
+        run: CommandRun, address: Address, set_name: str | None, view_name: str
     ) -> FunctionView | None:
         """Trace a function; if that failed, `None` is returned and the error has been printed.
 
         Raises:
             CommandError: there is no such function or view, or no tracer starts.
         """
-        view = await trace_view(run, address, source, set_name, Printer())
-        if not isinstance(view.answer.reply, Traced):
+        view = await trace_view(run, address, set_name, Printer())
+        if view is None:
             return None
+        traced = view.answer.reply
+        assert isinstance(traced, Traced)
         await run.get(name_sizes(run.session.engine, view))
         document = None
         if view_name not in (ShownForm.HOVER, ShownForm.SHAPES):
             document = await _show_document(run, address, view_name)
-        return FunctionView(view, view.answer.reply, view_name, document, run.python(address.path))
+        return FunctionView(view, traced, view_name, document, run.python(address.path))
 
     def print(self) -> None:
         """Print the view, below where its inputs are from and its caveats."""
@@ -75,7 +77,7 @@ class FunctionView:
         to_stderr = self.document is not None
         if self.view_name != ShownForm.HOVER or not view.assumed:  # else the hover begins with them
             print_inputs(Printer(stderr=True) if to_stderr else printer, view)
-        print_notes(printer, view.answer.question.path, view.caveats)
+        print_notes(printer, view)
         match self.view_name:
             case ShownForm.HOVER:
                 hover = function_hover(view.subject, view, opens="`--what jaxpr` prints")

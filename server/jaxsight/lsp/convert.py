@@ -6,6 +6,7 @@ All functions are pure.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from lsprotocol import types
 
@@ -49,6 +50,13 @@ def notice(text: str) -> str:
     VS Code runs commands of links in messages and draws `$(icon)` in lenses, so both are defused.
     """
     return _ICON.sub("$ (", _LINK.sub("] ", one_line(text)))
+
+
+def inert(values: Mapping[str, object]) -> dict[str, object]:
+    """Return values whose texts, which may be from a workspace, are on one line and inert."""
+    return {
+        name: notice(value) if isinstance(value, str) else value for name, value in values.items()
+    }
 
 
 def text_edit(view: DocumentWindow, edit: Edit) -> types.TextEdit:

@@ -29,7 +29,7 @@ from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate, OutputMeter
 from jaxsight.workers.own_python import guarded
 from jaxsight.workers.results import Death, Reason
-from jaxsight.workers.watchdog.channel import Control
+from jaxsight.workers.watchdog.watched import Control
 
 # Decode the messages that a process writes to its pipe, in order, without blocking the loop.
 

@@ -26,10 +26,9 @@ from jaxsight.wire.frames import WireError
 from jaxsight.wire.messages.replies import Cancelled, Failed, Reply, Spoiled, Stage, Traced
 from jaxsight.wire.messages.requests import Cancel, Request
 from jaxsight.workers.crash_backoff import CrashBackoff
-from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate, nowhere
-from jaxsight.workers.own_python import tracer_command
+from jaxsight.workers.own_python import neutral_folder, tracer_command, tracer_environment
 from jaxsight.workers.pool import Pool, PooledTracer
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.request_queue import (

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.output.printing import Printer, write_file
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.files import reading
 from jaxsight.text import units

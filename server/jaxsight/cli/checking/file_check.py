@@ -13,7 +13,6 @@ from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError, failing_on
-from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.reports.reported import (
     CheckResult,
     ExaminedFile,
@@ -21,8 +20,9 @@ from jaxsight.cli.output.reports.reported import (
     RefusedFunction,
     Reported,
 )
+from jaxsight.cli.parameters import InputsChoice
+from jaxsight.cli.sources.arguments import SourceFile
 from jaxsight.cli.sources.notebooks import Cells
-from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.caveats import Completeness, completeness
 from jaxsight.features.findings.examined import examined
 from jaxsight.features.fixes.registry import FIXES

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError, failing_on, or_nearest
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer, print_note
+from jaxsight.cli.output.printing import Printer, print_note, write_file
 from jaxsight.cli.output.reports.reported import Reported
-from jaxsight.cli.sources.texts import SourceFile
+from jaxsight.cli.sources.arguments import SourceFile
 from jaxsight.features.findings.findings import path_in_project
 from jaxsight.features.findings.report import is_ignored, wanted
 from jaxsight.features.locked.findings import finding_of_differences

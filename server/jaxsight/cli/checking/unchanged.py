@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from jaxsight import __version__
 from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import CommandRun
-from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.reports.reported import CheckResult
-from jaxsight.cli.resident.own_code import own_code
+from jaxsight.cli.parameters import InputsChoice
+from jaxsight.cli.resident.kept_sessions import own_code
 from jaxsight.cli.resident.place import OF_TERMINALS
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.files import private

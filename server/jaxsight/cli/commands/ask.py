@@ -8,7 +8,8 @@ from typing import Annotated
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import CommandError, failing_on, or_nearest
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import (
+from jaxsight.cli.output.printing import Printer, as_json_line, print_json_line, versioned
+from jaxsight.cli.parameters import (
     Against,
     Allow,
     AsJson,
@@ -18,7 +19,6 @@ from jaxsight.cli.options import (
     Target,
     WhichInputs,
 )
-from jaxsight.cli.output.printing import Printer, as_json_line, print_json_line, versioned
 from jaxsight.cli.sources.arguments import (
     Address,
     in_revision,

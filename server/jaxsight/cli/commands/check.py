@@ -24,10 +24,8 @@ from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, InputsChoice, Python, Target, WhichInputs
 from jaxsight.cli.output import notes
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer, print_document, print_note
+from jaxsight.cli.output.printing import Printer, print_document, print_note, write_file
 from jaxsight.cli.output.reports import text
 from jaxsight.cli.output.reports.formats import FindingsFormat, document, parse_report
 from jaxsight.cli.output.reports.reported import (
@@ -35,7 +33,8 @@ from jaxsight.cli.output.reports.reported import (
     misses,
     totals,
 )
-from jaxsight.cli.sources.texts import SourceFile, texts
+from jaxsight.cli.parameters import Allow, InputsChoice, Python, Target, WhichInputs
+from jaxsight.cli.sources.arguments import SourceFile, texts
 from jaxsight.locks.notation import Tolerance
 from jaxsight.settings.kinds import CODE_LIST
 from jaxsight.text.units import count

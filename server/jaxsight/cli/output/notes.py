@@ -38,10 +38,16 @@ def note_at(path: str, line: str, message: str) -> str:
     return f"note: {shown_path(path)}:{line}: {message}"
 
 
-def print_notes(printer: Printer, path: str, function_caveats: Sequence[SliceCaveat]) -> None:
+def print_notes(printer: Printer, view: View) -> None:
     """Print all caveats of one function."""
-    for caveat in function_caveats:
-        print_note(printer, note(path, caveat))
+    for caveat in view.caveats:
+        print_note(printer, note(view.answer.question.path, caveat))
+
+
+def print_header(printer: Printer, view: View, *, sizes: bool = False) -> None:
+    """Print where a function's inputs are from, and its caveats."""
+    print_inputs(printer, view, sizes=sizes)
+    print_notes(printer, view)
 
 
 def print_inputs(printer: Printer, view: View, *, sizes: bool = False) -> None:

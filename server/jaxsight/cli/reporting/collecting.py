@@ -12,8 +12,7 @@ from jaxsight import __version__
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.printing import Printer
-from jaxsight.cli.reporting.sides import ReportSide
-from jaxsight.cli.sources.arguments import Address
+from jaxsight.cli.sources.arguments import Address, parse_address, parse_against
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.findings import inputs
 from jaxsight.features.kernels import pallas
@@ -34,7 +33,6 @@ from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import picture
 from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize
 from jaxsight.text.inert import one_line
-from jaxsight.wire.messages.replies import Traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +100,12 @@ class Report:
         errors: Printer,
     ) -> int:
         text, path = address.read(), str(address.path)
-        view = await trace_view(run, address, text, self.options.set_name, errors)
-        if not isinstance(view.answer.reply, Traced):
+        traced = await trace_view(run, address, self.options.set_name, errors)
+        if traced is None:
             self.is_partial = True
             self.remarks.append(one_line(f"{address.function}{side.suffix} cannot be traced"))
             return 0
+        view = traced
         await run.get(name_sizes(run.session.engine, view))
         name = f"{shown_file(address.path)}{side.suffix}"
         findings: dict[str, list[str]] = {}
@@ -206,3 +205,39 @@ def shown_file(path: Path) -> str:
         return path.relative_to(Path.cwd()).as_posix()
     except ValueError:
         return os.fspath(path.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSide:
+    """Functions that are traced by one interpreter, from files or from a revision of them."""
+
+    addresses: Sequence[Address]
+    python: str | None = None
+    """The interpreter of `--against`; `None`: that of the command."""
+
+    @property
+    def suffix(self) -> str:
+        """What distinguishes it: ` at HEAD`, ` with .venv-old`; empty for what is reported."""
+        if revision := self.addresses[0].revision:
+            return f" at {revision}"
+        if self.python is not None:
+            folder = Path(self.python).absolute().parent.parent
+            return f" with {folder.name or self.python}"
+        return ""
+
+
+def sides(functions: Sequence[str], against: Sequence[str]) -> list[ReportSide]:
+    """Return the functions that are reported, and each side that they are compared with.
+
+    Raises:
+        CommandError: a file does not exist.
+    """
+    addresses = [parse_address(function) for function in functions]
+    found = [ReportSide(addresses)]
+    for text in against:
+        if Path(text).name.startswith("python") and os.access(text, os.X_OK):
+            found.append(ReportSide(addresses, python=text))
+            continue
+        others = [each for own in addresses if (each := parse_against(text, own)) is not None]
+        found.append(ReportSide(others if others[0].revision else others[:1]))
+    return found

@@ -19,8 +19,7 @@ from jaxsight.cli.checking.file_check import (
 from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun
-from jaxsight.cli.sources.arguments import python_files
-from jaxsight.cli.sources.texts import SourceFile
+from jaxsight.cli.sources.arguments import SourceFile, python_files
 from jaxsight.features.locked.functions import LockableFunction
 
 _BROKEN = frozenset({SYNTAX, UNREADABLE, FAILED})

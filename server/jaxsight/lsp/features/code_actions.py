@@ -159,8 +159,4 @@ def register(context: ClientContext) -> None:
     """Serve code actions."""
     options = types.CodeActionOptions(code_action_kinds=list(KINDS), resolve_provider=True)
     context.serve(types.TEXT_DOCUMENT_CODE_ACTION, partial(actions, context), options)
-
-    async def resolve_here(action: types.CodeAction) -> types.CodeAction:
-        return await resolve(context, action)
-
-    context.connection.feature(types.CODE_ACTION_RESOLVE)(resolve_here)
+    context.connection.feature(types.CODE_ACTION_RESOLVE)(partial(resolve, context))

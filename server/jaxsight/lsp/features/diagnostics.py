@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -46,13 +47,8 @@ class Diagnostics:
         options = types.DiagnosticOptions(
             inter_file_dependencies=True, workspace_diagnostics=False, identifier=SOURCE
         )
-
-        async def answer(
-            params: types.DocumentDiagnosticParams,
-        ) -> types.DocumentDiagnosticReport:
-            return await self._answer(params)
-
-        self._context.connection.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(answer)
+        serve = self._context.connection.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)
+        serve(partial(self._answer))  # pygls sets attributes, which methods do not have
 
     async def _answer(
         self, params: types.DocumentDiagnosticParams

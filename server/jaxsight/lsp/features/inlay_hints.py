@@ -60,8 +60,4 @@ async def resolve(context: ClientContext, hint: types.InlayHint) -> types.InlayH
 def register(context: ClientContext) -> None:
     """Serve hints."""
     context.serve(types.TEXT_DOCUMENT_INLAY_HINT, partial(answer, context))
-
-    async def resolve_here(hint: types.InlayHint) -> types.InlayHint:
-        return await resolve(context, hint)
-
-    context.connection.feature(types.INLAY_HINT_RESOLVE)(resolve_here)
+    context.connection.feature(types.INLAY_HINT_RESOLVE)(partial(resolve, context))

@@ -27,7 +27,7 @@ from jaxsight.features.model import Linked, VirtualText
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.lsp.documents.virtual_uris import EXTENDED, VirtualDocument
-from jaxsight.lsp.transport.messages import JsonObject
+from jaxsight.lsp.transport.streams import JsonObject
 from jaxsight.text.inert import lines, visible
 from jaxsight_source.options import STYLES
 

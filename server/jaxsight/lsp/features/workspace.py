@@ -18,7 +18,7 @@ from jaxsight.lsp.configuration import SECTION
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.uris import path_of, uri_of
 from jaxsight.lsp.features.programs.registration import registrations as programs
-from jaxsight.lsp.start.warmup import warm_converter
+from jaxsight.lsp.warmup import warm_converter
 
 log = logging.getLogger(__name__)
 

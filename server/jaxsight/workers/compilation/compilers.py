@@ -38,9 +38,8 @@ from jaxsight.workers.compilation.environments import (
     variables,
 )
 from jaxsight.workers.compilation.queue import Queue, Urgency
-from jaxsight.workers.environment import tracer_environment
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.own_python import ROOT
+from jaxsight.workers.own_python import ROOT, tracer_environment
 from jaxsight.workers.process import CompilerProcess
 from jaxsight.workers.results import Death, Reason, signal_name
 

@@ -16,7 +16,7 @@ import os
 import platform as machine
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +25,9 @@ from jaxsight.files import private, reading
 from jaxsight.targets.own.devices import own_device
 from jaxsight.targets.target import CPU, Target, names
 from jaxsight.text.terminal import instruction
+from jaxsight.wire import frames
+from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled, Ready
+from jaxsight.workers.child import ChildProcess
 from jaxsight.workers.own_python import OwnPython, booted, with_packages
 
 MEGABYTES = {"cuda": 290, "tpu": 360}
@@ -269,3 +272,35 @@ def usable(folder: Path) -> CompilerEnvironment | None:
     if not all(isinstance(value, str) for value in asdict(environment).values()):
         return None
     return environment
+
+
+class NoCompiler(Exception):
+    """The process cannot compile, or has ended; the text says why."""
+
+
+class DirectCompiler(ChildProcess):
+    """A compiler process of an environment, which ends with the context."""
+
+    def __init__(self, environment: CompilerEnvironment) -> None:
+        self._frames = frames.FrameReader()
+        own = compiler_python(environment)
+        variables = {**own.environment, **compiler_variables(environment)}
+        super().__init__(replace(own, environment=variables))
+
+    def compile(self, request: Compile) -> Compiled | NotCompiled:
+        """Compile a program.
+
+        Raises:
+            NoCompiler: the process cannot, or ended.
+        """
+        try:
+            frames.write(self.requests, request)
+        except frames.WireError as error:
+            raise NoCompiler(str(error)) from error
+        while data := self.read():
+            for message in self._frames.feed(data):
+                if isinstance(message, Compiled | NotCompiled):
+                    return message
+                if isinstance(message, Ready) and message.problem:
+                    raise NoCompiler(message.problem)
+        raise NoCompiler(f"the compiler exited with status {self.status()}")

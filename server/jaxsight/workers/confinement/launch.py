@@ -61,10 +61,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _confine_on_linux(most: int, writable: list[str]) -> None:
-    from jaxsight.workers.confinement import landlock, seccomp, shared_memory
+    from jaxsight.workers.confinement import landlock, seccomp
 
     abi = landlock.version(most)
-    shared_memory.separate()
+    separate()
     # Landlock and seccomp refuse to confine a process that may gain privileges by what it starts,
     # unless an administrator asks.
     libc = ctypes.CDLL(None, use_errno=True)
@@ -72,7 +72,7 @@ def _confine_on_linux(most: int, writable: list[str]) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     devices = [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(_DEVICES)]  # noqa: PTH208
     if abi:
-        landlock.confine(abi, [*writable, shared_memory.FOLDER], devices)
+        landlock.confine(abi, [*writable, FOLDER], devices)
     if seccomp.is_available():
         seccomp.confine(
             signals=abi < landlock.NEEDS_SCOPES,
@@ -93,3 +93,22 @@ if __name__ == "__main__":
     # Last, so that nothing but the package itself is found there.
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))  # noqa: PTH100, PTH118, PTH120
     sys.exit(main(sys.argv[1:]))
+
+
+FOLDER = "/dev/shm"
+
+_NEW_MOUNTS = 0x20000  # CLONE_NEWNS
+_PRIVATE = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE
+_NO_SETUID, _NO_DEVICES = 2, 4
+
+
+def separate() -> bool:
+    """Mount it; return whether that worked."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    return bool(
+        libc.unshare(_NEW_MOUNTS) == 0
+        # Else what is mounted here would appear in the system's own tree, too.
+        and libc.mount(None, b"/", None, _PRIVATE, None) == 0
+        and libc.mount(b"tmpfs", FOLDER.encode(), b"tmpfs", _NO_SETUID | _NO_DEVICES, b"mode=1777")
+        == 0
+    )

@@ -9,9 +9,9 @@ from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import NOTHING_EXAMINED, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, LockTargets, Python
 from jaxsight.cli.output.printing import Printer, print_note
-from jaxsight.cli.sources.texts import texts
+from jaxsight.cli.parameters import Allow, LockTargets, Python
+from jaxsight.cli.sources.arguments import texts
 from jaxsight.features.locked.functions import LockedFile, lockable
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 
 from lsprotocol import types
 
 from jaxsight.events import FileStatus, Status
 from jaxsight.lsp.context import ClientContext
-from jaxsight.lsp.convert import notice
+from jaxsight.lsp.convert import inert
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.text.inert import one_line
 
@@ -25,18 +26,13 @@ class Statuses:
 
     def __init__(self, context: ClientContext) -> None:
         self._context = context
-        self._sent: dict[str, dict[str, object]] = {}
-        self._logged: dict[str, tuple[types.MessageType, str]] = {}
-
-    @property
-    def last(self) -> list[dict[str, object]]:
+        self.sent: dict[str, dict[str, object]] = {}
         """The last status of each root, as it was sent."""
-        return list(self._sent.values())
+        self._logged: dict[str, tuple[types.MessageType, str]] = {}
 
     def show(self, status: Status) -> None:
         """Send a status to the client, and log it if it is ready, failed or untrusted."""
-        texts = {name: notice(text) for name, text in asdict(status).items()}
-        params = self._sent[status.root] = {**texts, "root": uri_of(status.root)}
+        params = self.sent[status.root] = {**inert(asdict(status)), "root": uri_of(status.root)}
         self._context.notify(STATUS, params)
         if status.state in ("failed", "untrusted"):
             kind = types.MessageType.Warning
@@ -52,20 +48,11 @@ class Statuses:
     def show_file(self, status: FileStatus) -> None:
         """Send what is known of a file to clients that know us."""
         if self._context.client.knows_us:
-            params = {
-                "uri": uri_of(status.path),
-                "target": notice(status.target),
-                "targetTitle": notice(status.target_title),
-                "problem": status.problem,
-                "detail": notice(status.detail),
-                "functions": status.functions,
-                "traced": status.traced,
-                "usesJax": status.uses_jax,
-                "why": notice(status.why),
-                "whyDetail": notice(status.why_detail),
-                "usingJax": status.using_jax,
-                "assumed": status.assumed,
-                "shown": status.shown,
+            told = inert(asdict(status))
+            params = {"uri": uri_of(status.path)} | {
+                re.sub(r"_(\w)", lambda found: found[1].upper(), name): value
+                for name, value in told.items()
+                if name != "path"
             }
             self._context.notify(FILE, params)
 
