@@ -88,8 +88,36 @@ class FunctionView:
                 print_document(self.document.text)
 
     def print_as_json(self) -> None:
-        """Print one object."""
-        shown = _object(self.view, self.traced, self.view_name, self.document)
+        """Print one object: common keys, and those of the view."""
+        view, traced, document = self.view, self.traced, self.document
+        shown: dict[str, object] = {
+            "filename": view.answer.question.path,
+            "function": view.subject.name,
+            "set": view.answer.question.set.name,
+            "inputs": inputs.record(view),
+            "parameters": [{"name": name, "value": value} for name, value in traced.parameters],
+            "outputs": traced.outputs,
+            "updates": list(traced.updates),
+            "left_out": list(traced.left_out),
+            "equations": traced.equations,
+            "constants": [{"type": text, "bytes": size} for text, size in traced.constants],
+            **caveats.record(view.caveats),
+        }
+        match self.view_name:
+            case ShownForm.HOVER:
+                words = caveats.markdown(view.caveats)
+                hover = function_hover(view.subject, view, "", words, "`--what jaxpr` prints")
+                shown["markdown"] = hover.markdown
+            case ShownForm.JAXPR if document is not None:
+                shown["jaxpr"] = document.text
+            case ShownForm.SHAPES:
+                shown["shapes"] = [
+                    {"row": row.line + 1, "name": name, "value": value}
+                    for row in line_shapes(view)
+                    for name, value in row.shapes
+                ]
+            case _ if document is not None:
+                shown |= {"interpreter": self.view_name, "text": document.text}
         print_json({**shown, "python": self.python})
 
 
@@ -127,39 +155,3 @@ def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
         else:
             groups.append(([name], shape))
     return ", ".join(f"{', '.join(names)}: {shape}" for names, shape in groups)
-
-
-def _object(
-    view: View, traced: Traced, view_name: str, document: VirtualText | None
-) -> dict[str, object]:
-    """Return the object that `--json` prints: common keys, and those of the view."""
-    shown: dict[str, object] = {
-        "filename": view.answer.question.path,
-        "function": view.subject.name,
-        "set": view.answer.question.set.name,
-        "inputs": inputs.record(view),
-        "parameters": [{"name": name, "value": value} for name, value in traced.parameters],
-        "outputs": traced.outputs,
-        "updates": list(traced.updates),
-        "left_out": list(traced.left_out),
-        "equations": traced.equations,
-        "constants": [{"type": text, "bytes": size} for text, size in traced.constants],
-        **caveats.record(view.caveats),
-    }
-    match view_name:
-        case ShownForm.HOVER:
-            words = caveats.markdown(view.caveats)
-            hover = function_hover(view.subject, view, "", words, "`--what jaxpr` prints")
-            shown["markdown"] = hover.markdown
-        case ShownForm.JAXPR if document is not None:
-            shown["jaxpr"] = document.text
-        case ShownForm.SHAPES:
-            shown["shapes"] = [
-                {"row": line_shapes.line + 1, "name": name, "value": value}
-                for line_shapes in line_shapes(view)
-                for name, value in line_shapes.shapes
-            ]
-        case _ if document is not None:
-            shown["interpreter"] = view_name
-            shown["text"] = document.text
-    return shown

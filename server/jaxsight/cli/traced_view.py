@@ -19,6 +19,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.rules.finding import Finding
 from jaxsight.source.module import Module
+from jaxsight.text.units import some
 
 _LISTED = 8
 """Functions that an error lists, a choice: all of a small file, and no screen of a large one."""
@@ -112,7 +113,4 @@ async def _open(run: CommandRun, address: Address, source: str, *, settle: bool 
 
 def _functions(names: Sequence[str]) -> str:
     """Return `; functions: a, b and 3 more`, or that there are none."""
-    if not names:
-        return "; the file has no functions"
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"; functions: {', '.join(names[:_LISTED])}{more}"
+    return f"; functions: {some(names, _LISTED)}" if names else "; the file has no functions"

@@ -79,5 +79,5 @@ def starting(program: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        name = one_line(program[0])
-        raise CommandError(f"cannot run {name}: {error.strerror}") from error
+        reason = error.strerror or error
+        raise CommandError(f"cannot run {one_line(program[0])}: {reason}") from error

@@ -38,7 +38,7 @@ async def import_whole(
     Args:
         variables: the user's settings of environment variables, which take precedence.
     """
-    process = TracerProcess.start(
+    process = TracerProcess(
         [*tracer_command(python), "--import"],
         environment=tracer_environment(python, os.environ, variables),
         folder=request.root if reading.is_folder(request.root) else neutral_folder(),

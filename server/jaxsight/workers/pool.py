@@ -175,8 +175,7 @@ class Pool:
 
         Otherwise a spare starts in a pause, so that it does not delay the first answers.
         """
-        active = self.active
-        if active is not None and active.hello is not None:
+        if self.active is not None and self.active.hello is not None:
             self._replace_spare()
 
     def borrow_spare(self) -> PooledTracer:
@@ -267,12 +266,8 @@ class Pool:
 
     async def restart(self) -> None:
         """End all tracers, forget failures, and start a new one."""
-        tracers = self.all
-        self.active = self._spare = self._borrowed = None
-        self._young_deaths = 0
-        self._retry_at = 0.0
-        self.problem = ""
-        await asyncio.gather(*(tracer.process.aclose() for tracer in tracers))
+        self._young_deaths, self._retry_at, self.problem = 0, 0.0, ""
+        await self.sleep()
         self.ensure_active()
 
     def keep_spare(self, wanted: bool) -> None:

@@ -471,7 +471,7 @@ class Tracers:
             spare.process.send(request)
 
     def _spawn(self) -> TracerProcess:
-        return TracerProcess.start(
+        return TracerProcess(
             self._command,
             environment=self._environment,
             folder=self._folder,

@@ -99,13 +99,10 @@ async def run(
     with contextlib.suppress(NotImplementedError):
         loop.add_signal_handler(signal.SIGINT, stop.set)
     output = (_STDERR if request.form is ProgressOutput.JSON else None, None)
-    try:
+    with starting(request.program):
         outcome = await run_until_seen(
             run, printed.progress, limit=request.limit, stop=stop, output=output
         )
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CommandError(f"cannot run {one_line(request.program[0])}: {reason}") from error
     printed.end(outcome)
     status = FOUND if outcome.seen.missing else 0
     return (INTERRUPTED if outcome.ending == "stopped" else status), outcome
@@ -124,18 +121,15 @@ def _wanted(request: RunRequest) -> tuple[Path, tuple[Key, ...]]:
             raise CommandError(f"{one_line(str(file))}: no such file")
     if files and not Path(os.path.realpath(files[0])).is_relative_to(root):
         root = project_root(Path(os.path.realpath(files[0])).parent)
-    named = bool(files)
-    files = files or wanted.files_reached(ran, root)
-    keys = wanted.functions_of(root, files)
-    if not keys:
-        if named:
-            names = ", ".join(one_line(str(file)) for file in files)
-            raise CommandError(f"no function in {names} uses JAX and takes arguments")
-        raise CommandError(
-            "no function that the program names uses JAX; name files: "
-            f"`jaxsight record {OPTION} model.py -- …`"
-        )
-    return root, keys
+    if keys := wanted.functions_of(root, files or wanted.files_reached(ran, root)):
+        return root, keys
+    if files:
+        names = ", ".join(one_line(str(file)) for file in files)
+        raise CommandError(f"no function in {names} uses JAX and takes arguments")
+    raise CommandError(
+        "no function that the program names uses JAX; name files: "
+        f"`jaxsight record {OPTION} model.py -- …`"
+    )
 
 
 class _Printed:
@@ -177,7 +171,7 @@ class _Printed:
                 for functions in outcome.recording.unwritten.values()
                 for (file, name), reasons in functions.items()
             }
-            end = {
+            end: dict[str, object] = {
                 "event": "end",
                 "reason": outcome.ending,
                 "exit_status": outcome.recording.status if outcome.ending == "ended" else None,
@@ -188,17 +182,15 @@ class _Printed:
             }
             print_json_line(end)
             return
-        seconds = f"{time.monotonic() - self._start:.1f} s"
-        match outcome.ending:
-            case "seen":
-                self._say(f"all functions seen; the program was ended after {seconds}")
-            case "ended":
-                status = outcome.recording.status
-                self._say(f"the program ended by itself after {seconds} (exit status {status})")
-            case "time limit":
-                self._say(f"the program was ended at the time limit of {self._limit:g} s")
-            case "stopped":
-                self._say(f"the program was stopped after {seconds}")
+        after = f"after {time.monotonic() - self._start:.1f} s"
+        status = outcome.recording.status
+        endings = {
+            "seen": f"all functions seen; the program was ended {after}",
+            "ended": f"the program ended by itself {after} (exit status {status})",
+            "time limit": f"the program was ended at the time limit of {self._limit:g} s",
+            "stopped": f"the program was stopped {after}",
+        }
+        self._say(endings[outcome.ending])
         if outcome.replaced:
             names = one_line(", ".join(outcome.replaced))
             self._say(f"not installed, and without effect in this run: {names}")
@@ -227,8 +219,7 @@ def _listed(keys: Sequence[Key]) -> str:
     """Return the first names on one line; files are named if there are several."""
     several = len({file for file, _ in keys}) > 1
     names = [f"{file}:{name}" if several else name for file, name in keys]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return one_line(", ".join(names[:_NAMED]) + more)
+    return one_line(units.some(names, _NAMED))
 
 
 @click.command(cls=RecordCommand)
@@ -333,18 +324,13 @@ async def _ran(
         status, outcome = await run(request, interpreter, environment)
         recording = replace(outcome.recording, status=status)
     else:
-        recording = _run(request, interpreter, environment)
+        command = running.with_python(request.program, interpreter)
+        with starting(request.program):
+            recording = running.record(command, request.root, environment, tests=request.tests)
     if not (until_seen and request.form is ProgressOutput.JSON):
         for line in summary.lines(recording, request.root, limit):
             Printer(stderr=True).print(f"jaxsight: {line}")
     return recording
-
-
-def _run(request: RunRequest, interpreter: str | None, environment: dict[str, str]) -> Recording:
-    """Run a program to its end."""
-    command = running.with_python(request.program, interpreter)
-    with starting(request.program):
-        return running.record(command, request.root, environment, tests=request.tests)
 
 
 def _chosen(functions: Functions, only: list[str] | tuple[str, ...]) -> Functions:

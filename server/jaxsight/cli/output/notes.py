@@ -17,6 +17,7 @@ from jaxsight.features.proposals import assumptions
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.text.inert import one_line
+from jaxsight.text.units import some
 
 _NAMED = 3
 """Functions that a line lists, a choice: more would wrap. The rest are counted."""
@@ -107,7 +108,6 @@ def _of_file(path: str, cells: Cells, functions: Iterable[Completeness]) -> Iter
         for caveat in function.caveats:
             by_caveat.setdefault(caveat, []).append(f"`{function.function}`")
     for caveat, names in sorted(by_caveat.items(), key=lambda entry: entry[0].range):
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        affected = f"{', '.join(names[:_NAMED])}{more}"
+        affected = f"(may affect {some(names, _NAMED)})"
         at = cells.place(caveat.range.start.line)
-        yield note_at(path, at, f"{caveats.reason(caveat)} (may affect {affected})")
+        yield note_at(path, at, f"{caveats.reason(caveat)} {affected}")

@@ -63,10 +63,10 @@ class Report:
 
     async def collect(self, run: CommandRun, side: ReportSide, number: int, errors: Printer) -> int:
         """Collect one side; return how many functions could be traced."""
-        traced = 0
-        for at, address in enumerate(side.addresses):
-            traced += await self._function(run, side, (number, at), address, errors)
-        return traced
+        addresses = enumerate(side.addresses)
+        return sum(
+            [await self._function(run, side, (number, at), a, errors) for at, a in addresses]
+        )
 
     def data(self, title: str) -> Json:
         """Return all of it."""
@@ -128,21 +128,14 @@ class Report:
             entry = await run.get_by_name(found.entry())
             if self.options.swept:
                 entry["swept"] = await self._sweep(run, address, target)
-            self.entries.append(
-                {
-                    **entry,
-                    "label": f"{address.function}{side.suffix}",
-                    "figures": found.figures(),
-                    "record": {
-                        **record(kernels, address.function),
-                        "pallas_kernels": pallas.record(called),
-                        "inputs": inputs.record(view),
-                        "python": run.python(address.path),
-                    }
-                    if kernels is not None
-                    else None,
-                }
-            )
+            known: Json = {"pallas_kernels": pallas.record(called), "inputs": inputs.record(view)}
+            known["python"] = run.python(address.path)
+            entry |= {
+                "label": f"{address.function}{side.suffix}",
+                "figures": found.figures(),
+                "record": kernels and {**record(kernels, address.function), **known},
+            }
+            self.entries.append(entry)
             self._compiled.append(kernels)
             self._sides.append((*place, at))
             self._sources.append(found.source(text))
@@ -172,26 +165,17 @@ class Report:
         run.show_step(f"compiling {address.function} with other sizes")
         swept = self.options.swept
         try:
-            found = await run.get_by_name(
-                sweep(
-                    run.session.engine,
-                    str(address.path),
-                    address.function,
-                    swept,
-                    target,
-                    largest=False,
-                )
-            )
+            path, function = str(address.path), address.function
+            sweeping = sweep(run.session.engine, path, function, swept, target, largest=False)
+            found = await run.get_by_name(sweeping)
             curves = picture([found], table.FIGURES["temp"])
         except (BadSizes, LookupError, CommandError) as error:
             self.remarks.append(one_line(f"{address.function} was not swept: {error}"))
             return None
         names = tuple(size.name for size in swept)
         columns = (*names, *(each.column for each in table.columns(found)))
-        shown = DrawnSweep(
-            "", names, curves, columns, tuple(table.rows(found)), tuple(table.remarks(found))
-        )
-        return swept_record(shown)
+        rows, remarks = tuple(table.rows(found)), tuple(table.remarks(found))
+        return swept_record(DrawnSweep("", names, curves, columns, rows, remarks))
 
 
 def target_is_here(target: str | None) -> bool:

@@ -156,7 +156,7 @@ class RunCommands:
             bar.when_cancelled(stop.set)
 
             def report(seen: SeenFunctions) -> None:
-                bar.report(f"missing: {_listed([name for _, name in seen.missing])}")
+                bar.report(f"missing: {units.some([name for _, name in seen.missing], _NAMED)}")
                 context.session.look_for_recordings()
 
             outcome = await context.session.until_seen.run(plan, report, stop)
@@ -169,7 +169,7 @@ class RunCommands:
         if not missing or outcome.ending == "stopped":
             return
         total = units.count(len(plan.wanted), "function")
-        words = f"{len(missing)} of {total} not called: {_listed(missing)}"
+        words = f"{len(missing)} of {total} not called: {units.some(missing, _NAMED)}"
         if outcome.ending == "ended" and outcome.recording.status:
             last = outcome.errors.strip().rpartition("\n")[2]
             self._context.refuse(f"{plan.program.title} failed ({last}); {words}")
@@ -178,8 +178,3 @@ class RunCommands:
             self._context.refuse(f"{plan.program.title} took too long; {words}")
         else:
             self._context.refuse(words)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

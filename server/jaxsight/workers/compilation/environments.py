@@ -53,16 +53,6 @@ class CompilerEnvironment:
     plugin: str = ""
     """Its compiler plugin with its version: `libtpu 0.0.50.1`."""
 
-    @property
-    def managed(self) -> bool:
-        """Whether it is ours, so that no variables of the user's environment may reach it."""
-        return bool(self.folder)
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        """The environment variables of its compilers."""
-        return variables(self.platform)
-
 
 _WITH_HOOK = (0, 10, 2)
 """The first JAX with `jax.extend.xla.register_hlo_module_transformation`."""
@@ -94,47 +84,44 @@ autotunes with, and frees it at once (JAX's documentation, "GPU memory allocatio
 """
 
 
+_OF_ABSENT_DEVICES = {
+    "cuda": {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "CUDA_VISIBLE_DEVICES": ""},
+    "tpu": {
+        "TPU_SKIP_MDS_QUERY": "1",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        "TPU_LOG_DIR": "disabled",
+        "TPU_STDERR_LOG_LEVEL": "1",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+    },
+}
+"""Variables of compilers for devices that are not present, by platform."""
+
+
 def variables(platform: str) -> Mapping[str, str]:
     """Return the environment variables of the compilers of a platform.
 
     `here-cuda` is the platform of this machine's GPU.
     XLA logs its warnings: some are about programs (`jaxsight.compiler.hlo`).
     """
+    if platform.startswith("here-"):
+        return {"JAX_PLATFORMS": platform.removeprefix("here-") + ",cpu", **_FRUGAL}
     shared = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "1"}
-    match platform:
-        case "cuda":
-            return {
-                **shared,
-                "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
-                "CUDA_VISIBLE_DEVICES": "",
-            }
-        case "tpu":
-            return {
-                **shared,
-                "TPU_SKIP_MDS_QUERY": "1",
-                "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-                "TPU_LOG_DIR": "disabled",
-                "TPU_STDERR_LOG_LEVEL": "1",
-                "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-                "TPU_WORKER_HOSTNAMES": "localhost",
-            }
-        case "here-cuda" | "here-rocm" | "here-tpu":
-            return {"JAX_PLATFORMS": platform.removeprefix("here-") + ",cpu", **_FRUGAL}
-        case _:
-            return shared
+    return {**shared, **_OF_ABSENT_DEVICES.get(platform, {})}
 
 
 def compiler_variables(environment: CompilerEnvironment) -> Mapping[str, str]:
     """Return the environment variables of an environment's compilers on this machine."""
-    variables = dict(environment.variables)
+    found = dict(variables(environment.platform))
     if environment.platform == "cuda" and (folder := _stand_ins()) is not None:
-        variables[stand_ins.VARIABLE] = str(folder)
-    return variables
+        found[stand_ins.VARIABLE] = str(folder)
+    return found
 
 
 def compiler_python(environment: CompilerEnvironment) -> OwnPython:
     """Return how an environment's compiler is started, without `compiler_variables`."""
-    dropped = {"PYTHONPATH"} if environment.managed else set[str]()
+    # No variables of the user's environment may reach one of ours.
+    dropped = {"PYTHONPATH"} if environment.folder else set[str]()
     environ = {name: value for name, value in os.environ.items() if name not in dropped}
     return with_packages(environment.python, "-X", "utf8", *booted("compiler"), environ=environ)
 

@@ -278,11 +278,10 @@ def _total(kernels: LocatedFigures) -> str:
         return ""  # almost nothing of it is known
     times = [bounds(kernel, kernels.target) for kernel in kernels.graph.kernels]
     unknown = [str(index + 1) for index, each in enumerate(times) if each is None]
-    more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
     plural = "s" if len(unknown) > 1 else ""
     reasons = []
     if unknown:
-        reasons.append(f"no estimate for kernel{plural} {', '.join(unknown[:_NAMED])}{more}")
+        reasons.append(f"no estimate for kernel{plural} {units.some(unknown, _NAMED)}")
     if not kernels.graph.trips_known:
         reasons.append("loops of unknown length excluded")
     if kernels.graph.host_transfers:

@@ -68,12 +68,13 @@ def parse_report(text: str) -> tuple[FindingsFormat, Path]:
     return FindingsFormat(name), Path(file)
 
 
-GITHUB_COMMANDS = {
-    Severity.ERROR: "error",
-    Severity.WARNING: "warning",
-    Severity.INFORMATION: "notice",
-    Severity.HINT: "notice",
+_SEVERITIES = {
+    Severity.ERROR: ("error", "major"),
+    Severity.WARNING: ("warning", "minor"),
+    Severity.INFORMATION: ("notice", "info"),
+    Severity.HINT: ("notice", "info"),
 }
+"""GitHub's commands, and GitLab's names."""
 
 
 def as_github(total: CheckResult) -> str:
@@ -96,21 +97,15 @@ def as_github(total: CheckResult) -> str:
 
 
 def _command(reported: Reported) -> str:
-    finding = reported.finding
-    properties: dict[str, object] = {
-        "title": f"jaxsight ({finding.code})",
-        "file": short_path(reported.path),
-    }
+    finding, start, end = reported.finding, reported.finding.range.start, reported.finding.range.end
+    properties: dict[str, object] = {"title": f"jaxsight ({finding.code})"}
+    properties["file"] = short_path(reported.path)
     if not reported.cells:
-        properties |= {
-            "line": finding.range.start.line + 1,
-            "col": finding.range.start.column + 1,
-            "endLine": finding.range.end.line + 1,
-            "endColumn": finding.range.end.column + 1,
-        }
-    message = in_cell(reported.cells, finding.range.start.line, "\n".join(finding.lines))
+        properties |= {"line": start.line + 1, "col": start.column + 1}
+        properties |= {"endLine": end.line + 1, "endColumn": end.column + 1}
+    message = in_cell(reported.cells, start.line, "\n".join(finding.lines))
     written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{GITHUB_COMMANDS[finding.severity]} {written}::{_data(message)}"
+    return f"::{_SEVERITIES[finding.severity][0]} {written}::{_data(message)}"
 
 
 def _data(text: str) -> str:
@@ -119,14 +114,6 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-GITLAB_SEVERITIES = {
-    Severity.ERROR: "major",
-    Severity.WARNING: "minor",
-    Severity.INFORMATION: "info",
-    Severity.HINT: "info",
-}
 
 
 def as_gitlab(reported: Sequence[Reported]) -> list[dict[str, object]]:
@@ -138,7 +125,7 @@ def as_gitlab(reported: Sequence[Reported]) -> list[dict[str, object]]:
             ),
             "check_name": each.finding.code,
             "fingerprint": in_project(each, fingerprint),
-            "severity": GITLAB_SEVERITIES[each.finding.severity],
+            "severity": _SEVERITIES[each.finding.severity][1],
             "location": {
                 "path": Path(short_path(each.path)).as_posix(),
                 "lines": {"begin": 1 if each.cells else each.finding.range.start.line + 1},
