@@ -68,7 +68,11 @@ class FunctionView:
         await run.get(name_sizes(run.session.engine, view))
         document = None
         if view_name not in (ShownForm.HOVER, ShownForm.SHAPES):
-            document = await _show_document(run, address, view_name)
+            showing = run.session.show(str(address.path), address.function, view_name)
+            try:
+                document = await run.get(showing)
+            except LookupError as error:
+                raise CommandError(f"{error}{or_nearest(view_name, ShownForm)}") from error
         return FunctionView(view, traced, view_name, document, run.python(address.path))
 
     def print(self) -> None:
@@ -119,13 +123,6 @@ class FunctionView:
             case _ if document is not None:
                 shown |= {"interpreter": self.view_name, "text": document.text}
         print_json({**shown, "python": self.python})
-
-
-async def _show_document(run: CommandRun, address: Address, view_name: str) -> VirtualText:
-    try:
-        return await run.get(run.session.show(str(address.path), address.function, view_name))
-    except LookupError as error:
-        raise CommandError(f"{error}{or_nearest(view_name, ShownForm)}") from error
 
 
 def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:

@@ -27,10 +27,8 @@ async def lenses(
         return None
     return [
         types.CodeLens(
-            range=view.to_range(lens.range),
-            command=types.Command(
-                title=notice(lens.title), command=lens.command, arguments=list(lens.arguments)
-            ),
+            view.to_range(lens.range),
+            types.Command(notice(lens.title), lens.command, arguments=list(lens.arguments)),
         )
         for lens in engine_lenses
         if view.holds(lens.range)
@@ -38,14 +36,11 @@ async def lenses(
 
 
 def _of_program(context: ClientContext, uri: str) -> list[types.CodeLens] | None:
-    path = path_of(uri)
+    path, start = path_of(uri), types.Position(0, 0)
     if path is None or not is_program_file(path):
         return None
-    start = types.Position(0, 0)
     arguments = [uri, PurePath(path).stem, "pretty"]
-    command = types.Command(
-        title="show as JAX source", command="jaxsight.show", arguments=arguments
-    )
+    command = types.Command("show as JAX source", "jaxsight.show", arguments=arguments)
     return [types.CodeLens(range=types.Range(start, start), command=command)]
 
 

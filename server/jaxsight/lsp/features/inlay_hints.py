@@ -28,9 +28,7 @@ async def answer(
     if view is None:
         return None
     answers = []
-    for hint in hints:
-        if not view.holds(hint.range):
-            continue
+    for hint in (each for each in hints if view.holds(each.range)):
         answer = inlay_hint(view, hint)
         if hint.tooltip and context.client.resolves_tooltips:
             answer.data = {"uri": uri}
@@ -47,9 +45,7 @@ async def resolve(context: ClientContext, hint: types.InlayHint) -> types.InlayH
     view = context.documents.view(uri) if isinstance(uri, str) else None
     if view is None:
         return hint
-    line = types.Range(
-        start=types.Position(line=hint.position.line, character=0), end=hint.position
-    )
+    line = types.Range(types.Position(hint.position.line, 0), hint.position)
     position = view.position(hint.position)
     for current in await context.session.hints(view.path, view.range(line)):
         if current.range.end == position and one_line(current.label) == label_text(hint):
