@@ -22,8 +22,7 @@ from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.lsp.features.panel import Panels
 from jaxsight.lsp.features.panel_page import PanelPages
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
-from jaxsight.lsp.progress import ProgressBars
-from jaxsight.lsp.statuses import Statuses
+from jaxsight.lsp.progress import ProgressBars, Statuses
 from jaxsight.text.inert import one_line, printed
 from jaxsight.text.terminal import unasked
 from jaxsight.trust.decisions import command

@@ -30,7 +30,7 @@ from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.text import Units
 from jaxsight.lsp.documents.virtual_uris import SCHEMES
 from jaxsight.lsp.event_pump import EventPump
-from jaxsight.lsp.features import code_actions, code_lens, completion, hover, inlay_hints, workspace
+from jaxsight.lsp.features import code_actions, hover, in_text, workspace
 from jaxsight.lsp.features.commands import Commands
 from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.lsp.features.document_sync import NOTEBOOKS, DocumentSync
@@ -38,7 +38,7 @@ from jaxsight.lsp.features.panel import Panels
 from jaxsight.lsp.features.programs import call_hierarchy, registration
 from jaxsight.lsp.features.programs.navigation import Navigation
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
-from jaxsight.lsp.statuses import Statuses
+from jaxsight.lsp.progress import Statuses
 from jaxsight.lsp.transport.streams import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -236,10 +236,7 @@ class JaxsightServer(LanguageServer):
         """Called with each message; lets background work wait once there is a session."""
         self.exit_code: int | None = None
         """Set once no more messages are read; requests in progress are dropped."""
-        for module in (
-            *(inlay_hints, completion, code_lens, code_actions, workspace),
-            *(registration, call_hierarchy),
-        ):
+        for module in (in_text, code_actions, workspace, registration, call_hierarchy):
             module.register(context)
         context.serve(types.TEXT_DOCUMENT_HOVER, partial(hover.answer, context, diagnostics))
         sync = DocumentSync(context, diagnostics, documents)

@@ -166,9 +166,8 @@ def tracer_environment(
 
     `overrides` are the user's settings, which take precedence.
     """
-    variables = without_server(
-        {name: value for name, value in environ.items() if name not in OF_SERVER}
-    )
+    variables = {name: value for name, value in environ.items() if name not in OF_SERVER}
+    variables = without_server(variables)
     # Programs that user code starts get the environment of `python`, not the server's own.
     folder = Path(python).parent
     if "VIRTUAL_ENV" in variables and sys.prefix != sys.base_prefix:
@@ -186,12 +185,9 @@ def without_server(environ: Mapping[str, str]) -> dict[str, str]:
     """Return variables without the folders of the server's own packages in `PYTHONPATH`."""
     variables = dict(environ)
     if "PYTHONPATH" in variables:
-        folders = [
-            folder for folder in variables["PYTHONPATH"].split(os.pathsep) if not _of_server(folder)
-        ]
-        variables["PYTHONPATH"] = os.pathsep.join(folders)
-        if not folders:
-            del variables["PYTHONPATH"]
+        entries = variables.pop("PYTHONPATH").split(os.pathsep)
+        if folders := [folder for folder in entries if not _of_server(folder)]:
+            variables["PYTHONPATH"] = os.pathsep.join(folders)
     return variables
 
 
@@ -203,6 +199,5 @@ def neutral_folder() -> str:
 
 def _of_server(entry: str) -> bool:
     """Return whether a folder of `PYTHONPATH` has the server's own packages."""
-    return not entry or any(
-        reading.is_file(Path(entry, package, "__init__.py")) for package in ("jaxsight", "pygls")
-    )
+    packages = ("jaxsight", "pygls")
+    return not entry or any(reading.is_file(Path(entry, p, "__init__.py")) for p in packages)

@@ -331,11 +331,11 @@ class Pool:
 
     async def _quiet(self) -> None:
         """Wait until no request has run for a moment."""
-        quiet = False
-        while not quiet:
+        while True:
             await self.paused.wait()
             await asyncio.sleep(SPARE_QUIET)
-            quiet = self.paused.is_set()
+            if self.paused.is_set():
+                return
 
     def _replace_spare(self) -> None:
         """Start a spare if there is none, unless the last one has died young."""
@@ -382,9 +382,8 @@ class Pool:
         """Delay the next start if tracers die before their first request."""
         if death.reason in (Reason.STOPPED, Reason.SPOILED, Reason.UNAVAILABLE):
             return
-        if tracer.has_run_request or (
-            tracer.hello is not None and time.monotonic() - tracer.began > YOUNG
-        ):
+        is_old = tracer.hello is not None and time.monotonic() - tracer.began > YOUNG
+        if tracer.has_run_request or is_old:
             self._young_deaths = 0
             return
         last_words = death.last_words.strip().rpartition("\n")[2]
@@ -412,12 +411,10 @@ class Pool:
 
 
 def _start_failure(death: Death) -> str:
-    match death.reason:
-        case Reason.TIMEOUT:
-            return f"no handshake within {death.limit:g} s"
-        case Reason.PROTOCOL:
-            return "unexpected handshake"
-        case Reason.CRASHED:
-            return "crashed on startup"
-        case _:
-            return f"exited on startup with status {death.code}"
+    exited = f"exited on startup with status {death.code}"
+    known = {
+        Reason.TIMEOUT: f"no handshake within {death.limit:g} s",
+        Reason.PROTOCOL: "unexpected handshake",
+        Reason.CRASHED: "crashed on startup",
+    }
+    return known.get(death.reason, exited)

@@ -28,7 +28,7 @@ from jaxsight.lsp.features.panel_page import PanelPages
 from jaxsight.lsp.features.runs import MEASURE, OPEN_PROFILE, RUN_UNTIL_SEEN, RunCommands
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
-from jaxsight.lsp.statuses import Statuses
+from jaxsight.lsp.progress import Statuses
 from jaxsight.source.text import Range
 from jaxsight.trust.decisions import COMMAND
 from jaxsight.wire.messages.requests import TRANSFORMS

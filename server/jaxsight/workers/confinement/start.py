@@ -57,17 +57,15 @@ def held() -> str:
     """Return what confined processes cannot change on this machine, as a sentence for users."""
     if sys.platform == "darwin":
         return "code that is looked at changes no files and uses no network (sandbox-exec)"
-    parts = [*_held_on_linux()] if sys.platform == "linux" else []
+    parts = []
+    if sys.platform == "linux":
+        if abi := landlock.version(NEWEST):
+            parts.append(f"changes no files (Landlock {abi})")
+        if seccomp.is_available():
+            parts.append("uses no network and ends no other process (seccomp)")
     if not parts:
         return "this system confines nothing: only calls of Python are refused, none of C"
     return f"code that is looked at {', '.join(parts)}"
-
-
-def _held_on_linux() -> Iterator[str]:
-    if abi := landlock.version(NEWEST):
-        yield f"changes no files (Landlock {abi})"
-    if seccomp.is_available():
-        yield "uses no network and ends no other process (seccomp)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,11 @@ def _with_caches(environment: Mapping[str, str], root: str) -> dict[str, str]:
         private.secure(kept)
         for cache in _CACHES:
             copy = kept / cache.variable.lower()
-            for folder in _folders(cache, environment):
+            home = environment.get("HOME", "")
+            folders = [Path(home, folder) for folder in cache.folders if home]
+            if cache.variable in environment:  # a relative one is another folder for each program
+                folders = [Path(environment[cache.variable])]
+            for folder in folders:
                 _copy(folder, copy)
             if cache.is_always or copy.is_dir():
                 copy.mkdir(exist_ok=True)
@@ -119,14 +121,6 @@ def _with_caches(environment: Mapping[str, str], root: str) -> dict[str, str]:
     except OSError:  # a full disk, or one that is read-only
         return dict(environment)
     return {**environment, **changed}
-
-
-def _folders(cache: _Cache, environment: Mapping[str, str]) -> Iterator[Path]:
-    home = environment.get("HOME", "")
-    if cache.variable in environment:
-        yield Path(environment[cache.variable])  # a relative one is another folder for each program
-    elif home:
-        yield from (Path(home, folder) for folder in cache.folders)
 
 
 def _copy(folder: Path, copy: Path) -> None:

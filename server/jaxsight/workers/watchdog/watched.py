@@ -110,9 +110,7 @@ class WatchedProcess:
 
     async def _read_errors(self) -> None:
         stderr = self._process.stderr
-        if stderr is None:
-            return
-        while data := await stderr.read(_MOST_ERRORS):
+        while stderr is not None and (data := await stderr.read(_MOST_ERRORS)):
             self._errors = (self._errors + data)[-_MOST_ERRORS:]
 
 
