@@ -27,7 +27,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from enum import Enum, EnumType, StrEnum
+from enum import EnumType, StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -89,19 +89,12 @@ class _NamedArgument(click.RichArgument):
             self.name = name
 
 
-class _Choice(click.Choice[str]):
+class _Choice(click.Choice[Any]):
     """The values of an enumeration or of a literal type."""
 
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
-        super().__init__([str(value) for value in get_args(kind) or kind])
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
-        """Return the value as the type has it."""
-        chosen = super().convert(str(value), param, ctx)
-        return self._kind(chosen) if isinstance(self._kind, EnumType) else chosen
+    def normalize_choice(self, choice: Any, ctx: click.Context | None) -> str:
+        """Return a value as it is written: click would take the names of an enumeration."""
+        return str(choice)
 
 
 def _parameters(function: Callable[..., object]) -> Iterator[click.Parameter]:
@@ -123,7 +116,7 @@ def _parameters(function: Callable[..., object]) -> Iterator[click.Parameter]:
             "help": described["help"],
         }
         if default is not parameter.empty:  # to click 8.3, `None` would be one as well
-            settings["default"] = default.value if isinstance(default, Enum) else default
+            settings["default"] = default
         if is_several:  # click has tuples
             settings["callback"] = lambda _context, _parameter, values: list(values) or None
         if parameter.kind is not parameter.KEYWORD_ONLY:
@@ -153,7 +146,7 @@ def _kind(hint: Any) -> tuple[Any, bool]:
 
 def _type(kind: Any, least: str | None) -> Any:
     if get_origin(kind) is Literal or isinstance(kind, EnumType):
-        return _Choice(kind)
+        return _Choice(get_args(kind) or list(kind))
     if kind is Path:
         return click.Path(path_type=Path)
     if least is not None:

@@ -51,12 +51,11 @@ def compiled(name: str, target: Target, request: Compile) -> Compiled:
         CannotCompile: the compiler is missing, or rejects the program.
     """
     answer = _compile(target, request)
-    if isinstance(answer, NotCompiled):
-        message = answer.message
-        if answer.kind == "busy":
-            message = busy.explained(message, target)
-        raise CannotCompile(f"{name} cannot be compiled for {target.name}: {message}")
-    return answer
+    if isinstance(answer, Compiled):
+        return answer
+    is_busy = answer.kind == "busy"
+    message = busy.explained(answer.message, target) if is_busy else answer.message
+    raise CannotCompile(f"{name} cannot be compiled for {target.name}: {message}")
 
 
 def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:

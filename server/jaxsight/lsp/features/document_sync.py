@@ -115,7 +115,6 @@ class DocumentSync:
         notebook.splice(0, 0, params.notebook_document.cells)
         for cell in params.cell_text_documents:
             notebook.open(cell)
-        self._documents.index_cells(notebook)
         self._context.session.open(notebook.path, notebook.text)
         self._diagnostics.schedule(notebook.path)
 
@@ -133,7 +132,6 @@ class DocumentSync:
                 self._diagnostics.clear(notebook.path, [closed.uri])
             for cell in structure.did_open or ():
                 notebook.open(cell)
-            self._documents.index_cells(notebook)
         for content in cells.text_content or ():
             notebook.edit(content.document, content.changes, self._documents.units)
         self._context.session.change(notebook.path, notebook.text)
