@@ -1,4 +1,4 @@
-"""Choose the user's Python for a command, and start processes with it."""
+"""Choose the user's Python for a command, and start processes and programs of theirs with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The default target of a user's own process, and compiles for a target."""
+"""The default target of a user's own process, and compiles for a target.
+
+A function is traced as the target's platform would.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where the equations of a live function are written, in files and in cells of notebooks."""
+"""Where the equations of a live function are written, in files and in cells of notebooks.
+
+Their source is as it is there now.
+"""
 
 from __future__ import annotations
 

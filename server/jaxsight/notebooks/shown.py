@@ -3,6 +3,8 @@
 The page is the panel of editors with its data inside, in a frame that has scripts and nothing else:
 no network, no access to the notebook. Where frames are removed, as on GitHub, the drawing is shown,
 and `nbconvert` has it as SVG.
+
+Stages of JAX are arguments of `show`, too: traced, lowered and compiled functions.
 """
 
 from __future__ import annotations

@@ -17,6 +17,9 @@ A tracer has no option, because those of Python 3.11 would keep an older one fro
 too old. It is started by its path, which Python imports from instead of the working folder, and
 removes that before it imports anything else.
 `tools/lint/processes.py` lists all code that starts a process.
+
+An editor starts the server with variables of its own (a bundled `PYTHONPATH`, the server's virtual
+environment), which must not reach user code. Variables that the user exported are kept.
 """
 
 from __future__ import annotations

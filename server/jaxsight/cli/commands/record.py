@@ -1,4 +1,7 @@
-"""Record example inputs from a run of the user's program: `jaxsight record`."""
+"""Record example inputs from a run of the user's program: `jaxsight record`.
+
+With `--until-seen`, it runs until functions were seen, with progress.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ There are three kinds of text:
   are written to files: in a pipe they are exact, on a terminal hidden characters are escapes.
 * JSON (`as_json`) has the exact values, written with escapes. `print_json` adds the version of its
   schema; formats that others define are documents.
+
+Files that the user names are written atomically, so that a full disk destroys nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The data of a report, collected from sessions one after the other."""
+"""The data of a report, collected from sessions one after the other.
+
+A report compares functions, revisions of their files, and other interpreters.
+"""
 
 from __future__ import annotations
 

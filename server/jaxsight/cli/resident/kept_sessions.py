@@ -102,7 +102,10 @@ _CODE = Path(__file__).parents[3]
 
 
 def own_code() -> list[tuple[str, Version]]:
-    """Return the name and the stamp of each file."""
+    """Return the name and the stamp of each file of jaxsight itself.
+
+    A checkout changes them without another version number.
+    """
     found: list[tuple[str, Version]] = []
     for folder, folders, files in os.walk(_CODE):
         folders.sort()

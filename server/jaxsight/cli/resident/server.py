@@ -3,6 +3,8 @@
 It runs one command at a time, on the main thread, in an event loop that goes on between commands.
 A command's standard streams are those of its client, and so are the working folder and the
 variables of a terminal. When the client is interrupted or gone, the command is cancelled.
+
+A client asks for a command line, and says where it runs.
 """
 
 from __future__ import annotations

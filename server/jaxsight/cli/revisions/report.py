@@ -1,4 +1,7 @@
-"""Write what functions compile to in a revision and now: a table, a comment, or JSON."""
+"""Write what functions compile to in a revision and now: a table, a comment, or JSON.
+
+Before that, what functions compile to in the revision and now is compared.
+"""
 
 from __future__ import annotations
 

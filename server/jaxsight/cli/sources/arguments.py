@@ -1,4 +1,7 @@
-"""Read command-line arguments that name files and functions: `FILE:FUNCTION`, paths to check."""
+"""Read command-line arguments that name files and functions: `FILE:FUNCTION`, paths to check.
+
+A command reads files on disk, the cells of notebooks, or what stdin has.
+"""
 
 from __future__ import annotations
 

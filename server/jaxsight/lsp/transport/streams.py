@@ -3,6 +3,8 @@
 `print` anywhere in this process must not write into the protocol, a client that reads slowly must
 not block the loop, and the end of either stream must end the server, even during a read: so the
 threads are daemons.
+
+Messages are JSON: read from bytes, checked, and written with their headers.
 """
 
 from __future__ import annotations

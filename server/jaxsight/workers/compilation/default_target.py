@@ -1,4 +1,7 @@
-"""The target where none is chosen: this machine's accelerator, an absent GPU, or this CPU."""
+"""The target where none is chosen: this machine's accelerator, an absent GPU, or this CPU.
+
+What each target needs on this machine is found out from files alone.
+"""
 
 from __future__ import annotations
 

@@ -30,6 +30,12 @@ NEWEST = 1 << 16
 _CANNOT_RUN = 127  # as shells report it
 _NO_NEW_PRIVILEGES = 38  # of prctl
 
+FOLDER = "/dev/shm"
+
+_NEW_MOUNTS = 0x20000  # CLONE_NEWNS
+_PRIVATE = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE
+_NO_SETUID, _NO_DEVICES = 2, 4
+
 
 def confine(most: int) -> list[str]:
     """Confine this process, for good.
@@ -89,21 +95,14 @@ def _profile(writable: list[str]) -> str:
     return _PROFILE.format(folders)
 
 
-if __name__ == "__main__":
-    # Last, so that nothing but the package itself is found there.
-    sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))  # noqa: PTH100, PTH118, PTH120
-    sys.exit(main(sys.argv[1:]))
-
-
-FOLDER = "/dev/shm"
-
-_NEW_MOUNTS = 0x20000  # CLONE_NEWNS
-_PRIVATE = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE
-_NO_SETUID, _NO_DEVICES = 2, 4
-
-
 def separate() -> bool:
-    """Mount it; return whether that worked."""
+    """Mount an empty `/dev/shm` that only this process sees; return whether that worked.
+
+    Shared memory and semaphores of POSIX are files there, also those of the user's other programs.
+    Only an administrator may mount: others get the system's folder, where they could change memory
+    of their own programs. A user namespace would let everybody mount, but in it all files of others
+    belong to nobody, which programs see.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     return bool(
         libc.unshare(_NEW_MOUNTS) == 0
@@ -112,3 +111,9 @@ def separate() -> bool:
         and libc.mount(b"tmpfs", FOLDER.encode(), b"tmpfs", _NO_SETUID | _NO_DEVICES, b"mode=1777")
         == 0
     )
+
+
+if __name__ == "__main__":
+    # Last, so that nothing but the package itself is found there.
+    sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))  # noqa: PTH100, PTH118, PTH120
+    sys.exit(main(sys.argv[1:]))

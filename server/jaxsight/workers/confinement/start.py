@@ -1,4 +1,8 @@
-"""How the server starts what it confines, and what this machine holds."""
+"""How the server starts what it confines, and what this machine holds.
+
+Confined processes read the user's caches of libraries, and write a copy per project that lasts. The
+user's own is not written, as other programs read it. Large files of the copy are links.
+"""
 
 from __future__ import annotations
 

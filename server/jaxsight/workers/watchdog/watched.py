@@ -1,4 +1,7 @@
-"""A process below the watchdog, followed from an event loop."""
+"""A process below the watchdog, followed from an event loop, and the connection to its guardian.
+
+The connection is a socket with lines both ways.
+"""
 
 from __future__ import annotations
 

@@ -117,7 +117,10 @@ def _property(text: str) -> str:
 
 
 def as_gitlab(reported: Sequence[Reported]) -> list[dict[str, object]]:
-    """Return the list of issues; GitLab shows one of those with equal fingerprints."""
+    """Return the list of issues; GitLab shows one of those with equal fingerprints.
+
+    See https://docs.gitlab.com/ci/testing/code_quality/.
+    """
     return [
         {
             "description": visible(
