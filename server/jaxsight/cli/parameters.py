@@ -14,7 +14,7 @@ those of the parameters, and their texts are in the docstring:
 
 In parentheses are the names of an option, if they are not that of the parameter, its metavar, and
 the least number that it takes. `[default: …]` says in words what is used without it. An option
-without a text is hidden. What several commands have is an annotation of `options.py`, with the same
+without a text is hidden. What several commands have is an annotation at the end, with the same
 text: `Annotated[bool, "(--json): Print JSON."]`.
 
 click checks a default as it checks what is given, so it must not be below the least number.

@@ -66,12 +66,11 @@ def text_edit(view: DocumentWindow, edit: Edit) -> types.TextEdit:
 
 def inlay_hint(view: DocumentWindow, hint: Hint) -> types.InlayHint:
     """Convert a hint, without its tooltip."""
-    label: str | list[types.InlayHintLabelPart] = one_line(hint.label)
+    text = one_line(hint.label)
+    label: str | list[types.InlayHintLabelPart] = text
     if hint.command:
-        command = types.Command(
-            title=one_line(hint.label), command=hint.command, arguments=list(hint.arguments)
-        )
-        label = [types.InlayHintLabelPart(one_line(hint.label), command=command)]
+        command = types.Command(text, hint.command, arguments=list(hint.arguments))
+        label = [types.InlayHintLabelPart(text, command=command)]
     return types.InlayHint(
         position=view.to_position(hint.range.end),
         label=label,
@@ -90,13 +89,12 @@ def completion_item(
     view: DocumentWindow, completion: Completion, order: int, *, markdown: bool
 ) -> types.CompletionItem:
     """Convert a proposal; `order` is its index in the engine's list."""
+    explained = completion.documentation
     return types.CompletionItem(
         label=one_line(completion.label),
         kind=_COMPLETION_KINDS.get(completion.kind, types.CompletionItemKind.Value),
         detail=one_line(completion.detail) or None,
-        documentation=markup(completion.documentation, markdown=markdown)
-        if completion.documentation
-        else None,
+        documentation=markup(explained, markdown=markdown) if explained else None,
         sort_text=f"{order:04}",
         filter_text=completion.edit.text.strip() or completion.label,
         text_edit=text_edit(view, completion.edit),

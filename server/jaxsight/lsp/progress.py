@@ -160,14 +160,9 @@ class Statuses:
         """Send a status to the client, and log it if it is ready, failed or untrusted."""
         params = self.sent[status.root] = {**inert(asdict(status)), "root": uri_of(status.root)}
         self._context.notify(STATUS, params)
-        if status.state in ("failed", "untrusted"):
-            kind = types.MessageType.Warning
-        elif status.state == "ready":
-            kind = types.MessageType.Info
-        else:
-            return
-        line = (kind, _line(status))
-        if self._logged.get(status.root) != line:
+        is_bad = status.state in ("failed", "untrusted")
+        line = types.MessageType.Warning if is_bad else types.MessageType.Info, _line(status)
+        if (is_bad or status.state == "ready") and self._logged.get(status.root) != line:
             self._logged[status.root] = line
             self._context.log_message(*line)
 
@@ -185,6 +180,6 @@ class Statuses:
 
 def _line(status: Status) -> str:
     facts = [status.detail, status.python, status.reason, status.jax and f"jax {status.jax}"]
-    details = ", ".join(fact for fact in facts if fact)
+    details = ", ".join(filter(None, facts))
     line = f"{one_line(status.root)}: {status.state}"
     return f"{line} ({one_line(details)})" if details else line

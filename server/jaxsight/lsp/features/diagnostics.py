@@ -174,10 +174,11 @@ def diagnostic(
     closed_files: Mapping[str, ClientDocument],
 ) -> types.Diagnostic:
     """Convert a finding; `closed_files` has the files that are not open, by path."""
-    client = context.client
-    related = None
+    client, related, page = context.client, None, None
     if client.related_information and finding.related:
         related = [_related(context, mention, closed_files) for mention in finding.related]
+    if client.code_descriptions and finding.url:
+        page = types.CodeDescription(finding.url)
     # Lists of problems show all of a message; help and notes are in hovers.
     message = visible(finding.message + (_STALE if finding.stale else ""))
     return types.Diagnostic(
@@ -185,9 +186,7 @@ def diagnostic(
         message=message,
         severity=SEVERITIES[finding.severity],
         code=finding.code,
-        code_description=types.CodeDescription(href=finding.url)
-        if finding.url and client.code_descriptions
-        else None,
+        code_description=page,
         source=SOURCE,
         related_information=related,
     )

@@ -72,8 +72,12 @@ class Inbox:
         the next valid ones.
         """
         await asyncio.sleep(0)  # tasks of the previous message start first
-        length = 0
-        while line := await self._line():
+        length, line = 0, b"\n"
+        while line:
+            try:
+                line = await self._source.readline()
+            except ValueError:  # longer than the stream's buffer, which has been cleared
+                line = b"\n"
             if (match := _CONTENT_LENGTH.search(line)) is not None:
                 length = int(match[1])
                 if length > LENGTH_LIMIT:
@@ -85,12 +89,6 @@ class Inbox:
                 except asyncio.IncompleteReadError:
                     return None
         return None
-
-    async def _line(self) -> bytes:
-        try:
-            return await self._source.readline()
-        except ValueError:  # longer than the stream's buffer, which has been cleared
-            return b"\n"
 
 
 async def introduction(inbox: Inbox, outbox: ByteSink) -> JsonObject | None:

@@ -1,8 +1,8 @@
 """What `jaxsight check` reports: findings, and which functions it examined, and how far.
 
-Platforms track findings by names that stay the same while lines move. A finding is identified by its
-rule, the function around it and its source without spaces, so that it is found again in text that
-was moved or formatted. Equal ones are numbered.
+Platforms track findings by names that stay the same while lines move. A finding is identified by
+its rule, the function around it and its source without spaces, so that it is found again in text
+that was moved or formatted. Equal ones are numbered.
 """
 
 from __future__ import annotations
