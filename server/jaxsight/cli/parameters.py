@@ -92,7 +92,7 @@ class _NamedArgument(click.RichArgument):
 class _Choice(click.Choice[Any]):
     """The values of an enumeration or of a literal type."""
 
-    def normalize_choice(self, choice: Any, ctx: click.Context | None) -> str:
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
         """Return a value as it is written: click would take the names of an enumeration."""
         return str(choice)
 

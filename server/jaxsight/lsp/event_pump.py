@@ -106,16 +106,16 @@ class EventPump:
                 if not is_running:
                     self._context.start(self._send(kind, request), f"refreshing {kind}")
 
-    async def _send(self, kind: str, request: Callable[[None], Awaitable[None]]) -> None:
+    async def _send(self, name: str, request: Callable[[None], Awaitable[None]]) -> None:
         try:
             await request(None)
-            while self._refreshed[kind]:
-                self._refreshed[kind] = False
+            while self._refreshed[name]:
+                self._refreshed[name] = False
                 await request(None)
         except JsonRpcException as error:
-            log.info("client rejected the refresh of %s: %s", kind, error)
+            log.info("client rejected the refresh of %s: %s", name, error)
         finally:
-            del self._refreshed[kind]
+            del self._refreshed[name]
 
     async def _ask(self, consent: Consent) -> None:
         """Ask the user for consent.

@@ -17,7 +17,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 from jaxsight.timeline import mark
 from jaxsight.wire.frames import FrameReader, Message, WireError, decode, encode
@@ -179,16 +179,18 @@ class TracerProcess(asyncio.SubprocessProtocol):
         mark("tracer spawned")
         own_end, its_end = socket.socketpair() if os.name == "posix" else (None, None)
         try:
-            if its_end is not None:
-                fd = its_end.fileno()
-                command = guarded(fd, command, confined=bool(confined_for))
-                # In a process group of its own in our session: if it is stopped when we exit, even
-                # before it has run anything, the kernel hangs it up and continues it (POSIX).
-                options: dict[str, Any] = {"process_group": 0, "pass_fds": (fd,)}
-            else:
-                options = {}
+            passed = () if its_end is None else (its_end.fileno(),)
+            if passed:
+                command = guarded(*passed, command, confined=bool(confined_for))
+            # In a process group of its own in our session: if it is stopped when we exit, even
+            # before it has run anything, the kernel hangs it up and continues it (POSIX).
             transport, _ = await loop.subprocess_exec(
-                lambda: self, *command, env=environment, cwd=folder, **options
+                lambda: self,
+                *command,
+                env=environment,
+                cwd=folder,
+                process_group=0 if passed else None,
+                pass_fds=passed,
             )
         except OSError as error:
             if own_end is not None:

@@ -27,11 +27,7 @@ from jaxsight.cli.output import notes
 from jaxsight.cli.output.printing import Printer, print_document, print_note, write_file
 from jaxsight.cli.output.reports import text
 from jaxsight.cli.output.reports.formats import FindingsFormat, document, parse_report
-from jaxsight.cli.output.reports.reported import (
-    CheckResult,
-    misses,
-    totals,
-)
+from jaxsight.cli.output.reports.reported import CheckResult, Reported, misses, totals
 from jaxsight.cli.parameters import Allow, InputsChoice, Python, Target, WhichInputs
 from jaxsight.cli.sources.arguments import SourceFile, texts
 from jaxsight.settings.kinds import CODE_LIST
@@ -133,10 +129,8 @@ async def check(
         total = await _check(run, files, options, may_read=may_read, updates=update)
         pythons: dict[str, object] = {str(file.path): run.python(file.path) for file in files}
         if calls:
-            run.show_step("running the tests")
-            interpreter = run.python_path(Path.cwd() / "tests")
-            ran = asyncio.to_thread(recompiled, interpreter, calls, *map(tuple, rules.values()))
-            total.reported += tuple(without_known(await ran, total.reported))
+            ran = await _recompiled(run, calls, **rules)
+            total.reported += tuple(without_known(ran, total.reported))
     if budget.is_reached and misses(total.examined):
         print_note(Printer(stderr=True), _TIME_IS_UP)
     if fix_log is not None:
@@ -148,10 +142,7 @@ async def check(
         total.reported = tuple(baselines.new(baseline, total.reported))
     for format, file in reports:
         write_file(file, document(total, format, pythons).encode())
-    if output_format is not FindingsFormat.TEXT:
-        print_document(document(total, output_format, pythons))
-    else:
-        _print(total, with_verified=verify_import, verbose=verbose)
+    _print(total, output_format, pythons, with_verified=verify_import, verbose=verbose)
     return total.status(has_run_tests=bool(calls))
 
 
@@ -201,7 +192,26 @@ async def _check(
     return total
 
 
-def _print(total: CheckResult, *, with_verified: bool, verbose: bool) -> None:
+async def _recompiled(
+    run: CommandRun, tests: list[str], select: list[str], ignore: list[str]
+) -> list[Reported]:
+    """Run tests, and return the recompilations in them."""
+    run.show_step("running the tests")
+    python = run.python_path(Path.cwd() / "tests")
+    return await asyncio.to_thread(recompiled, python, tests, tuple(select), tuple(ignore))
+
+
+def _print(
+    total: CheckResult,
+    output_format: FindingsFormat,
+    pythons: dict[str, object],
+    *,
+    with_verified: bool,
+    verbose: bool,
+) -> None:
+    if output_format is not FindingsFormat.TEXT:
+        print_document(document(total, output_format, pythons))
+        return
     printer = Printer()
     for finding in total.reported:
         printer.print(text.report(finding, printer.columns))

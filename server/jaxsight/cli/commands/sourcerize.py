@@ -130,8 +130,7 @@ async def sourcerize(
         scopes=scopes,
         derivatives=derivatives,
     )
-    # A file without Python code, or stdin.
-    if function == STDIN or (reading.is_file(function) and Path(function).suffix not in _OF_PYTHON):
+    if _is_program_file(function):
         return await _write_file(function, to, options, python, limit, output, check, as_json)
     address = parse_address(function)
     if constants == "npz" and output is None and not check:
@@ -158,14 +157,23 @@ async def sourcerize(
     if as_json:
         print_json({**_record(view, options, verified=True), **_of_source(shown), **traced_by})
     elif check:
-        name = label(address.function, options.transform)
-        added = _LABELS.get(options.derivatives or "", "")
-        equations = count(shown.equations, "equation")
-        ran = f" (run {', '.join(shown.ran)} with equal results)" if shown.ran else ""
-        Printer().print(f"{name}: the source is the same program, {equations}{ran}{added}")
+        _print_verdict(label(address.function, options.transform), shown, options)
     elif output is None:
         print_document(text.text, "python")
     return 0
+
+
+def _is_program_file(text: str) -> bool:
+    """Return whether an argument names a file without Python code, or stdin."""
+    return text == STDIN or (reading.is_file(text) and Path(text).suffix not in _OF_PYTHON)
+
+
+def _print_verdict(name: str, shown: VirtualText, options: TransformedSource) -> None:
+    """Print the number of compared equations, and the runs with equal results."""
+    ran = f" (run {', '.join(shown.ran)} with equal results)" if shown.ran else ""
+    proofs = f"{count(shown.equations, 'equation')}{ran}"
+    added = _LABELS.get(options.derivatives or "", "")
+    Printer().print(f"{name}: the source is the same program, {proofs}{added}")
 
 
 def _print_problem(
