@@ -81,6 +81,16 @@ class CommandRun:
         with failing_on(LookupError):
             return await self.get(answer)
 
+    def choose_target(self, name: str | None) -> None:
+        """Compile for a target of the command line, if it names one.
+
+        Raises:
+            CommandError: it does not exist.
+        """
+        if name:
+            with failing_on(LookupError):
+                self.session.choose_target(name)
+
     def python(self, path: Path) -> dict[str, str] | None:
         """Return the interpreter that traces a file's functions, for JSON."""
         python = self.session.engine.projects.of(str(path)).interpreter

@@ -56,11 +56,10 @@ def new(file: Path, reported: Sequence[Reported]) -> list[Reported]:
         ) from error
     found = []
     for finding in reported:
-        entry = _entry(finding, file)
-        if expected[entry] > 0:
-            expected[entry] -= 1
-        else:
+        expected[entry := _entry(finding, file)] -= 1
+        if expected[entry] < 0:
             found.append(finding)
+    expected = +expected  # those that are left
     if gone := expected.total():
         note = f"{units.count(gone, 'finding')} in {one_line(str(file))} no longer reported."
         Printer(stderr=True, wrap=True).print(note)

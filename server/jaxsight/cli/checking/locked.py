@@ -106,6 +106,8 @@ class LockFiles:
     projects: Projects
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     """Those of the command line, where the lock has none."""
+    chosen: Sequence[str] = ()
+    """The targets of the command line, in place of those that locks have."""
     _locks: dict[str, ProjectLock | None] = field(default_factory=dict)
     notes: LockNotes = field(default_factory=LockNotes)
 
@@ -129,10 +131,10 @@ class LockFiles:
         return self._locks[root]
 
     def targets(self, path: str) -> tuple[str, ...]:
-        """Return the targets that a file's lock has, and that can be compiled for here."""
-        lock = self.of(path)
+        """Return the chosen targets, or those of a file's lock that can be compiled for here."""
+        lock = self.of(path) if not self.chosen else None
         names = (section.target_name for section in (lock.sections if lock is not None else ()))
-        return tuple(dict.fromkeys(filter(None, names)))
+        return tuple(self.chosen) or tuple(dict.fromkeys(filter(None, names)))
 
     def require(self, paths: Sequence[str]) -> None:
         """Make sure that there is a lock.

@@ -70,9 +70,7 @@ async def ask(
     baseline = parse_against(against, address)
     paths = paths_of(address, baseline)
     async with start_run(paths, python, allow, which, targets=[target]) as run:
-        if target:
-            with failing_on(LookupError):
-                run.session.choose_target(target)
+        run.choose_target(target)
         if baseline is not None or question is Topic.COMPARE:
             before = await _before(run, address, asked, module, baseline)
             asked = replace(asked, topic=Topic.COMPARE, before=before)

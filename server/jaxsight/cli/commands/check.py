@@ -21,13 +21,13 @@ from jaxsight.cli.checking.locked import LockFiles, tolerances
 from jaxsight.cli.checking.recompilations import recompiled, without_known
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun, start_run
-from jaxsight.cli.errors import CommandError, failing_on
+from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.output import notes
 from jaxsight.cli.output.printing import Printer, print_document, print_note, write_file
 from jaxsight.cli.output.reports import text
 from jaxsight.cli.output.reports.formats import FindingsFormat, document, parse_report
-from jaxsight.cli.output.reports.reported import CheckResult, Reported, misses, totals
+from jaxsight.cli.output.reports.reported import CheckResult, misses, totals
 from jaxsight.cli.parameters import Allow, InputsChoice, Python, Target, WhichInputs
 from jaxsight.cli.sources.arguments import SourceFile, texts
 from jaxsight.settings.kinds import CODE_LIST
@@ -112,25 +112,20 @@ async def check(
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
     if not locked and (update or tolerate):
         raise CommandError("--update and --tolerate require --locked")
+    tolerated = tolerances(tolerate or ())
     budget = Budget(inputs_time, len(files))
     # What the user named is trusted, not what links in a folder lead to.
     is_stdin = any(file.text is not None for file in files)
     roots = [*([file.path for file in files] if is_stdin else paths), *([Path()] if calls else [])]
     chosen = {name: codes for name, codes in rules.items() if codes}  # else those of the project
     async with start_run(roots, python, allow, which, chosen, targets=[target]) as run:
-        if target:
-            with failing_on(LookupError):
-                run.session.choose_target(target)
-        tolerated = tolerances(tolerate or ())
+        run.choose_target(target)
         locks = LockFiles(run.session.engine.projects, tolerated) if locked else None
         options = CheckOptions(budget, fix_log, with_fixes, locks, verify_import, verify_timeout)
-        # Without time for inputs that nobody wrote, those of an earlier check do not count either.
-        may_read = not no_cache and inputs_time > 0
-        total = await _check(run, files, options, may_read=may_read, updates=update)
+        total = await _check(run, files, options, no_cache=no_cache, updates=update)
         pythons: dict[str, object] = {str(file.path): run.python(file.path) for file in files}
         if calls:
-            ran = await _recompiled(run, calls, **rules)
-            total.reported += tuple(without_known(ran, total.reported))
+            await _add_recompiled(run, total, calls, **rules)
     if budget.is_reached and misses(total.examined):
         print_note(Printer(stderr=True), _TIME_IS_UP)
     if fix_log is not None:
@@ -162,7 +157,7 @@ async def _check(
     files: Sequence[SourceFile],
     options: CheckOptions,
     *,
-    may_read: bool,
+    no_cache: bool,
     updates: bool,
 ) -> CheckResult:
     """Check all files, and the settings of their projects.
@@ -171,7 +166,7 @@ async def _check(
         run: the run.
         files: what the command line names.
         options: what to do with each.
-        may_read: whether results of earlier checks are used.
+        no_cache: whether results of earlier checks are not used.
         updates: whether what differs from locks is written into them, and not reported.
 
     Raises:
@@ -180,6 +175,8 @@ async def _check(
     total, locks = CheckResult(), options.locks
     if locks is not None and not updates:
         locks.require([str(file.path) for file in files])
+    # Without time for inputs that nobody wrote, those of an earlier check do not count either.
+    may_read = not no_cache and options.budget.left > 0
     unchanged = UnchangedFiles(run, with_fixes=options.with_fixes, may_read=may_read, locks=locks)
     for number, file in enumerate(files, 1):
         run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
@@ -192,13 +189,14 @@ async def _check(
     return total
 
 
-async def _recompiled(
-    run: CommandRun, tests: list[str], select: list[str], ignore: list[str]
-) -> list[Reported]:
-    """Run tests, and return the recompilations in them."""
+async def _add_recompiled(
+    run: CommandRun, total: CheckResult, tests: list[str], select: list[str], ignore: list[str]
+) -> None:
+    """Run tests, and add the recompilations in them."""
     run.show_step("running the tests")
     python = run.python_path(Path.cwd() / "tests")
-    return await asyncio.to_thread(recompiled, python, tests, tuple(select), tuple(ignore))
+    found = await asyncio.to_thread(recompiled, python, tests, tuple(select), tuple(ignore))
+    total.reported += tuple(without_known(found, total.reported))
 
 
 def _print(

@@ -137,16 +137,14 @@ async def sourcerize(
         raise CommandError("--constants npz requires --output: the arrays go in a file next to it")
     errors = Printer(stderr=True)
     async with start_run([address.path], python, allow, which) as run:
-        view = await trace_view(run, address, set_name, errors)
-        if view is None:
+        if (view := await trace_view(run, address, set_name, errors)) is None:
             return FOUND
         print_header(errors, view)
         if to != "python":
             return await _write_ir(run, address, to, output, as_json)
-        traced_by = {"python": run.python(address.path)}
+        path, traced_by = str(address.path), {"python": run.python(address.path)}
         try:
-            options = with_settings(run.session.engine, str(address.path), options)
-            path = str(address.path)
+            options = with_settings(run.session.engine, path, options)
             shown = await run.get(run.session.show(path, address.function, options))
         except NotSourcerized as error:
             record = {**_record(view, options, verified=False), "reason": str(error)}
