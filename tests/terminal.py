@@ -31,9 +31,9 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.cli.execution import THIS_PROCESS
 from jaxsight.cli.resident import place
 from jaxsight.cli.resident.kept_sessions import KeptSessions
-from jaxsight.cli.resident.this_process import THIS_PROCESS
 from tests.cli.published import hold
 
 SERVER = Path(__file__).parents[1] / "server"

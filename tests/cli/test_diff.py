@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.cli.output.printing import versioned
-from jaxsight.cli.revisions.changes import ChangeOutcome, changes
-from jaxsight.cli.revisions.report import RevisionReport
+from jaxsight.cli.revisions.report import ChangeOutcome, RevisionReport, changes
 from jaxsight.cli.revisions.sides import ProgramSide
 from jaxsight.features.locked.functions import LockableFunction
 from jaxsight.locks.facts import KernelFact, ProgramFacts

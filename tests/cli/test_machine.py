@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jaxsight.cli.output.reports import github, machine, sarif
+from jaxsight.cli.output.reports import formats, machine, sarif
 from jaxsight.cli.output.reports.reported import (
     CheckResult,
     ExaminedFile,
@@ -86,7 +86,7 @@ def test_help_notes_and_figures_are_keys_of_their_own() -> None:
 
 def test_github_and_sarif_say_help_and_notes_below_the_message() -> None:
     explained = [Reported("/project/a.py", SOURCE, EXPLAINED)]
-    assert github.as_github(checked(explained)).endswith("%0Ahelp: unroll it%0Anote: in 2 ms")
+    assert formats.as_github(checked(explained)).endswith("%0Ahelp: unroll it%0Anote: in 2 ms")
     [result] = sarif.as_sarif(checked(explained))["runs"][0]["results"]
     assert result["message"]["text"].endswith("\nhelp: unroll it\nnote: in 2 ms")
 
@@ -130,7 +130,7 @@ def test_json_has_an_object_for_each_function_that_leaves_something_out() -> Non
 
 
 def test_github_has_a_notice_on_each_line_that_was_left_out() -> None:
-    assert github.as_github(checked([], incomplete())) == (
+    assert formats.as_github(checked([], incomplete())) == (
         "::notice title=jaxsight (incomplete),file=/project/a%2C b.py,line=120"
         "::`train()` was not run, 100 %25"
     )
@@ -179,7 +179,7 @@ def test_json_has_an_object_for_each_function_that_was_not_compiled() -> None:
 
 
 def test_github_has_a_notice_for_each_function_that_was_not_compiled() -> None:
-    assert github.as_github(checked([], refused=refused())) == (
+    assert formats.as_github(checked([], refused=refused())) == (
         "::notice title=jaxsight (not-compiled),file=/project/a%2C b.py,line=5"
         "::`g` is not compiled for h100: it spans 8 devices,%0A100 %25"
     )
@@ -265,7 +265,7 @@ def test_lines_of_a_notebook_are_those_of_its_cells() -> None:
     [result] = sarif.as_sarif(checked(in_cell))["runs"][0]["results"]
     assert result["message"]["text"].startswith("cell 4:1: not known")
     assert "region" not in result["locations"][0]["physicalLocation"]
-    assert github.as_github(checked(in_cell)).startswith(
+    assert formats.as_github(checked(in_cell)).startswith(
         "::error title=jaxsight (JX401),file=/project/a.ipynb::cell 4:1: not known"
     )
 
@@ -291,7 +291,7 @@ def test_json_says_that_nothing_was_examined() -> None:
 
 
 def test_github_commands_escape_what_would_end_them() -> None:
-    assert github.as_github(checked(reported())) == (
+    assert formats.as_github(checked(reported())) == (
         "::error title=jaxsight (JX401),file=/project/a%2C b.py,line=2,col=12,endLine=2,endColumn=19"
         "::not known,%0A100 %25 traced"
     )

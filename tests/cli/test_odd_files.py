@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.output.file_writing import write_file
+from jaxsight.cli.output.printing import write_file
 from jaxsight.cli.sources.arguments import python_files, read_source
 from tests.terminal import jaxsight
 

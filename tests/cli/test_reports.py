@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from jaxsight.cli.output.reports import gitlab, junit, sarif
+from jaxsight.cli.output.reports import formats, junit, sarif
 from jaxsight.cli.output.reports.reported import CheckResult, ExaminedFile, Reported
 from jaxsight.features.findings.examined import Examination
 from jaxsight.rules.finding import Finding, Severity
@@ -85,7 +85,7 @@ def test_the_same_code_in_other_functions_and_repeated_code_differ() -> None:
 
 def test_gitlab_has_an_issue_for_each_finding() -> None:
     twice = SOURCE.replace("- x))", "- x)) + jnp.log(jnp.exp(x - x))")
-    first, second = gitlab.as_gitlab(found("jnp.log(jnp.exp(x - x))", twice))
+    first, second = formats.as_gitlab(found("jnp.log(jnp.exp(x - x))", twice))
     assert first["fingerprint"] != second["fingerprint"]
     assert {**first, "fingerprint": ""} == {
         "description": "`log` of `a|b` @someone · help: use `x`",

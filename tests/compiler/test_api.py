@@ -12,7 +12,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 import jaxsight
-from jaxsight.library import on_target
+from jaxsight.library import compiling
 from jaxsight.targets.target import parse
 
 X = np.ones((131072, 2), np.float32)
@@ -193,7 +193,7 @@ def test_a_function_sees_the_platform_of_the_target_and_later_its_own() -> None:
     before = type(jax.devices()[0]).platform
     shape = jax.ShapeDtypeStruct((8,), np.float32)
     for target, primitive in (("tpu:v5e", "sort"), ("cuda:h100", "tanh"), ("rocm", "tanh")):
-        traced, notes = on_target.trace(by_platform, parse(target), (shape,), {})
+        traced, notes = compiling.trace(by_platform, parse(target), (shape,), {})
         assert primitive in str(traced.jaxpr)
         assert notes == ()
     assert jaxsight.kernels(by_platform, target="cpu")(x).kernel_count == 1
@@ -206,7 +206,7 @@ def test_what_the_target_does_not_answer_is_a_note() -> None:
     def by_memory(x):
         return x + 1 if jax.devices()[0].memory_stats() else x
 
-    _, notes = on_target.trace(by_memory, parse("cuda:h100"), (jnp.ones(4),), {})
+    _, notes = compiling.trace(by_memory, parse("cuda:h100"), (jnp.ones(4),), {})
     (note,) = notes
     assert note.endswith("reads `memory_stats()`: they are the CPU's here")
     assert "test_api.py:" in note

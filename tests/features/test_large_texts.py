@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jaxsight.lsp.start.loop_watch import LoopWatch, Turn
+from jaxsight.lsp.loop_watch import LoopWatch, Turn
 from jaxsight.session import Session
 from jaxsight.source import limits
 from jaxsight.source.module import Module

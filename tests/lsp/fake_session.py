@@ -38,7 +38,7 @@ from jaxsight.sweeps.picture import DrawnShape, Picture
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.measuring import ProgramTimes, Spread
 from jaxsight.wire.messages.requests import TransformedSource
-from jaxsight.workers.compilation.target_states import State
+from jaxsight.workers.compilation.default_target import State
 
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 

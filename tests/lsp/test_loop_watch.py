@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from jaxsight.lsp.start.loop_watch import LoopWatch, SlowTurns, Turn
+from jaxsight.lsp.loop_watch import LoopWatch, SlowTurns, Turn
 from jaxsight.source.module import Module
 
 STATEMENTS = "".join(f"def f{n}(x):\n    return x + {n}\n" for n in range(3_000))

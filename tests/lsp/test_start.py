@@ -8,7 +8,7 @@ import sys
 _IMPORTED = """
 import sys
 import jaxsight.lsp.server
-import jaxsight.lsp.start.early_engine
+import jaxsight.lsp.early_engine
 print(*sys.modules)
 """
 

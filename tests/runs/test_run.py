@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.recording.compiled import report_run
+from jaxsight.cli.reporting.run_report import report_run
 from jaxsight.runs.collected import RunProcess, read
 from jaxsight.runs.merging import CompiledFunction, merged
 from jaxsight.runs.page.document import document

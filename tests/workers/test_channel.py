@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from jaxsight.workers.watchdog.channel import Control
+from jaxsight.workers.watchdog.watched import Control
 
 
 async def test_last_words_are_heard_by_a_server_that_writes_to_a_guardian_that_is_gone() -> None:

@@ -165,7 +165,7 @@ def test_an_effect_does_not_happen(
 
 BY_A_USER = """
 import os, sys
-from jaxsight.workers.confinement import landlock, launch, seccomp, shared_memory
+from jaxsight.workers.confinement import landlock, launch, seccomp
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)

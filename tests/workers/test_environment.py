@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from jaxsight.workers.environment import tracer_environment
+from jaxsight.workers.own_python import tracer_environment
 
 
 def environment(folder: Path) -> str:

@@ -13,8 +13,7 @@ import pytest
 
 from jaxsight.wire.messages.compiling import Compile, NotCompiled
 from jaxsight.workers.compilation import installation, remote
-from jaxsight.workers.compilation.direct import DirectCompiler
-from jaxsight.workers.compilation.environments import CompilerEnvironment
+from jaxsight.workers.compilation.environments import CompilerEnvironment, DirectCompiler
 from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.own_python import isolated, program, with_packages

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxsight.cli.agents.tools import Tools
+from jaxsight.cli.agents import Tools
 from jaxsight.trust import Trust
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -137,7 +137,7 @@ async def _answer(tools: Tools, call: dict[str, Any], edited: str) -> str:
         case {"tool": "ask", "where": where}:
             question, target = call.get("question", "overview"), call.get("target", "")
             text = edited if "text" in call else ""
-            return await tools.ask(where, question, target, "", text, BUDGET)
+            return await tools.ask(where, question, "", target, text, BUDGET)
         case {"tool": "sweep", "where": where, "sizes": sizes}:
             return await tools.sweep(where, sizes, call.get("target", ""), BUDGET)
         case {"tool": "reduce", "where": where}:

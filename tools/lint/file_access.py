@@ -39,7 +39,7 @@ ALLOWED = {
     "files/ownership.py": "checks on the descriptor that nobody else may have written the file",
     "timeline.py": "appends to the file that the benchmark names",
     "trust/store.py": "writes the decisions of the user, under a lock",
-    "cli/output/file_writing.py": "writes the file that the user named",
+    "cli/output/printing.py": "writes the file that the user named",
     "cli/resident/client.py": "locks a file in this user's private folder; /dev/null",
     "cli/revisions/tree.py": "writes into a new private folder, in no link of the revision",
     "page/__init__.py": "reads a file of this package",
@@ -60,7 +60,7 @@ ALLOWED = {
 """What else opens files, and why that is safe."""
 WRITES_ALONE = frozenset(
     {
-        "cli/output/file_writing.py",
+        "cli/output/printing.py",
         "compiler/stand_ins.py",
         "lsp/features/virtual_documents.py",
         "files/private.py",

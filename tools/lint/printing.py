@@ -11,22 +11,22 @@ FOLDERS = frozenset({"cli", "features", "lsp", "projects", "queries", "settings"
 PRINTS = frozenset({"cli/output/printing.py", "settings/documentation.py", "lsp/server.py"})
 """The second writes our own documentation, the last the address that it listens on."""
 PRINTING = frozenset({"print_exc", "echo", "secho", "Console", "from_markup"})
-WARMUP = "lsp/start/warmup.py"
+WARMUP = "lsp/warmup.py"
 """Makes one of each before anybody asks, and sends none."""
 ONLY_THERE = {
     "ShowMessageParams": {"lsp/context.py"},
     "ShowMessageRequestParams": {
         "lsp/context.py",
-        "lsp/notifications/event_pump.py",
+        "lsp/event_pump.py",
     },
     "LogMessageParams": {"lsp/context.py"},
     "MarkupContent": {"lsp/convert.py"},
     "InlayHint": {"lsp/convert.py"},
     "CompletionItem": {"lsp/convert.py"},
     "Diagnostic": {"lsp/features/diagnostics.py"},
-    "WorkDoneProgressBegin": {"lsp/notifications/progress.py"},
-    "WorkDoneProgressReport": {"lsp/notifications/progress.py"},
-    "WorkDoneProgressEnd": {"lsp/notifications/progress.py"},
+    "WorkDoneProgressBegin": {"lsp/progress.py"},
+    "WorkDoneProgressReport": {"lsp/progress.py"},
+    "WorkDoneProgressEnd": {"lsp/progress.py"},
 }
 """Where what people read is made, in a function that makes it inert."""
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from jaxsight.lsp import server
-from jaxsight.lsp.start.loop_watch import LoopWatch, Turn
+from jaxsight.lsp.loop_watch import LoopWatch, Turn
 
 LEAST = 0.002
 """Seconds from which a turn is written down."""

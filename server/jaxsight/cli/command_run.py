@@ -11,15 +11,15 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option, failing_on
-from jaxsight.cli.options import InputsChoice
+from jaxsight.cli.execution import THIS_PROCESS
 from jaxsight.cli.output.printing import Printer, Spinner, Text, print_note, styled
-from jaxsight.cli.resident.this_process import THIS_PROCESS
+from jaxsight.cli.parameters import InputsChoice
 from jaxsight.cli.trusted_paths import AGENT, TrustedPaths, trust_paths
 from jaxsight.events import Consent, Event, Message, Output, Progress, Status
 from jaxsight.projects.projects import IDLE, Projects
@@ -28,7 +28,7 @@ from jaxsight.trust.decisions import SSH
 from jaxsight.trust.words import shown_path
 
 if TYPE_CHECKING:
-    from jaxsight.cli.sources.texts import SourceFile
+    from jaxsight.cli.sources.arguments import SourceFile
     from jaxsight.session import Session
 
 T = TypeVar("T")
@@ -36,28 +36,23 @@ T = TypeVar("T")
 _SESSION = "jaxsight.session"
 
 
+@dataclass(slots=True, eq=False)
 class CommandRun:
     """A session whose tracer may fail to start: then every wait ends with that error."""
 
-    def __init__(
-        self,
-        session: Session,
-        errors: Printer,
-        spinner: Spinner | None,
-        *,
-        inputs: InputsChoice = InputsChoice.ALL,
-        is_python_option: bool = False,
-    ) -> None:
-        """Use a session; `is_python_option`: `--python` has chosen the interpreter."""
-        self.session = session
-        self.inputs = inputs
-        self._errors = errors
-        self._spinner = spinner
-        self._is_python_option = is_python_option
-        self._failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._error_messages: list[str] = []
-        self._pythons: set[str] = set()
-        self._targets: set[str] = set()
+    session: Session
+    inputs: InputsChoice
+    _errors: Printer
+    _spinner: Spinner | None
+    _is_python_option: bool
+    """Whether `--python` has chosen the interpreter."""
+    _pythons: set[str]
+    """Interpreters that were noted."""
+    _failure: asyncio.Future[str] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    _error_messages: list[str] = field(default_factory=list)
+    _targets: set[str] = field(default_factory=set)
 
     async def get(self, answer: Awaitable[T]) -> T:
         """Return the session's answer.
@@ -86,10 +81,15 @@ class CommandRun:
         with failing_on(LookupError):
             return await self.get(answer)
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether no tracer starts."""
-        return self._failure.done()
+    def choose_target(self, name: str | None) -> None:
+        """Compile for a target of the command line, if it names one.
+
+        Raises:
+            CommandError: it does not exist.
+        """
+        if name:
+            with failing_on(LookupError):
+                self.session.choose_target(name)
 
     def python(self, path: Path) -> dict[str, str] | None:
         """Return the interpreter that traces a file's functions, for JSON."""
@@ -147,8 +147,6 @@ class CommandRun:
             case Consent(folder=folder, what=program) if program:
                 remedy = self.session.engine.projects.trust.remedy(folder, program)
                 self.note(f"{shown_path(program)} is not used until you allow it; {remedy}")
-            case _:
-                pass
 
     def opened(self, files: Sequence[SourceFile]) -> Iterator[Path]:
         """Yield files one after the other, each open in the session meanwhile.
@@ -175,10 +173,6 @@ class CommandRun:
         """Print the interpreter of a file that need not be traced, as for one that is."""
         if (python := self.session.engine.projects.of(str(path)).interpreter) is not None:
             self._note_python(python.path, python.reason)
-
-    def expect_python(self, python: str) -> None:
-        """Print no note about an interpreter that another run of the command has printed."""
-        self._pythons.add(python)
 
     def _note_python(self, python: str, reason: str) -> None:
         if python and python not in self._pythons:
@@ -269,11 +263,10 @@ async def start_run(
         running = paths if session is not None else []  # a tracer's start is noted by itself
         if session is None:
             session = await _session(trusted, inputs, settings, paths, ahead)
-        run = CommandRun(session, errors, spinner, inputs=inputs, is_python_option=bool(python))
+        pythons = {noted} if noted else set[str]()
+        run = CommandRun(session, inputs, errors, spinner, bool(python), pythons)
         for line in trusted.notes:
             print_note(errors, line)
-        if noted:
-            run.expect_python(noted)
         for path in running:
             run.note_python(path if path.is_file() else path / "__init__.py")
         events = asyncio.create_task(run.follow_events())
@@ -282,7 +275,7 @@ async def start_run(
             yield run
             is_usable = True
         except CommandError:
-            is_usable = not run.has_failed
+            is_usable = not run._failure.done()
             raise
         finally:
             events.cancel()

@@ -98,8 +98,7 @@ def install(shell: str, script: str) -> None:
         UsageError: a file cannot be written, or only the user knows where.
     """
     from jaxsight.cli.errors import CommandError
-    from jaxsight.cli.output.file_writing import write_file
-    from jaxsight.cli.output.printing import Printer
+    from jaxsight.cli.output.printing import Printer, write_file
     from jaxsight.files import reading
 
     if shell not in _SCRIPTS:

@@ -6,12 +6,15 @@ import functools
 import logging
 import sys
 from collections.abc import Callable, Coroutine
-from typing import NoReturn, ParamSpec
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
 from jaxsight.cli.errors import UNUSABLE, CommandError
 from jaxsight.cli.output.printing import Printer, tolerate
-from jaxsight.cli.resident.this_process import THIS_PROCESS
 from jaxsight.text.inert import Formatter
+
+if TYPE_CHECKING:
+    from jaxsight.cli.resident.kept_sessions import KeptSessions
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells report it: 128 + SIGINT."""
@@ -52,3 +55,15 @@ def command(
         sys.exit(code)
 
     return run
+
+
+@dataclass(slots=True)
+class ThisProcess:
+    """What a server sets for all commands of its process."""
+
+    run: Callable[[Coroutine[object, None, int]], int] | None = None
+    """Runs a command in an event loop that stays."""
+    sessions: KeptSessions | None = None
+
+
+THIS_PROCESS = ThisProcess()

@@ -53,21 +53,27 @@ class FunctionView:
 
     @staticmethod
     async def of(
-        run: CommandRun, address: Address, source: str, set_name: str | None, view_name: str
+        run: CommandRun, address: Address, set_name: str | None, view_name: str
     ) -> FunctionView | None:
         """Trace a function; if that failed, `None` is returned and the error has been printed.
 
         Raises:
             CommandError: there is no such function or view, or no tracer starts.
         """
-        view = await trace_view(run, address, source, set_name, Printer())
-        if not isinstance(view.answer.reply, Traced):
+        view = await trace_view(run, address, set_name, Printer())
+        if view is None:
             return None
+        traced = view.answer.reply
+        assert isinstance(traced, Traced)
         await run.get(name_sizes(run.session.engine, view))
         document = None
         if view_name not in (ShownForm.HOVER, ShownForm.SHAPES):
-            document = await _show_document(run, address, view_name)
-        return FunctionView(view, view.answer.reply, view_name, document, run.python(address.path))
+            showing = run.session.show(str(address.path), address.function, view_name)
+            try:
+                document = await run.get(showing)
+            except LookupError as error:
+                raise CommandError(f"{error}{or_nearest(view_name, ShownForm)}") from error
+        return FunctionView(view, traced, view_name, document, run.python(address.path))
 
     def print(self) -> None:
         """Print the view, below where its inputs are from and its caveats."""
@@ -75,7 +81,7 @@ class FunctionView:
         to_stderr = self.document is not None
         if self.view_name != ShownForm.HOVER or not view.assumed:  # else the hover begins with them
             print_inputs(Printer(stderr=True) if to_stderr else printer, view)
-        print_notes(printer, view.answer.question.path, view.caveats)
+        print_notes(printer, view)
         match self.view_name:
             case ShownForm.HOVER:
                 hover = function_hover(view.subject, view, opens="`--what jaxpr` prints")
@@ -86,16 +92,37 @@ class FunctionView:
                 print_document(self.document.text)
 
     def print_as_json(self) -> None:
-        """Print one object."""
-        shown = _object(self.view, self.traced, self.view_name, self.document)
+        """Print one object: common keys, and those of the view."""
+        view, traced, document = self.view, self.traced, self.document
+        shown: dict[str, object] = {
+            "filename": view.answer.question.path,
+            "function": view.subject.name,
+            "set": view.answer.question.set.name,
+            "inputs": inputs.record(view),
+            "parameters": [{"name": name, "value": value} for name, value in traced.parameters],
+            "outputs": traced.outputs,
+            "updates": list(traced.updates),
+            "left_out": list(traced.left_out),
+            "equations": traced.equations,
+            "constants": [{"type": text, "bytes": size} for text, size in traced.constants],
+            **caveats.record(view.caveats),
+        }
+        match self.view_name:
+            case ShownForm.HOVER:
+                words = caveats.markdown(view.caveats)
+                hover = function_hover(view.subject, view, "", words, "`--what jaxpr` prints")
+                shown["markdown"] = hover.markdown
+            case ShownForm.JAXPR if document is not None:
+                shown["jaxpr"] = document.text
+            case ShownForm.SHAPES:
+                shown["shapes"] = [
+                    {"row": row.line + 1, "name": name, "value": value}
+                    for row in line_shapes(view)
+                    for name, value in row.shapes
+                ]
+            case _ if document is not None:
+                shown |= {"interpreter": self.view_name, "text": document.text}
         print_json({**shown, "python": self.python})
-
-
-async def _show_document(run: CommandRun, address: Address, view_name: str) -> VirtualText:
-    try:
-        return await run.get(run.session.show(str(address.path), address.function, view_name))
-    except LookupError as error:
-        raise CommandError(f"{error}{or_nearest(view_name, ShownForm)}") from error
 
 
 def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:
@@ -125,39 +152,3 @@ def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
         else:
             groups.append(([name], shape))
     return ", ".join(f"{', '.join(names)}: {shape}" for names, shape in groups)
-
-
-def _object(
-    view: View, traced: Traced, view_name: str, document: VirtualText | None
-) -> dict[str, object]:
-    """Return the object that `--json` prints: common keys, and those of the view."""
-    shown: dict[str, object] = {
-        "filename": view.answer.question.path,
-        "function": view.subject.name,
-        "set": view.answer.question.set.name,
-        "inputs": inputs.record(view),
-        "parameters": [{"name": name, "value": value} for name, value in traced.parameters],
-        "outputs": traced.outputs,
-        "updates": list(traced.updates),
-        "left_out": list(traced.left_out),
-        "equations": traced.equations,
-        "constants": [{"type": text, "bytes": size} for text, size in traced.constants],
-        **caveats.record(view.caveats),
-    }
-    match view_name:
-        case ShownForm.HOVER:
-            words = caveats.markdown(view.caveats)
-            hover = function_hover(view.subject, view, "", words, "`--what jaxpr` prints")
-            shown["markdown"] = hover.markdown
-        case ShownForm.JAXPR if document is not None:
-            shown["jaxpr"] = document.text
-        case ShownForm.SHAPES:
-            shown["shapes"] = [
-                {"row": line_shapes.line + 1, "name": name, "value": value}
-                for line_shapes in line_shapes(view)
-                for name, value in line_shapes.shapes
-            ]
-        case _ if document is not None:
-            shown["interpreter"] = view_name
-            shown["text"] = document.text
-    return shown

@@ -14,7 +14,7 @@ those of the parameters, and their texts are in the docstring:
 
 In parentheses are the names of an option, if they are not that of the parameter, its metavar, and
 the least number that it takes. `[default: …]` says in words what is used without it. An option
-without a text is hidden. What several commands have is an annotation of `options.py`, with the same
+without a text is hidden. What several commands have is an annotation at the end, with the same
 text: `Annotated[bool, "(--json): Print JSON."]`.
 
 click checks a default as it checks what is given, so it must not be below the least number.
@@ -27,7 +27,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from enum import Enum, EnumType
+from enum import EnumType, StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -89,19 +89,12 @@ class _NamedArgument(click.RichArgument):
             self.name = name
 
 
-class _Choice(click.Choice[str]):
+class _Choice(click.Choice[Any]):
     """The values of an enumeration or of a literal type."""
 
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
-        super().__init__([str(value) for value in get_args(kind) or kind])
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
-        """Return the value as the type has it."""
-        chosen = super().convert(str(value), param, ctx)
-        return self._kind(chosen) if isinstance(self._kind, EnumType) else chosen
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        """Return a value as it is written: click would take the names of an enumeration."""
+        return str(choice)
 
 
 def _parameters(function: Callable[..., object]) -> Iterator[click.Parameter]:
@@ -123,7 +116,7 @@ def _parameters(function: Callable[..., object]) -> Iterator[click.Parameter]:
             "help": described["help"],
         }
         if default is not parameter.empty:  # to click 8.3, `None` would be one as well
-            settings["default"] = default.value if isinstance(default, Enum) else default
+            settings["default"] = default
         if is_several:  # click has tuples
             settings["callback"] = lambda _context, _parameter, values: list(values) or None
         if parameter.kind is not parameter.KEYWORD_ONLY:
@@ -153,10 +146,69 @@ def _kind(hint: Any) -> tuple[Any, bool]:
 
 def _type(kind: Any, least: str | None) -> Any:
     if get_origin(kind) is Literal or isinstance(kind, EnumType):
-        return _Choice(kind)
+        return _Choice(get_args(kind) or list(kind))
     if kind is Path:
         return click.Path(path_type=Path)
     if least is not None:
         number = int(least) if least.isdigit() else float(least)
         return click.IntRange(int(number)) if kind is int else click.FloatRange(number)
     return kind
+
+
+class InputsChoice(StrEnum):
+    """Which example inputs are used."""
+
+    ALL = "all"
+    WRITTEN = "written"
+
+
+WhichInputs = Annotated[
+    InputsChoice,
+    "(--inputs): Example inputs to use. [cyan]written[/cyan]: those in docstrings, "
+    "annotations and settings; [cyan]all[/cyan]: also recorded runs, calls, and proposed "
+    "inputs that can be traced, which are marked as assumed.",
+]
+
+Function = Annotated[
+    str,
+    "(FILE:FUNCTION): Function, or method as [cyan]Class.method[/cyan]; [cyan]-[/cyan] is the"
+    " text on stdin.",
+]
+
+SetName = Annotated[str | None, "(--set NAME): Example set to use. [default: the first]"]
+
+Python = Annotated[
+    str | None,
+    "(PYTHON): Python interpreter with JAX installed. [default: auto-detected]",
+]
+
+_TARGET = "(--target -t TARGET): Target device, as listed by [cyan]jaxsight targets[/cyan]."
+
+Target = Annotated[str | None, f"{_TARGET} [default: the project's]"]
+
+Targets = Annotated[list[str] | None, f"{_TARGET} Repeatable. [default: the project's]"]
+
+LockTargets = Annotated[
+    list[str] | None,
+    f"{_TARGET} Repeatable. [default: those of jaxsight.lock, else the project's]",
+]
+
+Allow = Annotated[
+    list[str] | None,
+    "(ssh://HOST|PYTHON): Allow the project's settings and docstrings to use this host, or "
+    "this interpreter outside of the project. Repeatable.",
+]
+
+Against = Annotated[
+    str | None,
+    "(FILE:FUNCTION|REVISION): Compare with another function, or with the same function in a "
+    "git revision.",
+]
+
+StdinFunction = Annotated[
+    str | None,
+    "(--stdin-filename FILE:FUNCTION): Function of the text on stdin, and the file that it "
+    "has, for settings and imports.",
+]
+
+AsJson = Annotated[bool, "(--json): Print JSON."]

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError, failing_on
-from jaxsight.cli.output.file_writing import write_file
+from jaxsight.cli.output.printing import write_file
 from jaxsight.examples import choice
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.features.proposals.actions import section_edit

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError, failing_on, or_nearest
-from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.notes import print_notes
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.cli.output.reports.text import report
-from jaxsight.cli.sources.arguments import Address, read_source
+from jaxsight.cli.parameters import InputsChoice
+from jaxsight.cli.sources.arguments import Address
 from jaxsight.features.findings import failures
 from jaxsight.features.findings.examined import examined
 from jaxsight.features.named_function import question_of, view_of
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
+from jaxsight.rules.finding import Finding
 from jaxsight.source.module import Module
-from jaxsight.wire.messages.replies import Traced
+from jaxsight.text.units import some
 
 _LISTED = 8
 """Functions that an error lists, a choice: all of a small file, and no screen of a large one."""
 
 
 async def trace_view(
-    run: CommandRun, address: Address, source: str, set_name: str | None, printer: Printer
-) -> View:
-    """Return the view of a function; if tracing failed, the error has been printed.
+    run: CommandRun, address: Address, set_name: str | None, printer: Printer
+) -> View | None:
+    """Return the view of a function; if tracing failed, `None`, and the error has been printed.
 
     Raises:
         CommandError: the function does not exist or has no example inputs, or no tracer starts.
     """
-    path = str(address.path)
+    path, source = str(address.path), address.read()
+
+    def show(findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            printer.print(report(Reported(path, source, finding), printer.columns))
+
     await _open(run, address, source)
     try:
         if set_name is not None:
@@ -42,16 +48,14 @@ async def trace_view(
         functions = Module.parse(source).functions
         ranges = (each.range for each in functions if each.function.qualname == address.function)
         own = next(ranges, None)
-        findings = await run.get(run.session.report(path, patience=0))
-        for finding in findings.reported:
-            if own is not None and own.start <= finding.range.start < own.end:
-                printer.print(report(Reported(path, source, finding), printer.columns))
+        findings = (await run.get(run.session.report(path, patience=0))).reported
+        show(f for f in findings if own is not None and own.start <= f.range.start < own.end)
         raise CommandError(str(error.args[0])) from error
-    for finding in failures.findings(view):
-        printer.print(report(Reported(path, source, finding), printer.columns))
-    if not isinstance(view.answer.reply, Traced):
-        print_notes(printer, path, view.caveats)
-    return view
+    show(failures.findings(view))
+    if view.is_traced:
+        return view
+    print_notes(printer, view)
+    return None
 
 
 async def find_question(run: CommandRun, address: Address, set_name: str | None) -> Question:
@@ -61,7 +65,7 @@ async def find_question(run: CommandRun, address: Address, set_name: str | None)
         CommandError: the function does not exist or has no example inputs.
     """
     path = str(address.path)
-    await _open(run, address, read_source(address.path), settle=False)
+    await _open(run, address, address.read(), settle=False)
     with failing_on(LookupError):
         if set_name is not None:
             run.session.choose_set(path, address.function, set_name)
@@ -109,7 +113,4 @@ async def _open(run: CommandRun, address: Address, source: str, *, settle: bool 
 
 def _functions(names: Sequence[str]) -> str:
     """Return `; functions: a, b and 3 more`, or that there are none."""
-    if not names:
-        return "; the file has no functions"
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"; functions: {', '.join(names[:_LISTED])}{more}"
+    return f"; functions: {some(names, _LISTED)}" if names else "; the file has no functions"

@@ -1,16 +1,18 @@
-"""Choose the user's Python for a command, and start processes with it."""
+"""Choose the user's Python for a command, and start processes and programs of theirs with it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError, about_python_option
 from jaxsight.cli.trusted_paths import trust_paths
 from jaxsight.projects.projects import SETTINGS_FILE, Projects
-from jaxsight.workers.environment import without_server
+from jaxsight.recording import running
+from jaxsight.text.inert import one_line
+from jaxsight.workers.own_python import without_server
 
 
 def user_interpreter(python: str | None, path: Path | None = None) -> str:
@@ -58,3 +60,24 @@ def process_variable(name: str, value: str) -> Iterator[None]:
             del os.environ[name]
         else:
             os.environ[name] = before
+
+
+def program_environment(python: str | None, root: Path) -> tuple[str | None, dict[str, str]]:
+    """Return the Python that runs a program, if it is known, and the program's variables."""
+    try:
+        interpreter = user_interpreter(python, root)
+    except CommandError:
+        if python is not None:
+            raise
+        interpreter = None  # the program's own is used
+    return interpreter, running.program_environment(interpreter, user_environment())
+
+
+@contextmanager
+def starting(program: Sequence[str]) -> Iterator[None]:
+    """Fail with a message if a program does not start."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise CommandError(f"cannot run {one_line(program[0])}: {reason}") from error

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import functools
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxsight.drawing import kernel_picture
 from jaxsight.drawing.dot import dot
 from jaxsight.figures.figures import Figures
 from jaxsight.figures.program_notes import notes
 from jaxsight.figures.rows import table
-from jaxsight.library import compiling, on_target
-from jaxsight.library.collectives import CollectiveFigures, collectives, specs
+from jaxsight.library import compiling
 from jaxsight.library.compiling import CannotCompile
 from jaxsight.library.live_places import LivePlaces, places_of
 from jaxsight.targets.roofline import total
@@ -27,8 +26,8 @@ from jaxsight.text.layout import aligned
 from jaxsight.wire.donation import Donation
 from jaxsight.wire.frames import PROGRAM_CAPTURED_LIMIT
 from jaxsight.wire.host_transfers import HostTransfer
-from jaxsight.wire.kernel_graph import Graph, Kernel
-from jaxsight.wire.meshes import Mesh
+from jaxsight.wire.kernel_graph import CollectiveKind, Graph, Kernel
+from jaxsight.wire.meshes import Chosen, Mesh
 from jaxsight.wire.messages.compiling import Compiled, Memory
 
 if TYPE_CHECKING:
@@ -313,7 +312,7 @@ def kernels_on(
     from jaxsight.tracer.compat import lowering
     from jaxsight.tracer.handlers import lower
 
-    traced, asked = on_target.trace(fn, target, args, kwargs)
+    traced, asked = compiling.trace(fn, target, args, kwargs)
     name = getattr(fn, "__name__", "") or traced.fun_name
     limit = PROGRAM_CAPTURED_LIMIT
     if not target.is_here and (problem := lower.captured_too_much(traced.jaxpr, limit)):
@@ -349,3 +348,59 @@ def kernels_on(
         traced,
         lambda: compiling.compiled(name, target, replace(request, complete=True)),
     )
+
+
+@dataclass(frozen=True)
+class CollectiveFigures:
+    """A collective of a compiled program."""
+
+    kind: CollectiveKind
+    """`all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `collective-permute`, …"""
+    bytes: int
+    """The size of the data on one device in one run: of its operands or its results, whichever is
+    larger. It is no network traffic.
+    """
+    groups: tuple[tuple[int, ...], ...]
+    """Devices that communicate with each other; pairs of source and target for
+    `collective-permute`. Devices are numbered from 0 in the order of the program's.
+    """
+    axes: tuple[str, ...]
+    """The mesh axes that they communicate over; empty if the groups are not those of axes."""
+    inserted: bool
+    """Whether the partitioner inserted it: the program does not ask for it."""
+    is_async: bool
+    """Whether other kernels run between its start and its end."""
+    reduction: str
+    """The operation of a reduction, e.g. `add`; empty for others."""
+    runs: int
+    """Executions in one run of the program: the iterations of its loops."""
+    lines: tuple[str, ...]
+    """Its source lines (`model.py:12`), or those that it communicates for."""
+
+
+def collectives(graph: Graph, lines: Callable[[Kernel], list[str]]) -> Iterator[CollectiveFigures]:
+    """Yield the collectives of a program in its order."""
+    for kernel in graph.collectives:
+        if (collective := kernel.collective) is not None:
+            yield CollectiveFigures(
+                kind=collective.kind,
+                bytes=collective.bytes,
+                groups=collective.groups,
+                axes=collective.axes,
+                inserted=collective.inserted,
+                is_async=collective.is_async,
+                reduction=collective.reduction,
+                runs=kernel.runs,
+                lines=tuple(lines(kernel)),
+            )
+
+
+def specs(named: Iterable[tuple[str, Chosen]]) -> dict[str, PartitionSpec]:
+    """Return shardings by name as JAX's."""
+    from jax.sharding import PartitionSpec
+
+    make: Any = PartitionSpec
+    return {
+        name: make(*(axes[0] if len(axes) == 1 else axes or None for axes in chosen.spec))
+        for name, chosen in named
+    }

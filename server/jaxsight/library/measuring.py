@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jaxsight.figures.figures import line_names
-from jaxsight.library import compiling, on_target
+from jaxsight.library import compiling
 from jaxsight.library.live_places import LivePlaces, places_of
 from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
 from jaxsight.targets.roofline import total
@@ -170,7 +170,7 @@ def _timings(
         raise NotHere(
             f"{target.name} is not the device that JAX uses here, which is {device.device_kind}"
         )
-    traced, _ = on_target.trace(fn, target, args, kwargs)
+    traced, _ = compiling.trace(fn, target, args, kwargs)
     with lowering.no_lines():
         make = functools.partial(
             compile_program,

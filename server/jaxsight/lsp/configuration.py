@@ -49,12 +49,9 @@ class Configuration:
         self.roots = list(dict.fromkeys(roots))
         process = initialize.get("processId")
         self.client_process: int | None = process if isinstance(process, int) else None
+        alone = {key: value for key, value in options.items() if key not in _NOT_SETTINGS}
         own = options.get(SECTION)
-        self._initial = (
-            _mapping(own)
-            if own is not None
-            else {key: value for key, value in options.items() if key not in _NOT_SETTINGS}
-        )
+        self._initial = alone if own is None else _mapping(own)
         self._pushed: Mapping[str, object] = {}
         self._is_revoked = False
         """Whether the last settings that the client sent revoke trust outside of our section."""
@@ -105,22 +102,13 @@ class Configuration:
 
         The engine reports invalid values each time that it is configured.
         """
-        configuration = (
-            list(self.roots),
-            self.settings,
-            self.trusted,
-            self.pythons,
-            self.settings_by_root,
-        )
+        roots, settings, trusted = list(self.roots), self.settings, self.trusted
+        python, by_root = self.pythons, self.settings_by_root
+        configuration = (roots, settings, trusted, python, by_root)
         if configuration != self._applied:
             self._applied = configuration
-            roots, settings, trusted, pythons, by_root = configuration
             engine.configure(
-                roots,
-                settings,
-                trusted=trusted,
-                editor_python=pythons,
-                editor_by_root=by_root,
+                roots, settings, trusted=trusted, editor_python=python, editor_by_root=by_root
             )
 
     def push(self, settings: object) -> None:

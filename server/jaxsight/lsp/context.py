@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -40,13 +40,8 @@ Params = TypeVar("Params")
 Result = TypeVar("Result")
 
 
-class _OfDocument(Protocol):
-    """Parameters that name a document."""
-
-    text_document: types.TextDocumentIdentifier
-
-
-DocumentParams = TypeVar("DocumentParams", bound=_OfDocument)
+class WrongArguments(Exception):
+    """A command does not take its arguments."""
 
 
 def is_long(reason: str) -> bool:
@@ -101,12 +96,12 @@ class ClientContext:
     def serve_programs(
         self,
         method: str,
-        handler: Callable[[ReadProgram, DocumentParams], Awaitable[Result]],
+        handler: Callable[[ReadProgram, Any], Awaitable[Result]],
         options: object = None,
     ) -> None:
         """Serve a request about printed programs; the answer is null for other documents."""
 
-        async def answer(params: DocumentParams) -> Result | None:
+        async def answer(params: Any) -> Result | None:
             opened = await self.program(params.text_document.uri)
             return await handler(opened, params) if opened is not None else None
 
@@ -157,14 +152,19 @@ class ClientContext:
             self.log_message(types.MessageType.Warning, reason)
         self.show_message(types.MessageType.Warning, message)
 
-    async def ask(self, question: str, answers: Sequence[str]) -> str | None:
+    async def ask(
+        self,
+        question: str,
+        answers: Sequence[str],
+        kind: types.MessageType = types.MessageType.Info,
+    ) -> str | None:
         """Ask the user, and return the answer that they select, if any.
 
         Raises:
             JsonRpcException: the client shows no questions.
         """
         params = types.ShowMessageRequestParams(
-            type=types.MessageType.Info,
+            type=kind,
             message=notice(question),
             actions=[types.MessageActionItem(title=title) for title in answers],
         )
@@ -186,6 +186,16 @@ class ClientContext:
             return await self.ask(question, answers) == answers[-1]
         except JsonRpcException as error:
             raise LookupError(unasked(command)) from error
+
+    def when_cancelled(self, action: Callable[[], object]) -> None:
+        """Call a function if the client cancels the request that is being handled.
+
+        pygls cancels the handlers of requests, but not those of commands.
+        """
+        protocol = self.connection.protocol
+        future = protocol._request_futures.get(protocol.msg_id)  # type: ignore[arg-type]
+        if future is not None:
+            future.add_done_callback(lambda done: action() if done.cancelled() else None)
 
     def start(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         """Run a coroutine that nobody awaits; log its errors."""

@@ -6,6 +6,7 @@ All functions are pure.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from lsprotocol import types
 
@@ -51,6 +52,13 @@ def notice(text: str) -> str:
     return _ICON.sub("$ (", _LINK.sub("] ", one_line(text)))
 
 
+def inert(values: Mapping[str, object]) -> dict[str, object]:
+    """Return values whose texts, which may be from a workspace, are on one line and inert."""
+    return {
+        name: notice(value) if isinstance(value, str) else value for name, value in values.items()
+    }
+
+
 def text_edit(view: DocumentWindow, edit: Edit) -> types.TextEdit:
     """Convert an edit."""
     return types.TextEdit(range=view.to_range(edit.range), new_text=edit.text)
@@ -58,12 +66,11 @@ def text_edit(view: DocumentWindow, edit: Edit) -> types.TextEdit:
 
 def inlay_hint(view: DocumentWindow, hint: Hint) -> types.InlayHint:
     """Convert a hint, without its tooltip."""
-    label: str | list[types.InlayHintLabelPart] = one_line(hint.label)
+    text = one_line(hint.label)
+    label: str | list[types.InlayHintLabelPart] = text
     if hint.command:
-        command = types.Command(
-            title=one_line(hint.label), command=hint.command, arguments=list(hint.arguments)
-        )
-        label = [types.InlayHintLabelPart(one_line(hint.label), command=command)]
+        command = types.Command(text, hint.command, arguments=list(hint.arguments))
+        label = [types.InlayHintLabelPart(text, command=command)]
     return types.InlayHint(
         position=view.to_position(hint.range.end),
         label=label,
@@ -82,13 +89,12 @@ def completion_item(
     view: DocumentWindow, completion: Completion, order: int, *, markdown: bool
 ) -> types.CompletionItem:
     """Convert a proposal; `order` is its index in the engine's list."""
+    explained = completion.documentation
     return types.CompletionItem(
         label=one_line(completion.label),
         kind=_COMPLETION_KINDS.get(completion.kind, types.CompletionItemKind.Value),
         detail=one_line(completion.detail) or None,
-        documentation=markup(completion.documentation, markdown=markdown)
-        if completion.documentation
-        else None,
+        documentation=markup(explained, markdown=markdown) if explained else None,
         sort_text=f"{order:04}",
         filter_text=completion.edit.text.strip() or completion.label,
         text_edit=text_edit(view, completion.edit),

@@ -13,7 +13,6 @@ crates/editor/src/code_actions.rs, 250 ms after the cursor moved). Helix only wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
@@ -21,17 +20,8 @@ from pygls.exceptions import JsonRpcInvalidParams
 CURSOR = "jaxsight/cursor"
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """A position in a document of the client's, in its units."""
-
-    uri: str
-    line: int
-    character: int
-
-    def json(self) -> dict[str, int]:
-        """Return the position as in a message."""
-        return {"line": self.line, "character": self.character}
+Cursor = tuple[str, int, int]
+"""A document, line and character of the client's, in its units."""
 
 
 class Cursors:
@@ -52,14 +42,14 @@ class Cursors:
                 "position": {"line": int(line), "character": int(character)},
             } if min(line, character) >= 0:
                 self._is_told = True
-                self._move(Cursor(uri, line, character))
+                self._move((uri, line, character))
             case _:
                 raise JsonRpcInvalidParams(f"{CURSOR} takes a textDocument and a position")
 
     def edited(self, uri: str, place: types.Position) -> None:
         """Note that text was edited at a place."""
         if not self._is_told:
-            self._move(Cursor(uri, place.line, place.character))
+            self._move((uri, place.line, place.character))
 
     def selected(
         self, uri: str, range: types.Range, trigger: types.CodeActionTriggerKind | None

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 
 from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.lsp.configuration import Configuration
-from jaxsight.lsp.start.loop_watch import LoopWatch, SlowTurns
-from jaxsight.lsp.transport.messages import JsonObject
+from jaxsight.lsp.loop_watch import LoopWatch, SlowTurns
 from jaxsight.lsp.transport.streams import (
     ANNOUNCE,
     ByteSink,
     ByteSource,
     Inbox,
+    JsonObject,
     Outbox,
     claim_stdio,
     introduction,
@@ -42,8 +42,8 @@ from jaxsight.timeline import mark
 if TYPE_CHECKING:
     import argparse
 
+    from jaxsight.lsp.early_engine import EngineAhead
     from jaxsight.lsp.language_server import JaxsightServer
-    from jaxsight.lsp.start.early_engine import EngineAhead
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ def _address(text: str) -> tuple[str, int]:
 
 def _engine(configuration: Configuration, trust: str) -> EngineAhead:
     with cached_bytecode(file_for("projects"), dataclasses):
-        from jaxsight.lsp.start.early_engine import EngineAhead
+        from jaxsight.lsp.early_engine import EngineAhead
 
     return EngineAhead(configuration, trust)
 
@@ -202,7 +202,7 @@ async def _converse(
         await asyncio.wait((reading, watching), return_when=asyncio.FIRST_COMPLETED)
         if reading.done():
             reading.result()
-        return server.exit_code
+        return 1 if server.exit_code is None else server.exit_code
     finally:
         for task in (reading, watching):
             task.cancel()
@@ -212,7 +212,7 @@ async def _converse(
 async def _read(first: JsonObject, inbox: Inbox, server: JaxsightServer) -> None:
     """Handle messages, starting with `first`, until the server stops or the stream ends."""
     server.protocol.take(first)
-    while not server.stopped.is_set() and (body := await inbox.receive()) is not None:
+    while server.exit_code is None and (body := await inbox.receive()) is not None:
         server.attend()
         server.protocol.receive(body)
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jaxsight.library.live_places import places_of
-from jaxsight.library.written import expression, file_title
+from jaxsight.library.live_places import expression, file_title, places_of
 from jaxsight.text.inert import clause, one_line
 from jaxsight.text.layout import aligned, cut
 
@@ -375,7 +374,7 @@ def _mendable() -> Iterator[type[Exception]]:
     from jaxsight.library.compiling import CannotCompile
     from jaxsight.library.measuring import NotHere
     from jaxsight.measuring.programs import CannotMeasure
-    from jaxsight.notebooks.stages import CannotShow
+    from jaxsight.notebooks.shown import CannotShow
     from jaxsight.sweeps.swept_sizes import BadSizes
     from jaxsight.targets.target import UnknownTarget
 

@@ -3,18 +3,21 @@
 The page is the panel of editors with its data inside, in a frame that has scripts and nothing else:
 no network, no access to the notebook. Where frames are removed, as on GitHub, the drawing is shown,
 and `nbconvert` has it as SVG.
+
+Stages of JAX are arguments of `show`, too: traced, lowered and compiled functions.
 """
 
 from __future__ import annotations
 
 import base64
 import html
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxsight import page
 from jaxsight.figures.figures import Figures
@@ -22,16 +25,19 @@ from jaxsight.figures.panel import Json, PanelTimes, panel_record
 from jaxsight.hlo.metadata import lines_of_equations, without_metadata
 from jaxsight.library import compiling
 from jaxsight.library.kernels import Kernels, kernels_on
+from jaxsight.library.live_places import LivePlaces, editor_range, place_of
 from jaxsight.library.measuring import Timings
 from jaxsight.library.measuring import measure as measured
-from jaxsight.library.written import editor_range
-from jaxsight.notebooks import stages
+from jaxsight.runs.compiled_hlo import numbered
 from jaxsight.targets.target import parse
 from jaxsight.text import units
+from jaxsight.text.inert import clause
+from jaxsight.wire.messages.compiling import ON_DEVICE, Compile, Compiled
+from jaxsight.wire.messages.replies import Equation, Lowered
+from jaxsight_source.errors import NotAProgram
 
 if TYPE_CHECKING:
     from jaxsight_source.compat.locations import Location
-
 
 # What the panel's page shows of a live function: `Entry` of the panel's `messages.ts`.
 
@@ -229,12 +235,82 @@ def _found(
     target: str | None,
     measure: bool,
 ) -> tuple[Kernels, Timings | None]:
-    compiled = stages.of_compiled(fn, target)
+    compiled = of_compiled(fn, target)
     if compiled is not None:
         if measure:
-            raise stages.CannotShow("a compiled function cannot be measured; pass the function")
+            raise CannotShow("a compiled function cannot be measured; pass the function")
         return compiled, None
-    fn, args, kwargs = stages.call(fn, args, kwargs)
+    fn, args, kwargs = call(fn, args, kwargs)
     chosen = parse(target) if target else compiling.default()
     found = kernels_on(fn, chosen, args, kwargs)
     return found, measured(fn, target=target)(*args, **kwargs) if measure else None
+
+
+Call = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
+
+
+class CannotShow(TypeError):
+    """What was passed is no function that has kernels; the message is one clause."""
+
+
+def call(fn: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Call:
+    """Return the call of a function, or of the program that a stage or a jaxpr is.
+
+    Raises:
+        CannotShow: it is neither.
+    """
+    import jax
+
+    if isinstance(fn, jax.stages.Traced):
+        return fn, (), {}  # `kernels_on` takes it as it is
+    if callable(fn) and not hasattr(fn, "eqns"):
+        return fn, args, kwargs
+    from jaxsight_source import program_of
+
+    try:
+        given = program_of(fn)  # type: ignore[arg-type]
+    except NotAProgram:
+        raise CannotShow(f"expected a function, got {clause(repr(fn), 60)}") from None
+    bound = given.call()
+    return bound.function, bound.bound.args, bound.bound.kwargs
+
+
+def of_compiled(fn: object, target: str | None) -> Kernels | None:
+    """Return the kernels of a compiled function, which are known from its HLO; `None` for others.
+
+    Raises:
+        CannotShow: another target is asked for than it is compiled for.
+    """
+    import jax
+
+    if isinstance(fn, jax.stages.Lowered) and target in (None, jax.default_backend()):
+        fn = fn.compile()
+    if not isinstance(fn, jax.stages.Compiled):
+        return None
+    from jaxsight.compiler.compat.xla import memory_of
+    from jaxsight.compiler.hlo import read
+    from jaxsight.targets.target import parse, recognized
+
+    executable: Any = fn.runtime_executable()
+    device = executable.local_devices()[0]
+    version = str(getattr(device.client, "platform_version", ""))
+    gpu = "rocm" if "rocm" in version.lower() else "cuda"
+    own = parse({"gpu": gpu}.get(device.platform, device.platform))
+    if target is not None and parse(target).name != own.name:
+        raise CannotShow(f"it is compiled for {own.name}; pass the function for another target")
+    hlo, written = numbered(fn.as_text() or "")
+    graph = read(hlo, platform=own.platform, capability=own.capability)
+    memory = memory_of(executable)
+    kind = "" if own.platform == "cpu" else device.device_kind
+    devices = len(executable.local_devices())
+    answer = Compiled(
+        0, own.name, ON_DEVICE, graph, memory, hlo, 0.0, device_kind=kind, devices=devices
+    )
+    places = {path: place_of(at) for path, (_, at) in written.items() if at is not None}
+    equations = (Equation(path, operation) for path, (operation, _) in written.items())
+    lowered = Lowered(0, own.platform, "", Compile(0, own.name, ""), equations=tuple(equations))
+    figures = Figures(recognized(own, kind), answer, lowered, places=LivePlaces(places))
+    return Kernels(_NAME.sub("", graph.module), figures)
+
+
+_NAME = re.compile(r"^jit_|^pmap_")

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from jaxsight.files.texts import Texts, Version
-from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import Cancelled
 from jaxsight.wire.messages.requests import NEW, DryRun, Request, Trace
 from jaxsight.workers.results import Died, Outcome, Reason
@@ -60,13 +59,14 @@ class CrashBackoff:
         self._texts = texts
         self._killers: dict[object, _Killer] = {}
         self._by_file: dict[str, _Crashes] = {}
-        self._failing: set[str] = set()
+        self.failing: set[str] = set()
+        """Files with which fresh tracers had internal errors: what ran before is not the cause."""
 
     def clear(self) -> None:
         """Clear the list, so that all files are tried again."""
         self._killers.clear()
         self._by_file.clear()
-        self._failing.clear()
+        self.failing.clear()
 
     def retry(self, *, data: bool) -> None:
         """Let the same texts run again after the delay: files on disk have changed.
@@ -95,21 +95,9 @@ class CrashBackoff:
         if crashes is None or crashes.deaths < PATIENCE:
             return None
         is_same = message.numbered(NEW) == crashes.request and texts == crashes.texts
-        is_same = is_same and not crashes.may_be_over
-        if time.monotonic() >= crashes.until and not is_same:
+        if time.monotonic() >= crashes.until and (crashes.may_be_over or not is_same):
             return None
         return replace(crashes.death, id=message.id, repeated=True)
-
-    def has_failed(self, message: Trace) -> bool:
-        """Return whether a fresh tracer had an internal error with this file too.
-
-        Then requests that ran before are not the cause.
-        """
-        return message.file in self._failing
-
-    def add_failure(self, message: Trace) -> None:
-        """Remember that a fresh tracer had an internal error with this file."""
-        self._failing.add(message.file)
 
     def add_outcome(
         self,
@@ -129,20 +117,15 @@ class CrashBackoff:
             self._add_killer(message, slice, outcome)
         if isinstance(message, DryRun):
             return
-        match outcome:
-            case Died(death=death):
-                if death.reason in _INNOCENT:
-                    return
-                before = self._by_file.get(slice.file)
-                deaths = 1 + (before.deaths if before is not None else 0)
-                pause = min(FIRST_PAUSE * 2 ** max(deaths - PATIENCE, 0), LONGEST_PAUSE)
-                self._by_file[slice.file] = _Crashes(
-                    deaths, outcome, message.numbered(NEW), texts, time.monotonic() + pause
-                )
-            case Cancelled():
-                return
-            case _:
-                self._by_file.pop(slice.file, None)
+        if not isinstance(outcome, Died | Cancelled):
+            self._by_file.pop(slice.file, None)
+        elif isinstance(outcome, Died) and outcome.death.reason not in _INNOCENT:
+            before = self._by_file.get(slice.file)
+            deaths = 1 + (before.deaths if before is not None else 0)
+            pause = min(FIRST_PAUSE * 2 ** max(deaths - PATIENCE, 0), LONGEST_PAUSE)
+            until = time.monotonic() + pause
+            request = message.numbered(NEW)
+            self._by_file[slice.file] = _Crashes(deaths, outcome, request, texts, until)
 
     def _add_killer(self, message: Request[object], slice: Trace, died: Died) -> None:
         files = {path: version for path, version in died.files if path != slice.file}
@@ -151,7 +134,7 @@ class CrashBackoff:
             files[died.program.file] = self._texts.version(died.program.file)
             files.pop(slice.file, None)
         elif died.statement:
-            what = _statement(slice, next(c for c in slice.chunks if c.id == died.chunk))
+            what = slice.file, next(c.key for c in slice.chunks if c.id == died.chunk)
         else:
             what = _asked(message, slice)
         own = self._texts.version(slice.file)
@@ -174,10 +157,6 @@ def _of(slice: Trace) -> _Slice:
     return slice.file, tuple(chunk.key for chunk in slice.chunks)
 
 
-def _statement(slice: Trace, chunk: Chunk) -> object:
-    return slice.file, chunk.key
-
-
 def _asked(message: Request[object], slice: Trace) -> object:
     """Return what a request traces, whatever is asked about that."""
     inputs = slice.arguments, slice.sizes, slice.dry_call, slice.mesh
@@ -189,7 +168,7 @@ def _run_by(message: Request[object]) -> Iterator[object]:
     slice = message.executes
     if slice is None:
         return
-    yield from (_statement(slice, chunk) for chunk in slice.chunks)
+    yield from ((slice.file, chunk.key) for chunk in slice.chunks)
     yield _asked(message, slice)
     if slice.dry_call is not None:
         yield slice.dry_call.entry

@@ -12,10 +12,9 @@ from dataclasses import replace
 from jaxsight.files import reading
 from jaxsight.wire.messages.replies import Failed, Imported
 from jaxsight.wire.messages.requests import Import
-from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import nowhere
-from jaxsight.workers.own_python import tracer_command
+from jaxsight.workers.own_python import neutral_folder, tracer_command, tracer_environment
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.results import Death, Died, Reason
 
@@ -39,7 +38,7 @@ async def import_whole(
     Args:
         variables: the user's settings of environment variables, which take precedence.
     """
-    process = TracerProcess.start(
+    process = TracerProcess(
         [*tracer_command(python), "--import"],
         environment=tracer_environment(python, os.environ, variables),
         folder=request.root if reading.is_folder(request.root) else neutral_folder(),

@@ -42,16 +42,7 @@ class Limits:
 
         Stages without a limit of their own have the limit of tracing.
         """
-        match stage:
-            case "execute":
-                return self.execute
-            case "inputs":
-                return self.inputs
-            case "compile":
-                return self.compile
-            case "measure" | "profile":
-                return self.measure
-            case "wait":
-                return self.wait
-            case _:
-                return self.trace
+        name = "measure" if stage == "profile" else stage
+        own = ("execute", "inputs", "compile", "measure", "wait")
+        seconds: float = getattr(self, name if name in own else "trace")
+        return seconds

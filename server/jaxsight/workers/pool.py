@@ -175,8 +175,7 @@ class Pool:
 
         Otherwise a spare starts in a pause, so that it does not delay the first answers.
         """
-        active = self.active
-        if active is not None and active.hello is not None:
+        if self.active is not None and self.active.hello is not None:
             self._replace_spare()
 
     def borrow_spare(self) -> PooledTracer:
@@ -267,12 +266,8 @@ class Pool:
 
     async def restart(self) -> None:
         """End all tracers, forget failures, and start a new one."""
-        tracers = self.all
-        self.active = self._spare = self._borrowed = None
-        self._young_deaths = 0
-        self._retry_at = 0.0
-        self.problem = ""
-        await asyncio.gather(*(tracer.process.aclose() for tracer in tracers))
+        self._young_deaths, self._retry_at, self.problem = 0, 0.0, ""
+        await self.sleep()
         self.ensure_active()
 
     def keep_spare(self, wanted: bool) -> None:
@@ -336,11 +331,11 @@ class Pool:
 
     async def _quiet(self) -> None:
         """Wait until no request has run for a moment."""
-        quiet = False
-        while not quiet:
+        while True:
             await self.paused.wait()
             await asyncio.sleep(SPARE_QUIET)
-            quiet = self.paused.is_set()
+            if self.paused.is_set():
+                return
 
     def _replace_spare(self) -> None:
         """Start a spare if there is none, unless the last one has died young."""
@@ -387,9 +382,8 @@ class Pool:
         """Delay the next start if tracers die before their first request."""
         if death.reason in (Reason.STOPPED, Reason.SPOILED, Reason.UNAVAILABLE):
             return
-        if tracer.has_run_request or (
-            tracer.hello is not None and time.monotonic() - tracer.began > YOUNG
-        ):
+        is_old = tracer.hello is not None and time.monotonic() - tracer.began > YOUNG
+        if tracer.has_run_request or is_old:
             self._young_deaths = 0
             return
         last_words = death.last_words.strip().rpartition("\n")[2]
@@ -417,12 +411,10 @@ class Pool:
 
 
 def _start_failure(death: Death) -> str:
-    match death.reason:
-        case Reason.TIMEOUT:
-            return f"no handshake within {death.limit:g} s"
-        case Reason.PROTOCOL:
-            return "unexpected handshake"
-        case Reason.CRASHED:
-            return "crashed on startup"
-        case _:
-            return f"exited on startup with status {death.code}"
+    exited = f"exited on startup with status {death.code}"
+    known = {
+        Reason.TIMEOUT: f"no handshake within {death.limit:g} s",
+        Reason.PROTOCOL: "unexpected handshake",
+        Reason.CRASHED: "crashed on startup",
+    }
+    return known.get(death.reason, exited)

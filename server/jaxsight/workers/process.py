@@ -15,9 +15,9 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Self, cast
+from typing import cast
 
 from jaxsight.timeline import mark
 from jaxsight.wire.frames import FrameReader, Message, WireError, decode, encode
@@ -29,77 +29,11 @@ from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate, OutputMeter
 from jaxsight.workers.own_python import guarded
 from jaxsight.workers.results import Death, Reason
-from jaxsight.workers.watchdog.channel import Control
-
-# Decode the messages that a process writes to its pipe, in order, without blocking the loop.
+from jaxsight.workers.watchdog.watched import Control
 
 _LONG = 64 * 1024
 """Bytes of a message from which it is decoded in a thread, a choice: starting a thread costs more
 than decoding shorter ones."""
-
-
-class MessageDecoder:
-    """Turns the data of a pipe into messages.
-
-    A long message is decoded in a thread, and later ones wait for it.
-    """
-
-    def __init__(
-        self,
-        on_message: Callable[[Message], None],
-        on_error: Callable[[WireError], None],
-        on_idle: Callable[[], None],
-    ) -> None:
-        """Decode nothing yet.
-
-        Args:
-            on_message: called with each message.
-            on_error: called when the data is not a message.
-            on_idle: called when the last message that a thread decoded has been handled.
-        """
-        self._on_message = on_message
-        self._on_error = on_error
-        self._on_idle = on_idle
-        self._reader = FrameReader()
-        self._bodies: deque[bytearray] = deque()
-        self._decoding: asyncio.Future[Message] | None = None
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a thread decodes a message, so that more messages will follow."""
-        return self._decoding is not None
-
-    def feed(self, data: bytes) -> None:
-        """Handle the next data of the pipe."""
-        try:
-            for body in self._reader.bodies(data):
-                self._bodies.append(body)
-                self._decode()
-        except WireError as error:
-            self._on_error(error)
-
-    def _decode(self) -> None:
-        while self._bodies and self._decoding is None:
-            body = self._bodies.popleft()
-            if len(body) <= _LONG:
-                self._on_message(decode(body))
-                continue
-            self._decoding = asyncio.ensure_future(asyncio.to_thread(decode, body))
-            self._decoding.add_done_callback(self._finish)
-
-    def _finish(self, decoding: asyncio.Future[Message]) -> None:
-        """Handle the message that a thread decoded, and those that waited for it."""
-        self._decoding = None
-        if decoding.cancelled():
-            return
-        try:
-            self._on_message(decoding.result())
-            self._decode()
-        except WireError as error:
-            self._on_error(error)
-        if self._decoding is None:
-            self._on_idle()
-
 
 log = logging.getLogger(__name__)
 
@@ -118,15 +52,29 @@ END_GRACE = 12.0
 that it gives up on stuck ones earlier."""
 
 
-class TracerProcess:
-    """A tracer, from its spawn to its death; `start` creates it."""
+class TracerProcess(asyncio.SubprocessProtocol):
+    """A tracer, from its spawn to its death."""
 
     _version = VERSION
     """That of the protocol."""
 
     def __init__(
-        self, limits: Limits, locate: Locate, on_output: Callable[[TracerProcess, str], None]
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        folder: str,
+        limits: Limits,
+        locate: Locate,
+        on_output: Callable[[TracerProcess, str], None],
+        first: bytes = b"",
+        confined_for: str = "",
     ) -> None:
+        """Spawn `command` in `folder`, and return at once; errors become the process's death.
+
+        The process reads `first` before all messages. It is confined if `confined_for` names the
+        project or environment with which it shares what lasts.
+        """
         loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[Hello | None] = loop.create_future()
         """The handshake; `None` if the tracer died before it."""
@@ -140,42 +88,21 @@ class TracerProcess:
         self._limits = limits
         self._on_output = on_output
         self._received: asyncio.Queue[Message | None] = asyncio.Queue()
-        self._decoder = MessageDecoder(
-            self._handle_message, self._end_for_wire_error, self._end_messages
-        )
+        self._reader = FrameReader()
+        self._bodies: deque[bytearray] = deque()
+        """Messages that wait for a long one, which a thread decodes."""
+        self._decoding: asyncio.Future[Message] | None = None
         self._killed_for: Death | None = None
         self._exit: tuple[int, int] | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._control: asyncio.Transport | None = None
         self._is_guardian_gone = False
         self._is_guardian_disconnected = False
-        self._launch: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         self._timers: list[asyncio.TimerHandle] = []
-
-    @classmethod
-    def start(
-        cls,
-        command: Sequence[str],
-        *,
-        environment: Mapping[str, str],
-        folder: str,
-        limits: Limits,
-        locate: Locate,
-        on_output: Callable[[TracerProcess, str], None],
-        first: bytes = b"",
-        confined_for: str = "",
-    ) -> Self:
-        """Spawn `command` in `folder`, and return at once; errors become the process's death.
-
-        The process reads `first` before all messages. It is confined if `confined_for` names the
-        project or environment with which it shares what lasts.
-        """
-        process = cls(limits, locate, on_output)
-        process._launch = asyncio.get_running_loop().create_task(
-            process._spawn(command, environment, folder, first, confined_for)
+        self._launch = loop.create_task(
+            self._spawn(command, environment, folder, first, confined_for)
         )
-        return process
 
     @property
     def alive(self) -> bool:
@@ -230,8 +157,7 @@ class TracerProcess:
     async def aclose(self) -> None:
         """Kill it and wait until all its processes have exited."""
         self.kill(Death(Reason.STOPPED))
-        if self._launch is not None:
-            await asyncio.wait([self._launch])
+        await asyncio.wait([self._launch])
         try:
             async with asyncio.timeout(END_GRACE):
                 await self._ended.wait()
@@ -253,21 +179,19 @@ class TracerProcess:
         mark("tracer spawned")
         own_end, its_end = socket.socketpair() if os.name == "posix" else (None, None)
         try:
-            if own_end is not None and its_end is not None:
-                # In a process group of its own in our session: if it is stopped when we exit, even
-                # before it has run anything, the kernel hangs it up and continues it (POSIX).
-                transport, _ = await loop.subprocess_exec(
-                    lambda: _Pipes(self),
-                    *guarded(its_end.fileno(), command, confined=bool(confined_for)),
-                    env=environment,
-                    cwd=folder,
-                    process_group=0,
-                    pass_fds=(its_end.fileno(),),
-                )
-            else:
-                transport, _ = await loop.subprocess_exec(
-                    lambda: _Pipes(self), *command, env=environment, cwd=folder
-                )
+            passed = () if its_end is None else (its_end.fileno(),)
+            if passed:
+                command = guarded(*passed, command, confined=bool(confined_for))
+            # In a process group of its own in our session: if it is stopped when we exit, even
+            # before it has run anything, the kernel hangs it up and continues it (POSIX).
+            transport, _ = await loop.subprocess_exec(
+                lambda: self,
+                *command,
+                env=environment,
+                cwd=folder,
+                process_group=0 if passed else None,
+                pass_fds=passed,
+            )
         except OSError as error:
             if own_end is not None:
                 own_end.close()
@@ -354,20 +278,52 @@ class TracerProcess:
         if self._killed_for is None:
             self._killed_for = death
 
-    def handle_data(self, descriptor: int, data: bytes) -> None:
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         """Handle the tracer's data: messages on descriptor 1, output on 2."""
-        if descriptor == 2:
+        assert isinstance(data, bytes)
+        if fd == 2:
             if text := self.output.feed(data):
                 self._on_output(self, text)
             return
         # Ignore what a process writes while it is being killed.
-        if not self.alive:
-            return
-        self._decoder.feed(data)
+        if self.alive:
+            with self._ending_for_wire_errors():
+                for body in self._reader.bodies(data):
+                    self._bodies.append(body)
+                    self._decode()
 
-    def _end_for_wire_error(self, error: WireError) -> None:
-        log.warning("tracer %d broke the protocol: %s", self.pid, error)
-        self.kill(Death(Reason.PROTOCOL, last_words=str(error)))
+    @contextlib.contextmanager
+    def _ending_for_wire_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except WireError as error:
+            log.warning("tracer %d broke the protocol: %s", self.pid, error)
+            self.kill(Death(Reason.PROTOCOL, last_words=str(error)))
+
+    def _decode(self) -> None:
+        """Handle the messages in order; a long one is decoded in a thread, and others wait."""
+        while self._bodies and self._decoding is None:
+            body = self._bodies.popleft()
+            if len(body) <= _LONG:
+                self._handle_message(decode(body))
+                continue
+            self._decoding = asyncio.ensure_future(asyncio.to_thread(decode, body))
+            self._decoding.add_done_callback(self._finish)
+
+    def _finish(self, decoding: asyncio.Future[Message]) -> None:
+        """Handle the message that a thread decoded, and those that waited for it."""
+        self._decoding = None
+        if decoding.cancelled():
+            return
+        with self._ending_for_wire_errors():
+            self._handle_message(decoding.result())
+            self._decode()
+        self._end_messages()
+
+    def _end_messages(self) -> None:
+        """Tell `receive` that a dead process has no more messages, once the last is decoded."""
+        if self.death.done() and self._decoding is None:
+            self._received.put_nowait(None)
 
     def _handle_message(self, message: Message) -> None:
         mark("decoded", message)
@@ -384,22 +340,17 @@ class TracerProcess:
             self.ready.set_result(hello)
             self.idle()
 
-    def _end_messages(self) -> None:
-        """Tell `receive` that a dead process has no more messages."""
-        if self.death.done():
-            self._received.put_nowait(None)
-
     def _greeting(self, message: Message) -> Hello | None:
         """Return the handshake of a message, or `None` if it is none."""
         return message if isinstance(message, Hello) else None
 
-    def pipe_lost(self, descriptor: int) -> None:
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """Handle the closing of a pipe; if it is the protocol's, the process must exit soon."""
-        if descriptor == 1:
+        if fd == 1:
             self._continue()
             self._after(EXIT_GRACE, lambda: self.kill(Death(Reason.PROTOCOL)))
 
-    def guardian_exited(self) -> None:
+    def process_exited(self) -> None:
         """Handle the exit of the child process.
 
         On POSIX this is the guardian, which exits after all processes below it; on Windows the
@@ -442,9 +393,7 @@ class TracerProcess:
         self.death.set_result(death)
         if not self.ready.done():
             self.ready.set_result(None)
-        # Otherwise this follows once the thread has decoded the last message.
-        if not self._decoder.is_busy:
-            self._end_messages()
+        self._end_messages()
 
     def _close(self) -> None:
         for timer in self._timers:
@@ -466,20 +415,3 @@ class CompilerProcess(TracerProcess):
             return None
         where = message.python, message.executable
         return Hello(message.version, *where, jaxlib=message.jaxlib, problem=message.problem)
-
-
-class _Pipes(asyncio.SubprocessProtocol):
-    """Forwards asyncio's events about the child process."""
-
-    def __init__(self, process: TracerProcess) -> None:
-        self._process = process
-
-    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        assert isinstance(data, bytes)
-        self._process.handle_data(fd, data)
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._process.pipe_lost(fd)
-
-    def process_exited(self) -> None:
-        self._process.guardian_exited()

@@ -9,8 +9,7 @@ from dataclasses import fields, replace
 
 from jaxsight.workers import child
 from jaxsight.workers.confinement import start as confinement
-from jaxsight.workers.environment import UNLESS_SET
-from jaxsight.workers.own_python import booted, with_packages
+from jaxsight.workers.own_python import UNLESS_SET, booted, with_packages
 from jaxsight_source.options import ProgramText
 
 

@@ -139,25 +139,17 @@ class QueuedRequest:
         Before that, it executes statements that others may need as well.
         """
         match self.message:
-            case DryRun() | Trace(dry_call=DryCall()):
-                is_waited_for = self.haste.priority is Priority.PERSON
-                return not is_waited_for and self.stage not in ("", "execute")
-            case _:
-                return False
+            case DryRun() | Trace(dry_call=DryCall()) if self.haste.priority is not Priority.PERSON:
+                return self.stage not in ("", "execute")
+        return False
 
     @property
     def step(self) -> CurrentStep:
         """What it does now."""
         slice = self.message.executes
+        file, statement = slice.file if slice is not None else "", self.detail if self.chunk else ""
         elapsed = asyncio.get_running_loop().time() - self.since if self.stage else 0.0
-        return CurrentStep(
-            self.message.title,
-            slice.file if slice is not None else "",
-            self.stage,
-            self.detail if self.chunk else "",
-            self.chunk,
-            elapsed,
-        )
+        return CurrentStep(self.message.title, file, self.stage, statement, self.chunk, elapsed)
 
     @property
     def words(self) -> str:
@@ -184,10 +176,8 @@ class RequestQueue:
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    @property
-    def has_person(self) -> bool:
-        """Whether a person waits for one of them."""
-        return any(e.haste.priority is Priority.PERSON for e in self._entries.values())
+    def __iter__(self) -> Iterator[QueuedRequest]:
+        return iter(self._entries.values())
 
     def push(self, entry: QueuedRequest) -> None:
         """Add a request after those of the same priority."""
@@ -209,11 +199,6 @@ class RequestQueue:
         """Remove a request, and return whether it was waiting."""
         number = next((n for n, waiting in self._entries.items() if waiting is entry), None)
         return number is not None and self._entries.pop(number) is entry
-
-    def drain(self) -> Iterator[QueuedRequest]:
-        """Take all requests."""
-        while self._entries:
-            yield self.pop()
 
     def _in_order(self) -> Iterator[int]:
         """Yield the numbers of the requests, the most urgent first: priorities rise meanwhile."""
@@ -264,11 +249,9 @@ class SlowStatements:
         """Return a request that says which of its statements are known to be slow."""
         slice = message.executes
         chunks = slice.chunks if slice is not None else ()
-        ids = (each.id for each in chunks if slice and (slice.file, each.key) in self._known)
-        match message, tuple(ids):
-            case Trace(), (_, *_) as known:
-                return replace(message, slow=known)
-            case DryRun() | Sourcerize(), (_, *_) as known:
-                return replace(message, run=replace(message.run, slow=known))
-            case _:
-                return message
+        slow = tuple(each.id for each in chunks if slice and (slice.file, each.key) in self._known)
+        if slow and isinstance(message, Trace):
+            return replace(message, slow=slow)
+        if slow and isinstance(message, DryRun | Sourcerize):
+            return replace(message, run=replace(message.run, slow=slow))
+        return message

@@ -97,17 +97,7 @@ class Died:
     @property
     def message(self) -> str:
         """The error, in one clause."""
-        doing = {
-            "execute": "executing the module",
-            "inputs": "evaluating the example inputs",
-            "trace": "tracing the function",
-            "lower": "lowering the function",
-            "compare": "running the function",
-            "wait": "waiting for another measurement",
-            "compile": "compiling the function",
-            "measure": "running the function",
-            "profile": "profiling the function",
-        }.get(self.stage, "the request")
+        doing, _ = _STAGES.get(self.stage, ("the request", ""))
         if self.statement:
             doing = f"executing `{cut(self.statement.replace('`', chr(39)), _QUOTED)}`"
         elif self.program is not None:
@@ -116,33 +106,24 @@ class Died:
                 doing += f" of {cut(PurePath(self.program.file).name, _QUOTED)}"
         death = self.death
         match death.reason:
-            case Reason.EXITED:
-                return f"{doing} exited the process with status {death.code}"
             case Reason.CRASHED:
-                return f"{doing} crashed the process ({signal_name(death.signal)})"
-            case Reason.TIMEOUT:
-                return f"{doing} took longer than {death.limit:g} s"
+                what = f"crashed the process ({signal_name(death.signal)})"
             case Reason.MEMORY:
                 used, limit = units.size(death.used), units.size(death.limit)
-                return f"{doing} used {used} of memory, limit {limit}"
-            case Reason.PROCESSES:
-                return f"{doing} started {death.used:g} processes, limit {death.limit:g}"
-            case Reason.PROTOCOL:
-                return f"{doing} disconnected the process from the server"
-            case Reason.STOPPED:
-                return f"{doing} was stopped"
-            case Reason.SPOILED:
-                return f"{doing} failed again in a new process"
+                what = f"used {used} of memory, limit {limit}"
             case Reason.UNAVAILABLE:
                 return death.last_words
+            case reason:
+                what = _ENDINGS[reason].format(death)
+        return f"{doing} {what}"
 
     @property
     def help(self) -> str:
         """The setting to change, or how to run it again; empty if neither helps."""
         match self.death.reason:
             case Reason.TIMEOUT:
-                setting = _SETTINGS.get(self.stage, "trace")
-                return f"increase the setting `timeouts.{setting}`"
+                _, setting = _STAGES.get(self.stage, ("", ""))
+                return f"increase the setting `timeouts.{setting or 'trace'}`"
             case Reason.MEMORY:
                 return "increase the setting `memoryLimit`"
             case Reason.CRASHED | Reason.EXITED if not self.external:
@@ -161,14 +142,28 @@ _QUOTED = 40
 
 HOW_TO_RUN_AGAIN = "edit it, or run `jaxsight.restart`"
 
-_SETTINGS = {
-    "execute": "execute",
-    "inputs": "inputs",
-    "compile": "compile",
-    "measure": "measure",
-    "profile": "measure",
+_STAGES = {
+    "execute": ("executing the module", "execute"),
+    "inputs": ("evaluating the example inputs", "inputs"),
+    "trace": ("tracing the function", ""),
+    "lower": ("lowering the function", ""),
+    "compare": ("running the function", ""),
+    "wait": ("waiting for another measurement", ""),
+    "compile": ("compiling the function", "compile"),
+    "measure": ("running the function", "measure"),
+    "profile": ("profiling the function", "measure"),
 }
-"""The settings of the time limits of stages, for those that are not `timeouts.trace`."""
+"""What is done in each stage, and the setting of its time limit if that is not `timeouts.trace`."""
+
+_ENDINGS = {
+    Reason.EXITED: "exited the process with status {0.code}",
+    Reason.TIMEOUT: "took longer than {0.limit:g} s",
+    Reason.PROCESSES: "started {0.used:g} processes, limit {0.limit:g}",
+    Reason.PROTOCOL: "disconnected the process from the server",
+    Reason.STOPPED: "was stopped",
+    Reason.SPOILED: "failed again in a new process",
+}
+"""What a request did to its process, by the reason of the death."""
 
 R = TypeVar("R")
 

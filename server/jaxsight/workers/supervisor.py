@@ -26,10 +26,9 @@ from jaxsight.wire.frames import WireError
 from jaxsight.wire.messages.replies import Cancelled, Failed, Reply, Spoiled, Stage, Traced
 from jaxsight.wire.messages.requests import Cancel, Request
 from jaxsight.workers.crash_backoff import CrashBackoff
-from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate, nowhere
-from jaxsight.workers.own_python import tracer_command
+from jaxsight.workers.own_python import neutral_folder, tracer_command, tracer_environment
 from jaxsight.workers.pool import Pool, PooledTracer
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.request_queue import (
@@ -142,8 +141,7 @@ class Tracers:
 
     def step(self, haste: Haste) -> CurrentStep | None:
         """Return what a tracer does with a request, or what the request waits for, if anything."""
-        running = next((e for e in (self._running, self._passing) if e and e.haste is haste), None)
-        running = running or self._running
+        running = self._passing if self._passing and self._passing.haste is haste else self._running
         return running.step if running is not None and running.stage else None
 
     @property
@@ -236,7 +234,8 @@ class Tracers:
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        for entry in self._queue.drain():
+        while self._queue:
+            entry = self._queue.pop()
             entry.settle(unavailable(entry.message, SHUT_DOWN))
         await self._pool.aclose()
 
@@ -302,13 +301,13 @@ class Tracers:
                 continue
             slice = message.executes
             if slice is not None and is_internal(outcome):
-                failed_before = retried or self._crash_backoff.has_failed(slice)
+                failed_before = retried or slice.file in self._crash_backoff.failing
                 if tracer.answered > 1 and not failed_before:
                     # An earlier request may have corrupted the tracer: a fresh one shows whether
                     # this request fails by itself.
                     tracer.process.kill(Death(Reason.STOPPED))
                     continue
-                self._crash_backoff.add_failure(slice)
+                self._crash_backoff.failing.add(slice.file)
             self._crash_backoff.add_outcome(message, entry.texts, outcome)
             has_new = isinstance(outcome, Traced) and slice and self._warm_imports.add(slice)
             if has_new and self._pool.spare is not None:
@@ -390,7 +389,7 @@ class Tracers:
         entry = self._running
         if entry is None or entry.tracer is None or entry.gave_way or not entry.can_give_way:
             return
-        if self._queue.has_person:
+        if any(each.haste.priority is Priority.PERSON for each in self._queue):
             entry.gave_way = True
             entry.tracer.process.send(Cancel(entry.message.id))
 
@@ -459,10 +458,8 @@ class Tracers:
 
     def _limit_cancelled(self) -> None:
         """Limit cancelled requests to their grace period while others wait."""
-        for entry in (self._running, self._passing):
-            if entry is None or entry.timer is None or entry.cancelled_at is None:
-                continue
-            if self._queue:
+        for entry in (self._running, self._passing) if self._queue else ():
+            if entry is not None and entry.timer is not None and entry.cancelled_at is not None:
                 end = entry.cancelled_at + self._limits.cancel
                 entry.timer.reschedule(min(end, entry.timer.when() or end))
 
@@ -472,7 +469,7 @@ class Tracers:
             spare.process.send(request)
 
     def _spawn(self) -> TracerProcess:
-        return TracerProcess.start(
+        return TracerProcess(
             self._command,
             environment=self._environment,
             folder=self._folder,

@@ -14,9 +14,8 @@ from typing import Annotated, Any, TypeAlias
 from jaxsight import __version__
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED, command
-from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json, styled
-from jaxsight.cli.parameters import Group
+from jaxsight.cli.parameters import AsJson, Group, Python
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text import units
 from jaxsight.text.inert import one_line

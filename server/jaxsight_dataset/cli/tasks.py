@@ -10,9 +10,8 @@ from typing import Annotated
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json
-from jaxsight.cli.parameters import Group
+from jaxsight.cli.parameters import AsJson, Group, Python
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text import units
 from jaxsight.text.inert import one_line

@@ -14,7 +14,7 @@ from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.handlers import lower
 from jaxsight.wire.messages.compiling import NotCompiled
 from jaxsight.workers.compilation import environments
-from jaxsight.workers.compilation.direct import DirectCompiler, NoCompiler
+from jaxsight.workers.compilation.environments import DirectCompiler, NoCompiler
 from jaxsight_dataset.compat import kernels
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.rows import compiling

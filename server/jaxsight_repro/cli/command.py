@@ -14,10 +14,8 @@ from typing import Annotated, Any
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import INTERRUPTED, command
-from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer, Text, print_json, styled
-from jaxsight.cli.parameters import Group
+from jaxsight.cli.output.printing import Printer, Text, print_json, styled, write_file
+from jaxsight.cli.parameters import Allow, AsJson, Function, Group, Python, SetName
 from jaxsight.cli.sources.arguments import parse_address
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter

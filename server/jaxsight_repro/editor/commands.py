@@ -9,12 +9,12 @@ from typing import cast
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.lsp.context import ClientContext
+from jaxsight.lsp.context import ClientContext, WrongArguments
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import VirtualDocument
-from jaxsight.lsp.features.commands import Command, WrongArguments
+from jaxsight.lsp.features.commands import Command
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
-from jaxsight.lsp.notifications.progress import cancellable
+from jaxsight.lsp.progress import cancellable
 from jaxsight_repro.editor.repros import EXTRACT, REDUCE, Repros, ShownRepro
 
 CHECKS = ("", "nan", "differs:jit,eager")

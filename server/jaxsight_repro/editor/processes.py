@@ -13,7 +13,7 @@ from jaxsight.features.recording.until_seen import temporary_folder
 from jaxsight.files import reading
 from jaxsight.projects.project import Project
 from jaxsight.workers.compilation import environments
-from jaxsight.workers.environment import neutral_folder, tracer_environment
+from jaxsight.workers.own_python import neutral_folder, tracer_environment
 from jaxsight.workers.watchdog.watched import WatchedProcess, watched
 from jaxsight_repro.failures import EXCEPTION, FINISHED, HANG, RunFailure
 from jaxsight_repro.processes import Event, Events, NoResult, run_command

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.output.printing import Printer, write_file
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.files import reading
 from jaxsight.text import units
@@ -57,11 +56,10 @@ def new(file: Path, reported: Sequence[Reported]) -> list[Reported]:
         ) from error
     found = []
     for finding in reported:
-        entry = _entry(finding, file)
-        if expected[entry] > 0:
-            expected[entry] -= 1
-        else:
+        expected[entry := _entry(finding, file)] -= 1
+        if expected[entry] < 0:
             found.append(finding)
+    expected = +expected  # those that are left
     if gone := expected.total():
         note = f"{units.count(gone, 'finding')} in {one_line(str(file))} no longer reported."
         Printer(stderr=True, wrap=True).print(note)

@@ -13,7 +13,6 @@ from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError, failing_on
-from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.reports.reported import (
     CheckResult,
     ExaminedFile,
@@ -21,8 +20,9 @@ from jaxsight.cli.output.reports.reported import (
     RefusedFunction,
     Reported,
 )
+from jaxsight.cli.parameters import InputsChoice
+from jaxsight.cli.sources.arguments import SourceFile
 from jaxsight.cli.sources.notebooks import Cells
-from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.caveats import Completeness, completeness
 from jaxsight.features.findings.examined import examined
 from jaxsight.features.fixes.registry import FIXES
@@ -140,9 +140,8 @@ async def check_file(
     except Exception as error:
         log.exception("checking %s", path)
         message = f"internal error: {type(error).__name__}; the file was not checked"
-        return CheckResult(
-            (Reported(path, source, Finding(FAILED, Severity.ERROR, start, message)),)
-        )
+        finding = Finding(FAILED, Severity.ERROR, start, message)
+        return CheckResult((Reported(path, source, finding),))
     finally:
         run.session.close(path)
         options.budget.files -= 1
@@ -152,7 +151,7 @@ async def _checked(
     run: CommandRun, text: SourceFile, source: str, cells: Cells, options: CheckOptions
 ) -> tuple[CheckResult, bool]:
     """Return the findings of an open file, and whether there was time for all of its inputs."""
-    path = str(text.path)
+    path, engine = str(text.path), run.session.engine
     is_whole = await _settle(run, path, options)
     if options.fix_log is not None and text.is_fixable:
         source = await apply_fixes(run, text.path, source, options.fix_log)
@@ -161,18 +160,18 @@ async def _checked(
     if options.locks is not None:  # first, as complete compiles serve findings, too
         targets = options.locks.targets(path)
         with failing_on(LookupError):
-            functions_to_lock = await run.get(lockable(run.session.engine, path, targets))
+            functions_to_lock = await run.get(lockable(engine, path, targets))
     findings = (await run.get(run.session.report(path, kernels=True))).reported
-    fixes: list[Fix] = []
+    fix_of: dict[Finding, Fix] = {}
     if options.with_fixes and any(finding.code in FIXES for finding in findings):
         fixes = await run.get(run.session.fixes(path))
-    fix_of = {fix.finding: fix for fix in fixes if not fix.finding.assumed}
-    answers = await run.get(completeness(run.session.engine, path))
-    not_compiled = await run.get(uncompiled(run.session.engine, path))
-    functions = await run.get(examined(run.session.engine, path))
+        fix_of = {fix.finding: fix for fix in fixes if not fix.finding.assumed}
+    answers = await run.get(completeness(engine, path))
+    not_compiled = await run.get(uncompiled(engine, path))
+    functions = await run.get(examined(engine, path))
     verified = VerifiedImports()
     if options.verify:
-        verified = await run.get(verify(run.session.engine, path, options.verify_timeout))
+        verified = await run.get(verify(engine, path, options.verify_timeout))
         findings += verified.findings
     problem = Module.parse(source).syntax_problem
     if problem is not None:
@@ -201,10 +200,8 @@ async def _settle(run: CommandRun, path: str, options: CheckOptions) -> bool:
     """Wait for the inputs of a file's functions; return whether there was time for all."""
     if run.inputs is not InputsChoice.ALL:
         return True
-    budget = options.budget
-    return not budget.spend(
-        await run.get(run.session.background.settle(path, patience=budget.share))
-    )
+    settling = run.session.background.settle(path, patience=options.budget.share)
+    return not options.budget.spend(await run.get(settling))
 
 
 def _untold(
@@ -227,9 +224,11 @@ def _caveats(finding: Finding, functions: Sequence[Completeness]) -> tuple[Slice
 
 
 async def check_settings(run: CommandRun, files: Sequence[Path]) -> list[Reported]:
-    """Return the findings in the settings files of `files`."""
+    """Return the findings in the settings files of the projects that contain `files`."""
     reported: list[Reported] = []
-    for path in dict.fromkeys(file for file in map(_settings_file, files) if file is not None):
+    for root in dict.fromkeys(next(filter(is_marked, file.parents), None) for file in files):
+        if root is None or not reading.exists(path := root / SETTINGS_FILE):
+            continue
         try:
             source = reading.text(path, strict=False)
         except reading.UnreadableError:
@@ -237,12 +236,3 @@ async def check_settings(run: CommandRun, files: Sequence[Path]) -> list[Reporte
         findings = (await run.session.report(str(path))).reported
         reported += [Reported(str(path), source, finding) for finding in findings]
     return reported
-
-
-def _settings_file(file: Path) -> Path | None:
-    """Return the settings file of the project that contains `file`, if there is one."""
-    for folder in file.parents:
-        if is_marked(folder):
-            settings = folder / SETTINGS_FILE
-            return settings if reading.exists(settings) else None
-    return None

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError, failing_on
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer, Text, styled
+from jaxsight.cli.output.printing import Printer, Text, styled, write_file
 from jaxsight.cli.output.reports.text import shown_path
-from jaxsight.cli.sources.texts import SourceFile
+from jaxsight.cli.sources.arguments import SourceFile
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.files import reading
 from jaxsight.rules.fixing.context import applied

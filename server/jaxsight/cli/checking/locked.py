@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.cli.errors import CommandError, failing_on, or_nearest
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer, print_note
+from jaxsight.cli.output.printing import Printer, print_note, write_file
 from jaxsight.cli.output.reports.reported import Reported
-from jaxsight.cli.sources.texts import SourceFile
+from jaxsight.cli.sources.arguments import SourceFile
 from jaxsight.features.findings.findings import path_in_project
 from jaxsight.features.findings.report import is_ignored, wanted
 from jaxsight.features.locked.findings import finding_of_differences
 from jaxsight.features.locked.functions import LockableFunction, LockedFile
 from jaxsight.files import reading
-from jaxsight.locks.differences import Figure, differences
+from jaxsight.locks.differences import FactDifference, Figure, differences
+from jaxsight.locks.facts import ProgramFacts
 from jaxsight.locks.notation import (
     LockedFunction,
     LockError,
@@ -42,6 +42,9 @@ _HELP = "accept it with `jaxsight check --locked --update`, if this change is in
 _FAILS = f"fix the error, or remove its line from {LOCK}"
 _LONGEST = 100
 """Characters of a message."""
+
+_Gone = tuple[str, str, LockedFunction]
+"""A locked function that is no longer there: its file, its name in the lock, and its facts."""
 
 
 def tolerances(options: Sequence[str]) -> dict[str, Tolerance]:
@@ -103,6 +106,8 @@ class LockFiles:
     projects: Projects
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     """Those of the command line, where the lock has none."""
+    chosen: Sequence[str] = ()
+    """The targets of the command line, in place of those that locks have."""
     _locks: dict[str, ProjectLock | None] = field(default_factory=dict)
     notes: LockNotes = field(default_factory=LockNotes)
 
@@ -126,10 +131,10 @@ class LockFiles:
         return self._locks[root]
 
     def targets(self, path: str) -> tuple[str, ...]:
-        """Return the targets that a file's lock has, and that can be compiled for here."""
-        lock = self.of(path)
+        """Return the chosen targets, or those of a file's lock that can be compiled for here."""
+        lock = self.of(path) if not self.chosen else None
         names = (section.target_name for section in (lock.sections if lock is not None else ()))
-        return tuple(dict.fromkeys(filter(None, names)))
+        return tuple(self.chosen) or tuple(dict.fromkeys(filter(None, names)))
 
     def require(self, paths: Sequence[str]) -> None:
         """Make sure that there is a lock.
@@ -176,10 +181,8 @@ class LockFiles:
         for file in files:
             text, cells = sources[file.path].read()
             module = Module.parse(text)
-            found = [
-                *self._differing(file, module, set(new.values())),
-                *self._missing(file, gone, new),
-            ]
+            differing = self._differing(file, module, set(new.values()))
+            found = [*differing, *self._missing(file, gone, new)]
             project = self.projects.of(file.path)
             codes = wanted(project.settings, path_in_project(project.root, file.path))
             for finding in found:
@@ -212,26 +215,26 @@ class LockFiles:
                 message = clause(f"`{function.name}` is locked, but {function.problem}", _LONGEST)
                 yield finding_of(RULE.code, function.range, message, help=_FAILS)
             else:
-                tolerances = {**self.tolerances, **locked.tolerances}
-                found = differences(locked.facts, function.facts, tolerances)
-                if found:
+                if found := self._differences(locked, function.facts):
                     yield finding_of_differences(function, found, module, _HELP)
                 elif locked.facts.program != function.facts.program:
                     self.notes.same_figures += 1
+
+    def _differences(self, locked: LockedFunction, facts: ProgramFacts) -> Sequence[FactDifference]:
+        return differences(locked.facts, facts, {**self.tolerances, **locked.tolerances})
 
     def _other_versions(self, path: str, function: LockableFunction) -> Iterator[str]:
         """Yield what differs from the sections of the same target with other versions of JAX."""
         lock, name = self.of(path), self.name(path, function.name)
         for section, functions in (lock.sections if lock is not None else {}).items():
-            if section.target == function.section.target and name in functions and function.facts:
-                locked = functions[name]
-                tolerances = {**self.tolerances, **locked.tolerances}
-                found = differences(locked.facts, function.facts, tolerances)
-                if found:
-                    words = "; ".join(each.change for each in found)
-                    yield one_line(f"{name} differs from jax {section.jax}: {words}")
+            is_other = section.target == function.section.target and name in functions
+            if not is_other or function.facts is None:
+                continue
+            if found := self._differences(functions[name], function.facts):
+                words = "; ".join(each.change for each in found)
+                yield one_line(f"{name} differs from jax {section.jax}: {words}")
 
-    def _gone(self, files: Sequence[LockedFile]) -> Iterator[tuple[str, str, LockedFunction]]:
+    def _gone(self, files: Sequence[LockedFile]) -> Iterator[_Gone]:
         """Yield the locked functions of files that are no longer there: path, name and facts."""
         for file in files:
             lock = self.of(file.path)
@@ -245,15 +248,10 @@ class LockFiles:
                         yield file.path, name, locked
 
     def _missing(
-        self,
-        file: LockedFile,
-        gone: Sequence[tuple[str, str, LockedFunction]],
-        new: dict[str, str],
+        self, file: LockedFile, gone: Sequence[_Gone], new: dict[str, str]
     ) -> Iterator[Finding]:
         """Yield the functions of a file that the lock has and the file has not."""
-        for path, name, locked in gone:
-            if path != file.path:
-                continue
+        for path, name, locked in (each for each in gone if each[0] == file.path):
             if other := new.get(locked.facts.program):
                 self.notes.moved.append(one_line(f"{name} is {other} now"))
                 continue

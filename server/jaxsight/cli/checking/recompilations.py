@@ -72,13 +72,12 @@ def recompiled(
 
 def without_known(found: Sequence[Reported], known: Sequence[Reported]) -> Iterator[Reported]:
     """Yield the findings of a run that the text or a trace does not show at their lines already."""
-    places = {
-        (each.code, each.finding.range.start.line, Path(each.path).resolve()) for each in known
-    }
-    for each in found:
-        place = each.code, each.finding.range.start.line, Path(each.path).resolve()
-        if place not in places:
-            yield each
+
+    def place(each: Reported) -> tuple[str, int, Path]:
+        return each.code, each.finding.range.start.line, Path(each.path).resolve()
+
+    places = set(map(place, known))
+    yield from (each for each in found if place(each) not in places)
 
 
 def _reported(code: str, file: str, line: int, violation: Violation) -> Reported:

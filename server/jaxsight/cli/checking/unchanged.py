@@ -12,15 +12,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from jaxsight import __version__
 from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import CommandRun
-from jaxsight.cli.options import InputsChoice
 from jaxsight.cli.output.reports.reported import CheckResult
-from jaxsight.cli.resident.own_code import own_code
+from jaxsight.cli.parameters import InputsChoice
+from jaxsight.cli.resident.kept_sessions import own_code
 from jaxsight.cli.resident.place import OF_TERMINALS
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.files import private
@@ -81,15 +80,22 @@ class UnchangedFiles:
         limit = self._engine.projects.any_settings.cache.size
         self._entries = CacheFolder(folder, f"check {__version__}", ".check", limit)
         self._pythons: dict[str, str] = {}
-        self._surroundings = _digest(own_code(), list(_compilers()), _variables())
+        # Of the compilers all that are installed: contracts compile for other targets, too.
+        compilers = [
+            (each.platform, each.jax, each.plugin)
+            for platform in environments.MEGABYTES
+            for each in environments.installed(platform)
+        ]
+        variables = sorted(item for item in os.environ.items() if item[0] not in OF_TERMINALS)
+        self._surroundings = _digest(own_code(), compilers, variables)
 
     async def result(self, path: str, text: str, cells: Cells) -> CheckResult | None:
         """Return the result of a file of which nothing has changed since it was checked."""
-        if not self._may_read or SSH in text:
-            return None
         project, texts = self._engine.projects.of(path), self._engine.projects.texts
+        if not self._may_read or SSH in text or project.held_back:
+            return None
         content = self._entries.load(self._name(path, project), wire.FRAME_LIMIT)
-        if content is None or project.held_back:
+        if content is None:
             return None
         try:
             stored = wire.load(_Stored, content)
@@ -101,22 +107,19 @@ class UnchangedFiles:
         if stored.python != self._python(project):
             return None
         project.remember(stored.hello)
-        if stored.circumstances != self._circumstances(path, project):
-            return None
-        if stored.programs != await self._programs(path, text):
-            return None
-        return _with_source(stored.result, text)
+        is_same = stored.circumstances == self._circumstances(path, project)
+        is_same = is_same and stored.programs == await self._programs(path, text)
+        return _with_source(stored.result, text) if is_same else None
 
     async def store(
         self, path: str, text: str, cells: Cells, result: CheckResult, sources: Sources
     ) -> None:
         """Store the result of a file, unless a part of what it was made of is not known."""
         project, texts = self._engine.projects.of(path), self._engine.projects.texts
-        if sources.unknown or project.held_back or SSH in text:
+        if sources.unknown or project.held_back or SSH in text or project.hello is None:
             return
-        if not all(refused.function.lasts for refused in result.refused):
-            return
-        if project.hello is None or not texts.are_current(sources.files):
+        may_pass = not all(refused.function.lasts for refused in result.refused)
+        if may_pass or not texts.are_current(sources.files):
             return
         stored = _Stored(
             _with_source(result, ""),
@@ -171,17 +174,6 @@ def _with_compiler(target: Target, project: Project) -> object:
     if not isinstance(environment, CompilerEnvironment):
         return target, environment
     return target, environments.identity(environment, target)
-
-
-def _compilers() -> Iterator[tuple[str, str, str]]:
-    """Yield the installed compilers: contracts compile for other targets, too."""
-    for platform in environments.MEGABYTES:
-        for environment in environments.installed(platform):
-            yield environment.platform, environment.jax, environment.plugin
-
-
-def _variables() -> list[tuple[str, str]]:
-    return sorted(item for item in os.environ.items() if item[0] not in OF_TERMINALS)
 
 
 def _digest(*parts: object) -> str:

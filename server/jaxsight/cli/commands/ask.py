@@ -5,19 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
+from jaxsight.cli import parameters as common
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import CommandError, failing_on, or_nearest
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import (
-    Against,
-    Allow,
-    AsJson,
-    InputsChoice,
-    Python,
-    StdinFunction,
-    Target,
-    WhichInputs,
-)
 from jaxsight.cli.output.printing import Printer, as_json_line, print_json_line, versioned
 from jaxsight.cli.sources.arguments import (
     Address,
@@ -41,14 +32,14 @@ async def ask(
     where: str,
     *,
     question: Topic = Topic.OVERVIEW,
-    target: Target = None,
-    against: Against = None,
+    target: common.Target = None,
+    against: common.Against = None,
     budget: Budget = BUDGET,
-    python: Python = None,
-    allow: Allow = None,
-    which: WhichInputs = InputsChoice.ALL,
-    as_json: AsJson = False,
-    stdin_filename: StdinFunction = None,
+    python: common.Python = None,
+    allow: common.Allow = None,
+    which: common.WhichInputs = common.InputsChoice.ALL,
+    as_json: common.AsJson = False,
+    stdin_filename: common.StdinFunction = None,
 ) -> int:
     """Answer a question about a function in few characters, for agents.
 
@@ -79,9 +70,7 @@ async def ask(
     baseline = parse_against(against, address)
     paths = paths_of(address, baseline)
     async with start_run(paths, python, allow, which, targets=[target]) as run:
-        if target:
-            with failing_on(LookupError):
-                run.session.choose_target(target)
+        run.choose_target(target)
         if baseline is not None or question is Topic.COMPARE:
             before = await _before(run, address, asked, module, baseline)
             asked = replace(asked, topic=Topic.COMPARE, before=before)

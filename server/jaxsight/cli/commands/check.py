@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import rich_click as click
@@ -21,22 +20,16 @@ from jaxsight.cli.checking.fixes import FixLog
 from jaxsight.cli.checking.locked import LockFiles, tolerances
 from jaxsight.cli.checking.recompilations import recompiled, without_known
 from jaxsight.cli.checking.unchanged import UnchangedFiles
-from jaxsight.cli.command_run import start_run
-from jaxsight.cli.errors import CommandError, failing_on
+from jaxsight.cli.command_run import CommandRun, start_run
+from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, InputsChoice, Python, Target, WhichInputs
 from jaxsight.cli.output import notes
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer, print_document, print_note
+from jaxsight.cli.output.printing import Printer, print_document, print_note, write_file
 from jaxsight.cli.output.reports import text
 from jaxsight.cli.output.reports.formats import FindingsFormat, document, parse_report
-from jaxsight.cli.output.reports.reported import (
-    CheckResult,
-    misses,
-    totals,
-)
-from jaxsight.cli.sources.texts import SourceFile, texts
-from jaxsight.locks.notation import Tolerance
+from jaxsight.cli.output.reports.reported import CheckResult, misses, totals
+from jaxsight.cli.parameters import Allow, InputsChoice, Python, Target, WhichInputs
+from jaxsight.cli.sources.arguments import SourceFile, texts
 from jaxsight.settings.kinds import CODE_LIST
 from jaxsight.text.units import count
 
@@ -116,12 +109,25 @@ async def check(
     fix_log = FixLog.of(files, unsafe=unsafe_fixes) if fix or unsafe_fixes else None
     reports = [parse_report(each) for each in report or ()]
     with_fixes = FindingsFormat.JSON in (output_format, *(format for format, _ in reports))
-    budget = Budget(inputs_time, len(files))
-    options = CheckOptions(budget, fix_log, with_fixes, None, verify_import, verify_timeout)
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
-    lock = _Lock.of(locked, update, tolerate)
-    start = _Start(paths, target, python, calls or (), allow or (), which, no_cache, lock)
-    total, pythons = await _check(files, options, rules, start)
+    if not locked and (update or tolerate):
+        raise CommandError("--update and --tolerate require --locked")
+    tolerated = tolerances(tolerate or ())
+    budget = Budget(inputs_time, len(files))
+    # What the user named is trusted, not what links in a folder lead to.
+    is_stdin = any(file.text is not None for file in files)
+    roots = [*([file.path for file in files] if is_stdin else paths), *([Path()] if calls else [])]
+    chosen = {name: codes for name, codes in rules.items() if codes}  # else those of the project
+    async with start_run(roots, python, allow, which, chosen, targets=[target]) as run:
+        run.choose_target(target)
+        locks = LockFiles(run.session.engine.projects, tolerated) if locked else None
+        options = CheckOptions(budget, fix_log, with_fixes, locks, verify_import, verify_timeout)
+        total = await _check(run, files, options, no_cache=no_cache, updates=update)
+        pythons: dict[str, object] = {str(file.path): run.python(file.path) for file in files}
+        if calls:
+            await _add_recompiled(run, total, calls, **rules)
+    if budget.is_reached and misses(total.examined):
+        print_note(Printer(stderr=True), _TIME_IS_UP)
     if fix_log is not None:
         fix_log.print(Printer(stderr=output_format is not FindingsFormat.TEXT))  # not in it
     if write_baseline is not None:
@@ -129,7 +135,9 @@ async def check(
         return 0
     if baseline is not None:
         total.reported = tuple(baselines.new(baseline, total.reported))
-    _print(total, output_format, reports, pythons, with_verified=verify_import, verbose=verbose)
+    for format, file in reports:
+        write_file(file, document(total, format, pythons).encode())
+    _print(total, output_format, pythons, with_verified=verify_import, verbose=verbose)
     return total.status(has_run_tests=bool(calls))
 
 
@@ -144,117 +152,63 @@ def _codes(option: str, arguments: Sequence[str] | None) -> list[str]:
     return codes
 
 
-@dataclass(frozen=True, slots=True)
-class _Lock:
-    """How functions are compared with their lock."""
-
-    updates: bool
-    """Whether what differs is written into it, and not reported."""
-    tolerances: Mapping[str, Tolerance]
-
-    @staticmethod
-    def of(locked: bool, update: bool, tolerate: Sequence[str] | None) -> _Lock | None:
-        """Return what the options ask for.
-
-        Raises:
-            CommandError: they make no sense.
-        """
-        if not locked and (update or tolerate):
-            raise CommandError("--update and --tolerate require --locked")
-        return _Lock(update, tolerances(tolerate or ())) if locked else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """What a run is started with."""
-
-    paths: Sequence[Path]
-    """The paths on the command line, or the folder that is checked without any."""
-    target: str | None
-    python: str | None
-    calls: Sequence[str]
-    """Tests to run to find recompilations."""
-    allow: Sequence[str]
-    inputs: InputsChoice
-    no_cache: bool
-    """Whether results of earlier checks are not used."""
-    lock: _Lock | None
-    """How functions are compared with their lock, if they are."""
-
-
 async def _check(
+    run: CommandRun,
     files: Sequence[SourceFile],
     options: CheckOptions,
-    rules: Mapping[str, Sequence[str]],
-    start: _Start,
-) -> tuple[CheckResult, dict[str, object]]:
-    """Check all files; return the result, and the Python environment of each file.
+    *,
+    no_cache: bool,
+    updates: bool,
+) -> CheckResult:
+    """Check all files, and the settings of their projects.
 
     Args:
+        run: the run.
         files: what the command line names.
         options: what to do with each.
-        rules: the settings `select` and `ignore`; empty ones leave those of the project.
-        start: what the run is started with.
+        no_cache: whether results of earlier checks are not used.
+        updates: whether what differs from locks is written into them, and not reported.
 
     Raises:
-        CommandError: a file cannot be read, there is no such target, or no tracer starts.
+        CommandError: a file cannot be read, there is no lock, or no tracer starts.
     """
-    chosen = {name: codes for name, codes in rules.items() if codes}
-    total = CheckResult()
-    paths = [file.path for file in files]
-    # What the user named is trusted, not what links in a folder lead to.
-    is_stdin = any(file.text is not None for file in files)
-    roots = [*(paths if is_stdin else start.paths), *([Path()] if start.calls else [])]
-    async with start_run(
-        roots, start.python, start.allow, start.inputs, chosen, targets=[start.target]
-    ) as run:
-        if start.target:
-            with failing_on(LookupError):
-                run.session.choose_target(start.target)
-        # Without time for inputs that nobody wrote, those of an earlier check do not count either.
-        may_read = not start.no_cache and options.budget.left > 0
-        locks = None
-        if start.lock is not None:
-            locks = LockFiles(run.session.engine.projects, start.lock.tolerances)
-            if not start.lock.updates:
-                locks.require(list(map(str, paths)))
-            options = replace(options, locks=locks)
-        unchanged = UnchangedFiles(
-            run, with_fixes=options.with_fixes, may_read=may_read, locks=locks
-        )
-        for number, file in enumerate(files, 1):
-            run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
-            total.add(await check_file(run, file, options, unchanged))
-            run.note_target(file.path)
-        if locks is not None and start.lock is not None:
-            sources = {str(file.path): file for file in files}
-            total.reported += tuple(locks.finish(total.locked, sources, start.lock.updates))
-        total.reported += tuple(await check_settings(run, paths))
-        pythons: dict[str, object] = {str(path): run.python(path) for path in paths}
-        if start.calls:
-            interpreter = run.python_path(Path.cwd() / "tests")
-            run.show_step("running the tests")
-            chosen_rules = tuple(rules["select"]), tuple(rules["ignore"])
-            found = await asyncio.to_thread(recompiled, interpreter, start.calls, *chosen_rules)
-            total.reported += tuple(without_known(found, total.reported))
-    if options.budget.is_reached and misses(total.examined):
-        print_note(Printer(stderr=True), _TIME_IS_UP)
-    return total, pythons
+    total, locks = CheckResult(), options.locks
+    if locks is not None and not updates:
+        locks.require([str(file.path) for file in files])
+    # Without time for inputs that nobody wrote, those of an earlier check do not count either.
+    may_read = not no_cache and options.budget.left > 0
+    unchanged = UnchangedFiles(run, with_fixes=options.with_fixes, may_read=may_read, locks=locks)
+    for number, file in enumerate(files, 1):
+        run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
+        total.add(await check_file(run, file, options, unchanged))
+        run.note_target(file.path)
+    if locks is not None:
+        sources = {str(file.path): file for file in files}
+        total.reported += tuple(locks.finish(total.locked, sources, updates))
+    total.reported += tuple(await check_settings(run, [file.path for file in files]))
+    return total
+
+
+async def _add_recompiled(
+    run: CommandRun, total: CheckResult, tests: list[str], select: list[str], ignore: list[str]
+) -> None:
+    """Run tests, and add the recompilations in them."""
+    run.show_step("running the tests")
+    python = run.python_path(Path.cwd() / "tests")
+    found = await asyncio.to_thread(recompiled, python, tests, tuple(select), tuple(ignore))
+    total.reported += tuple(without_known(found, total.reported))
 
 
 def _print(
     total: CheckResult,
-    format: FindingsFormat,
-    reports: Sequence[tuple[FindingsFormat, Path]],
-    pythons: Mapping[str, object],
+    output_format: FindingsFormat,
+    pythons: dict[str, object],
     *,
     with_verified: bool,
     verbose: bool,
 ) -> None:
-    for other, file in reports:
-        write_file(file, document(total, other, pythons).encode())
-    if format is not FindingsFormat.TEXT:
-        print_document(document(total, format, pythons))
+    if output_format is not FindingsFormat.TEXT:
+        print_document(document(total, output_format, pythons))
         return
     printer = Printer()
     for finding in total.reported:

@@ -7,8 +7,8 @@ import difflib
 
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import AsJson
 from jaxsight.cli.output.printing import Printer, Table, cells, print_json, print_page
+from jaxsight.cli.parameters import AsJson
 from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.files.reading import UnreadableError
 from jaxsight.rules import RULES, rule_of

@@ -28,11 +28,10 @@ def mcp(folders: list[Path] | None = None) -> int:
     """
     if find_spec("mcp") is None:
         raise CommandError("the package mcp is missing; run `pip install 'jaxsight[mcp]'`")
-    from jaxsight.cli.agents.protocol import serve
-    from jaxsight.cli.agents.tools import Tools
+    from jaxsight.cli.agents import Tools
     from jaxsight.trust import Trust, TrustStore, chosen_policy, store_file
 
     named = [os.path.realpath(folder) for folder in folders or ()]
     trust = Trust(chosen_policy(), TrustStore(store_file()), named, terminal=True)
-    serve(Tools(trust, named, Path.cwd()))
+    Tools(trust, named, Path.cwd()).serve()
     return 0

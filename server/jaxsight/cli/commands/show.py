@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
+from jaxsight.cli import parameters as common
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import (
-    Allow,
-    AsJson,
-    Function,
-    InputsChoice,
-    Python,
-    SetName,
-    StdinFunction,
-    WhichInputs,
-)
 from jaxsight.cli.sources.arguments import parse_address
 
 _VIEW = "jaxsight.cli.function_view"
@@ -24,15 +16,15 @@ _VIEW = "jaxsight.cli.function_view"
 
 @command
 async def show(
-    function: Function,
+    function: common.Function,
     *,
-    set_name: SetName = None,
+    set_name: common.SetName = None,
     view_name: str = "hover",
-    python: Python = None,
-    allow: Allow = None,
-    which: WhichInputs = InputsChoice.ALL,
-    as_json: AsJson = False,
-    stdin_filename: StdinFunction = None,
+    python: common.Python = None,
+    allow: common.Allow = None,
+    which: common.WhichInputs = common.InputsChoice.ALL,
+    as_json: common.AsJson = False,
+    stdin_filename: common.StdinFunction = None,
 ) -> int:
     """Show the jaxpr and the shapes of a function.
 
@@ -52,10 +44,10 @@ async def show(
             registers.
     """
     address = parse_address(function, stdin_filename)
-    source = address.read()
+    address = replace(address, text=address.read())
     async with start_run([address.path], python, allow, which, ahead=[_VIEW]) as run:
         module = import_module(_VIEW)
-        shown = await module.FunctionView.of(run, address, source, set_name, view_name)
+        shown = await module.FunctionView.of(run, address, set_name, view_name)
     if shown is None:
         return FOUND
     shown.print_as_json() if as_json else shown.print()

@@ -10,15 +10,18 @@ import rich_click as click
 
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Table, Text, cells, print_json, styled
-from jaxsight.cli.parameters import Group
+from jaxsight.cli.parameters import AsJson, Group, Python
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.targets.target import Target, counted, names, parse
 from jaxsight.text.inert import one_line
-from jaxsight.workers.compilation import environments, installation, target_states
-from jaxsight.workers.compilation.default_target import default_target, own_target
-from jaxsight.workers.compilation.target_states import State
+from jaxsight.workers.compilation import environments, installation
+from jaxsight.workers.compilation.default_target import (
+    State,
+    default_target,
+    own_target,
+    target_state,
+)
 
 _SEVERAL = 8
 """The number of devices of the examples in JSON: the GPUs of one DGX or HGX server."""
@@ -123,7 +126,7 @@ def remove(platform: Platform) -> int:
 def _target_state(name: str, jax: str, plugins: tuple[str, ...], default: Target) -> ListedTarget:
     """Return the state of a target for programs lowered by a version of JAX with its plugins."""
     target = own_target(parse(name), os.environ)
-    known = target_states.target_state(target, jax, plugins)
+    known = target_state(target, jax, plugins)
     why = default.why_default if target == default else ""
     return ListedTarget(
         name, counted(target, _SEVERAL), target.title, known.state, known.detail, why

@@ -17,6 +17,7 @@ from jaxsight.features.proposals import assumptions
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.text.inert import one_line
+from jaxsight.text.units import some
 
 _NAMED = 3
 """Functions that a line lists, a choice: more would wrap. The rest are counted."""
@@ -38,10 +39,16 @@ def note_at(path: str, line: str, message: str) -> str:
     return f"note: {shown_path(path)}:{line}: {message}"
 
 
-def print_notes(printer: Printer, path: str, function_caveats: Sequence[SliceCaveat]) -> None:
+def print_notes(printer: Printer, view: View) -> None:
     """Print all caveats of one function."""
-    for caveat in function_caveats:
-        print_note(printer, note(path, caveat))
+    for caveat in view.caveats:
+        print_note(printer, note(view.answer.question.path, caveat))
+
+
+def print_header(printer: Printer, view: View, *, sizes: bool = False) -> None:
+    """Print where a function's inputs are from, and its caveats."""
+    print_inputs(printer, view, sizes=sizes)
+    print_notes(printer, view)
 
 
 def print_inputs(printer: Printer, view: View, *, sizes: bool = False) -> None:
@@ -101,7 +108,6 @@ def _of_file(path: str, cells: Cells, functions: Iterable[Completeness]) -> Iter
         for caveat in function.caveats:
             by_caveat.setdefault(caveat, []).append(f"`{function.function}`")
     for caveat, names in sorted(by_caveat.items(), key=lambda entry: entry[0].range):
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        affected = f"{', '.join(names[:_NAMED])}{more}"
+        affected = f"(may affect {some(names, _NAMED)})"
         at = cells.place(caveat.range.start.line)
-        yield note_at(path, at, f"{caveats.reason(caveat)} (may affect {affected})")
+        yield note_at(path, at, f"{caveats.reason(caveat)} {affected}")

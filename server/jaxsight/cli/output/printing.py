@@ -9,14 +9,20 @@ There are three kinds of text:
   are written to files: in a pipe they are exact, on a terminal hidden characters are escapes.
 * JSON (`as_json`) has the exact values, written with escapes. `print_json` adds the version of its
   schema; formats that others define are documents.
+
+Files that the user names are written atomically, so that a full disk destroys nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -25,6 +31,7 @@ from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
+from jaxsight.cli.errors import CommandError
 from jaxsight.text.inert import block, one_line, visible
 
 if TYPE_CHECKING:
@@ -50,6 +57,9 @@ SCHEMA_VERSION = 1
 
 MOST_ROWS = 200
 """Rows of a table, a choice: fewer hide kernels of a training step; JSON has all of them."""
+
+ROOFLINE = "≈ time: roofline estimate from the chip's achievable rates, not a measurement"
+"""What tables say below estimates."""
 
 
 class Printer(Console):
@@ -241,3 +251,44 @@ def print_rows(
     printer.print(table)
     if (more := total - MOST_ROWS) > 0:
         printer.print(styled((f"and {more} more (use --json to list all)", "dim")))
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, or to an existing pipe or device, keeping links and permissions.
+
+    Raises:
+        CommandError: it cannot be written; the old content is unchanged.
+    """
+    try:
+        real = path.resolve()
+        if real.exists() and not real.is_file():
+            with real.open("wb") as file:
+                file.write(content)
+        else:
+            _replace(real, content)
+    except (OSError, RuntimeError) as error:  # of a loop of links, before Python 3.13
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CommandError(f"cannot write {path}: {reason}") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{os.urandom(8).hex()}.jaxsight")
+    descriptor = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    )
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _umask() -> int:
+    """Return the umask, which can only be read by setting it."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask

@@ -1,4 +1,7 @@
-"""The data of a report, collected from sessions one after the other."""
+"""The data of a report, collected from sessions one after the other.
+
+A report compares functions, revisions of their files, and other interpreters.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,7 @@ from jaxsight import __version__
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.printing import Printer
-from jaxsight.cli.reporting.sides import ReportSide
-from jaxsight.cli.sources.arguments import Address
+from jaxsight.cli.sources.arguments import Address, parse_address, parse_against
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.findings import inputs
 from jaxsight.features.kernels import pallas
@@ -34,7 +36,6 @@ from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import picture
 from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize
 from jaxsight.text.inert import one_line
-from jaxsight.wire.messages.replies import Traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,10 @@ class Report:
 
     async def collect(self, run: CommandRun, side: ReportSide, number: int, errors: Printer) -> int:
         """Collect one side; return how many functions could be traced."""
-        traced = 0
-        for at, address in enumerate(side.addresses):
-            traced += await self._function(run, side, (number, at), address, errors)
-        return traced
+        addresses = enumerate(side.addresses)
+        return sum(
+            [await self._function(run, side, (number, at), a, errors) for at, a in addresses]
+        )
 
     def data(self, title: str) -> Json:
         """Return all of it."""
@@ -102,11 +103,12 @@ class Report:
         errors: Printer,
     ) -> int:
         text, path = address.read(), str(address.path)
-        view = await trace_view(run, address, text, self.options.set_name, errors)
-        if not isinstance(view.answer.reply, Traced):
+        traced = await trace_view(run, address, self.options.set_name, errors)
+        if traced is None:
             self.is_partial = True
             self.remarks.append(one_line(f"{address.function}{side.suffix} cannot be traced"))
             return 0
+        view = traced
         await run.get(name_sizes(run.session.engine, view))
         name = f"{shown_file(address.path)}{side.suffix}"
         findings: dict[str, list[str]] = {}
@@ -129,21 +131,14 @@ class Report:
             entry = await run.get_by_name(found.entry())
             if self.options.swept:
                 entry["swept"] = await self._sweep(run, address, target)
-            self.entries.append(
-                {
-                    **entry,
-                    "label": f"{address.function}{side.suffix}",
-                    "figures": found.figures(),
-                    "record": {
-                        **record(kernels, address.function),
-                        "pallas_kernels": pallas.record(called),
-                        "inputs": inputs.record(view),
-                        "python": run.python(address.path),
-                    }
-                    if kernels is not None
-                    else None,
-                }
-            )
+            known: Json = {"pallas_kernels": pallas.record(called), "inputs": inputs.record(view)}
+            known["python"] = run.python(address.path)
+            entry |= {
+                "label": f"{address.function}{side.suffix}",
+                "figures": found.figures(),
+                "record": kernels and {**record(kernels, address.function), **known},
+            }
+            self.entries.append(entry)
             self._compiled.append(kernels)
             self._sides.append((*place, at))
             self._sources.append(found.source(text))
@@ -173,26 +168,17 @@ class Report:
         run.show_step(f"compiling {address.function} with other sizes")
         swept = self.options.swept
         try:
-            found = await run.get_by_name(
-                sweep(
-                    run.session.engine,
-                    str(address.path),
-                    address.function,
-                    swept,
-                    target,
-                    largest=False,
-                )
-            )
+            path, function = str(address.path), address.function
+            sweeping = sweep(run.session.engine, path, function, swept, target, largest=False)
+            found = await run.get_by_name(sweeping)
             curves = picture([found], table.FIGURES["temp"])
         except (BadSizes, LookupError, CommandError) as error:
             self.remarks.append(one_line(f"{address.function} was not swept: {error}"))
             return None
         names = tuple(size.name for size in swept)
         columns = (*names, *(each.column for each in table.columns(found)))
-        shown = DrawnSweep(
-            "", names, curves, columns, tuple(table.rows(found)), tuple(table.remarks(found))
-        )
-        return swept_record(shown)
+        rows, remarks = tuple(table.rows(found)), tuple(table.remarks(found))
+        return swept_record(DrawnSweep("", names, curves, columns, rows, remarks))
 
 
 def target_is_here(target: str | None) -> bool:
@@ -206,3 +192,39 @@ def shown_file(path: Path) -> str:
         return path.relative_to(Path.cwd()).as_posix()
     except ValueError:
         return os.fspath(path.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSide:
+    """Functions that are traced by one interpreter, from files or from a revision of them."""
+
+    addresses: Sequence[Address]
+    python: str | None = None
+    """The interpreter of `--against`; `None`: that of the command."""
+
+    @property
+    def suffix(self) -> str:
+        """What distinguishes it: ` at HEAD`, ` with .venv-old`; empty for what is reported."""
+        if revision := self.addresses[0].revision:
+            return f" at {revision}"
+        if self.python is not None:
+            folder = Path(self.python).absolute().parent.parent
+            return f" with {folder.name or self.python}"
+        return ""
+
+
+def sides(functions: Sequence[str], against: Sequence[str]) -> list[ReportSide]:
+    """Return the functions that are reported, and each side that they are compared with.
+
+    Raises:
+        CommandError: a file does not exist.
+    """
+    addresses = [parse_address(function) for function in functions]
+    found = [ReportSide(addresses)]
+    for text in against:
+        if Path(text).name.startswith("python") and os.access(text, os.X_OK):
+            found.append(ReportSide(addresses, python=text))
+            continue
+        others = [each for own in addresses if (each := parse_against(text, own)) is not None]
+        found.append(ReportSide(others if others[0].revision else others[:1]))
+    return found

@@ -7,13 +7,14 @@ What was made of other texts, data, packages or settings is recognized as in an 
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from jaxsight.cli.options import InputsChoice
+from jaxsight.cli.parameters import InputsChoice
 from jaxsight.cli.trusted_paths import TrustedPaths
 from jaxsight.files.texts import Version, stamp_of
 from jaxsight.projects.python_discovery import package_folders
@@ -95,3 +96,22 @@ def _packages(python: str) -> _Packages:
     """Return what changes when packages are installed or removed."""
     folders = [Path(python), *package_folders(python)]
     return tuple((str(folder), stamp_of(str(folder))) for folder in folders)
+
+
+_CODE = Path(__file__).parents[3]
+
+
+def own_code() -> list[tuple[str, Version]]:
+    """Return the name and the stamp of each file of jaxsight itself.
+
+    A checkout changes them without another version number.
+    """
+    found: list[tuple[str, Version]] = []
+    for folder, folders, files in os.walk(_CODE):
+        folders.sort()
+        found += (
+            (file, stamp_of(os.path.join(folder, file)))  # noqa: PTH118 - 900 files
+            for file in sorted(files)
+            if file.endswith(".py")
+        )
+    return found

@@ -19,8 +19,7 @@ from jaxsight.cli.checking.file_check import (
 from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun
-from jaxsight.cli.sources.arguments import python_files
-from jaxsight.cli.sources.texts import SourceFile
+from jaxsight.cli.sources.arguments import SourceFile, python_files
 from jaxsight.features.locked.functions import LockableFunction
 
 _BROKEN = frozenset({SYNTAX, UNREADABLE, FAILED})
@@ -51,16 +50,6 @@ class ProgramSide:
         return tuple(dict.fromkeys(filter(None, names)))
 
 
-@dataclass(slots=True)
-class _ChosenTargets(LockFiles):
-    """Targets that were chosen; without them, those of locks."""
-
-    chosen: tuple[str, ...] = ()
-
-    def targets(self, path: str) -> tuple[str, ...]:
-        return self.chosen or LockFiles.targets(self, path)
-
-
 def python_texts(paths: Sequence[Path]) -> list[SourceFile]:
     """Return the Python files that paths name; lines of notebooks are those of cells.
 
@@ -88,7 +77,7 @@ async def compiled_side(
         CommandError: no tracer starts, or there is no such target.
     """
     side = ProgramSide(top)
-    locks = _ChosenTargets(run.session.engine.projects, chosen=tuple(targets))
+    locks = LockFiles(run.session.engine.projects, chosen=targets)
     options = CheckOptions(Budget(INPUTS_TIME, len(files)), locks=locks)
     unchanged = UnchangedFiles(run, with_fixes=False, may_read=True, locks=locks)
     for number, file in enumerate(files, 1):

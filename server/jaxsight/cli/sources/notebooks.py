@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jaxsight.files import reading
 from jaxsight.text.magics import without_magics
@@ -55,29 +54,17 @@ def read(path: Path) -> tuple[str, Cells]:
         UnreadableError: it cannot be read, or is not a notebook.
     """
     try:
-        notebook = json.loads(reading.text(path))
-        sources = [_source(cell) for cell in notebook["cells"]]
+        cells = json.loads(reading.text(path))["cells"]
+        sources = {
+            number: "".join(cell["source"])  # lines, or one text
+            for number, cell in enumerate(cells, 1)
+            if cell["cell_type"] == "code"
+        }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise reading.UnreadableError(path, "it is not a notebook") from error
-    numbers: list[int] = []
     first_lines: list[int] = []
     text = ""
-    line = 0
-    for number, source in enumerate(sources, 1):
-        if source is None:
-            continue
-        python = without_magics(source) + "\n"
-        numbers.append(number)
-        first_lines.append(line)
-        line += python.count("\n")
-        text += python
-    return text, Cells(tuple(numbers), tuple(first_lines))
-
-
-def _source(cell: dict[str, Any]) -> str | None:
-    """Return the text of a cell of code; `None` for any other cell."""
-    if cell["cell_type"] != "code":
-        return None
-    source = cell["source"]
-    text = source if isinstance(source, str) else "".join(source)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    for source in sources.values():
+        first_lines.append(text.count("\n"))
+        text += without_magics(source.replace("\r\n", "\n").replace("\r", "\n")) + "\n"
+    return text, Cells(tuple(sources), tuple(first_lines))

@@ -26,7 +26,7 @@ from jaxsight.recording.observing.functions import is_test
 from jaxsight.recording.program import StartedProgram
 from jaxsight.source.text import Position, Range
 from jaxsight.text import units
-from jaxsight.workers.environment import tracer_environment
+from jaxsight.workers.own_python import tracer_environment
 
 RUN_UNTIL_SEEN = "jaxsight.runUntilSeen"
 

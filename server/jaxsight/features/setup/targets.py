@@ -12,8 +12,13 @@ from typing import Literal
 from jaxsight.queries.engine import Engine
 from jaxsight.targets.target import PREFERRED, Target, counted, names, parse
 from jaxsight.workers.compilation import environments, installation
-from jaxsight.workers.compilation.default_target import own_target
-from jaxsight.workers.compilation.target_states import State, TargetState, figures, target_state
+from jaxsight.workers.compilation.default_target import (
+    State,
+    TargetState,
+    figures,
+    own_target,
+    target_state,
+)
 
 Group = Literal["here", "gpu", "tpu", "several", "ssh"]
 """This machine's devices, GPUs and TPUs that are not here, several devices, other machines."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from lsprotocol import types
@@ -39,6 +40,11 @@ class Printed:
     reading: asyncio.Task[PrintedProgram] | None = None
 
 
+async def _computed(work: Callable[[], T], length: int) -> T:
+    """Return the result of work on a text of some length."""
+    return work() if length < LARGE else await asyncio.to_thread(work)
+
+
 @dataclass(frozen=True, slots=True)
 class ReadProgram:
     """A program as it was when it was read, with the window to convert its positions."""
@@ -53,9 +59,7 @@ class ReadProgram:
 
     async def compute(self, work: Callable[[], T]) -> T:
         """Return the result of `work`, which takes long for a long text: then from a thread."""
-        if len(self.program.text) < LARGE:
-            return work()
-        return await asyncio.to_thread(work)
+        return await _computed(work, len(self.program.text))
 
     def offset(self, position: types.Position) -> int:
         """Convert a client's position to an offset."""
@@ -120,7 +124,9 @@ class PrintedPrograms:
             return None
         version = printed.document.version
         if printed.reading is None:
-            printed.reading = asyncio.ensure_future(_read(printed.language, printed.document.text))
+            work = partial(read, printed.language, printed.document.text)
+            reading = _computed(work, len(printed.document.text))
+            printed.reading = asyncio.ensure_future(reading)
         # A cancelled request does not cancel what others wait for.
         program = await asyncio.shield(printed.reading)
         if self._open.get(uri_key(uri)) is not printed or printed.document.version != version:
@@ -134,9 +140,3 @@ class PrintedPrograms:
             for printed in self._open.values()
             if printed.shows is not None and printed.shows.path == path
         ]
-
-
-async def _read(language: str, text: str) -> PrintedProgram:
-    if len(text) < LARGE:
-        return read(language, text)
-    return await asyncio.to_thread(read, language, text)

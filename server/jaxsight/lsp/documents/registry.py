@@ -103,8 +103,6 @@ class ClientDocuments:
         """The folder that unsaved documents are treated as files of."""
         self._documents: dict[str, ClientDocument] = {}
         self._notebooks: dict[str, Notebook] = {}
-        self._cells: dict[str, str] = {}
-        """Keys of notebooks by keys of their cells."""
 
     def served(self, uri: str) -> str | None:
         """Return the engine's path of a Python document, or `None` if it is not served."""
@@ -134,48 +132,32 @@ class ClientDocuments:
 
     def open_notebook(self, uri: str) -> Notebook | None:
         """Add an empty notebook."""
-        path = self.served(uri)
-        if path is None:
-            return None
-        notebook = self._notebooks[uri_key(uri)] = Notebook(uri, path)
-        return notebook
+        if (path := self.served(uri)) is not None:
+            self._notebooks[uri_key(uri)] = Notebook(uri, path)
+        return self.notebook(uri)
 
     def notebook(self, uri: str) -> Notebook | None:
         """Return an open notebook."""
         return self._notebooks.get(uri_key(uri))
 
-    def index_cells(self, notebook: Notebook) -> None:
-        """Update the index of the cells of a notebook."""
-        owner = uri_key(notebook.uri)
-        self._cells = {cell: book for cell, book in self._cells.items() if book != owner}
-        self._cells.update((cell, owner) for cell in notebook.keys)
-
     def close_notebook(self, uri: str) -> Notebook | None:
         """Remove a notebook and its cells."""
-        owner = uri_key(uri)
-        self._cells = {cell: book for cell, book in self._cells.items() if book != owner}
-        return self._notebooks.pop(owner, None)
+        return self._notebooks.pop(uri_key(uri), None)
 
     def view(self, uri: str) -> DocumentWindow | None:
         """Return the window to convert positions of `uri` with, or `None` if it is not served."""
         key = uri_key(uri)
         if (document := self._documents.get(key)) is not None:
             return DocumentWindow(document, self.units)
-        if (owner := self._cells.get(key)) is not None:
-            return self._notebooks[owner].view(key, self.units)
-        return None
+        views = (notebook.view(key, self.units) for notebook in self._notebooks.values())
+        return next(filter(None, views), None)
 
     def views(self, path: str) -> list[DocumentWindow]:
         """Return all windows on an engine document: one for a file, one per cell for a notebook."""
-        views = [
-            DocumentWindow(document, self.units)
-            for document in self._documents.values()
-            if document.path == path
-        ]
-        for notebook in self._notebooks.values():
-            if notebook.path == path:
-                views += notebook.views(self.units)
-        return views
+        documents = [each for each in self._documents.values() if each.path == path]
+        notebooks = [each for each in self._notebooks.values() if each.path == path]
+        cells = [view for notebook in notebooks for view in notebook.views(self.units)]
+        return [*(DocumentWindow(document, self.units) for document in documents), *cells]
 
     def window(self, path: str, where: Range) -> DocumentWindow | None:
         """Return the window in which a range of an engine document begins."""

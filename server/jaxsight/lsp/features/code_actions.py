@@ -20,7 +20,7 @@ from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import text_edit
 from jaxsight.lsp.documents.text import DocumentWindow
 from jaxsight.lsp.features.diagnostics import diagnostic
-from jaxsight.source.text import Range
+from jaxsight.source.text import Edit
 from jaxsight.text.inert import one_line
 
 KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite)
@@ -70,12 +70,10 @@ async def resolve(context: ClientContext, action: types.CodeAction) -> types.Cod
     If there are none, the user is shown the reason, and nothing is edited.
     """
     match action.data:
-        case {"uri": str(uri), "pending": str(pending)}:
-            view = context.documents.view(uri)
+        case {"uri": str(uri), "pending": str(pending)} if view := context.documents.view(uri):
+            pass
         case _:
             return action
-    if view is None:
-        return action
     version = view.document.version
     try:
         edits = await context.session.resolve(view.path, pending)
@@ -84,8 +82,7 @@ async def resolve(context: ClientContext, action: types.CodeAction) -> types.Cod
         return action
     view = context.documents.view(uri)
     if view is not None and view.document.version == version:
-        text_edits = [text_edit(view, edit) for edit in edits]
-        action.edit = _workspace_edit(context, view, text_edits)
+        action.edit = _workspace_edit(context, view, edits)
     return action
 
 
@@ -118,49 +115,41 @@ def workspace_edit(
 ) -> types.WorkspaceEdit:
     """Return the edits of an action: of the document, or of a file that need not exist."""
     if not action.file:
-        return _workspace_edit(context, view, [text_edit(view, edit) for edit in action.edits])
+        return _workspace_edit(context, view, action.edits)
     uri = Path(action.file).as_uri()
-    created = types.CreateFile(
-        uri=uri, kind="create", options=types.CreateFileOptions(ignore_if_exists=True)
-    )
-    edits = [
-        types.TextEdit(range=_plain_range(edit.range), new_text=edit.text) for edit in action.edits
+    options = types.CreateFileOptions(ignore_if_exists=True)
+    created = types.CreateFile(uri=uri, kind="create", options=options)
+    # The file is not open; `features/proposals` edits whole lines.
+    edits: list[types.TextEdit | types.AnnotatedTextEdit | types.SnippetTextEdit] = [
+        types.TextEdit(
+            types.Range(*(types.Position(at.line, at.column) for at in (each.start, each.end))),
+            edit.text,
+        )
+        for edit in action.edits
+        for each in [edit.range]
     ]
     document = types.OptionalVersionedTextDocumentIdentifier(uri=uri)
     changes = types.TextDocumentEdit(text_document=document, edits=edits)
     return types.WorkspaceEdit(document_changes=[created, changes])
 
 
-def _plain_range(range: Range) -> types.Range:
-    """Return a range in a file that is not open; `features/proposals` edits whole lines."""
-    start, end = range.start, range.end
-    return types.Range(
-        types.Position(start.line, start.column), types.Position(end.line, end.column)
-    )
-
-
 def _workspace_edit(
-    context: ClientContext, view: DocumentWindow, edits: list[types.TextEdit]
+    context: ClientContext, view: DocumentWindow, edits: Sequence[Edit]
 ) -> types.WorkspaceEdit:
     """Return the edits of one document.
 
     They carry its version if the client supports that, so that an outdated edit is rejected.
     """
+    changed = [text_edit(view, edit) for edit in edits]
     if not context.client.document_changes:
-        return types.WorkspaceEdit(changes={view.uri: edits})
-    document = types.OptionalVersionedTextDocumentIdentifier(
-        uri=view.uri, version=view.document.version
-    )
-    changes = [types.TextDocumentEdit(text_document=document, edits=edits)]
-    return types.WorkspaceEdit(document_changes=changes)
+        return types.WorkspaceEdit(changes={view.uri: changed})
+    version = view.document.version
+    document = types.OptionalVersionedTextDocumentIdentifier(uri=view.uri, version=version)
+    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, changed)])
 
 
 def register(context: ClientContext) -> None:
     """Serve code actions."""
     options = types.CodeActionOptions(code_action_kinds=list(KINDS), resolve_provider=True)
     context.serve(types.TEXT_DOCUMENT_CODE_ACTION, partial(actions, context), options)
-
-    async def resolve_here(action: types.CodeAction) -> types.CodeAction:
-        return await resolve(context, action)
-
-    context.connection.feature(types.CODE_ACTION_RESOLVE)(resolve_here)
+    context.connection.feature(types.CODE_ACTION_RESOLVE)(partial(resolve, context))

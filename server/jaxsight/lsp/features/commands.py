@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
@@ -19,19 +19,16 @@ from pygls.exceptions import JsonRpcInvalidParams
 from jaxsight import __version__, extensions
 from jaxsight.features.code_actions import OPEN_PANEL
 from jaxsight.features.lenses import CHOOSE_SET, inputs_range
-from jaxsight.lsp.context import ClientContext, is_long
+from jaxsight.lsp.context import ClientContext, WrongArguments, is_long
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDocument, scheme_of
 from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.panel import Panels
-from jaxsight.lsp.features.panel_page.pages import PanelPages
-from jaxsight.lsp.features.runs.measuring import MEASURE, MeasureCommand
-from jaxsight.lsp.features.runs.profiles import OPEN_PROFILE, ProfileCommand
-from jaxsight.lsp.features.runs.until_seen import RUN_UNTIL_SEEN, UntilSeenCommand
+from jaxsight.lsp.features.panel_page import PanelPages
+from jaxsight.lsp.features.runs import MEASURE, OPEN_PROFILE, RUN_UNTIL_SEEN, RunCommands
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
-from jaxsight.lsp.notifications.statuses import Statuses
-from jaxsight.lsp.transport.protocol import JaxsightProtocol
+from jaxsight.lsp.progress import Statuses
 from jaxsight.source.text import Range
 from jaxsight.trust.decisions import COMMAND
 from jaxsight.wire.messages.requests import TRANSFORMS
@@ -56,10 +53,6 @@ _SHOWN = (
 Command = Callable[..., Awaitable[object]]
 
 
-class WrongArguments(Exception):
-    """A command does not take its arguments."""
-
-
 class Commands:
     """Runs the commands of one connection."""
 
@@ -73,9 +66,7 @@ class Commands:
         self._context = context
         self._virtual_documents = virtual_documents
         self._statuses = statuses
-        self._profiles = ProfileCommand(context, virtual_documents)
-        self._until_seen = UntilSeenCommand(context)
-        self._measuring = MeasureCommand(context)
+        self._runs = RunCommands(context, virtual_documents)
         self._targets = Targets(context)
         self.pages = PanelPages(context, panels, virtual_documents)
         """The panel in browsers."""
@@ -92,10 +83,10 @@ class Commands:
             SHOW: (self._show, _SHOWN),
             SHOW_PROPOSED: (self._show_proposed, "a file and a function"),
             KEEP_PROPOSED: (self._keep_proposed, "a file and a function"),
-            OPEN_PROFILE: (self._profiles.open, "a profile's file or folder"),
-            RUN_UNTIL_SEEN: (self._until_seen.run, "a file"),
+            OPEN_PROFILE: (self._runs.open_profile, "a profile's file or folder"),
+            RUN_UNTIL_SEEN: (self._runs.run_until_seen, "a file"),
             OPEN_PANEL: (self.pages.open, "nothing, or a file and a function"),
-            MEASURE: (self._measure, "a file, a function and optionally `cancel` or `wait`"),
+            MEASURE: (self._runs.measure, "a file, a function and optionally `cancel` or `wait`"),
             TRUST: (self._trust, "at most a folder"),
             INFO: (self._info, "nothing"),
         }
@@ -113,7 +104,7 @@ class Commands:
         async def run(*arguments: Any) -> object:
             task = asyncio.current_task()
             assert task is not None
-            cast(JaxsightProtocol, self._context.connection.protocol).when_cancelled(task.cancel)
+            self._context.when_cancelled(task.cancel)
             try:
                 if not all(isinstance(argument, str) for argument in arguments):
                     raise WrongArguments
@@ -209,24 +200,6 @@ class Commands:
             params = types.ApplyWorkspaceEditParams(edit=edit, label=action.title)
             await context.connection.workspace_apply_edit_async(params)
 
-    async def _measure(
-        self, path: str, function: str, how: str | None = None
-    ) -> dict[str, object] | None:
-        """Measure a function, once the user agrees.
-
-        (`jaxsight.measure FILE FUNCTION [cancel or wait]`).
-        With `wait`, clients that do not know us are not answered at once, either.
-        """
-        match how:
-            case None:
-                return await self._measuring.run(path, function)
-            case "wait":
-                return await self._measuring.measured(path, function)
-            case "cancel":
-                self._measuring.cancel(path, function)
-                return None
-        raise WrongArguments
-
     async def _trust(self, path: str | None = None) -> None:
         """Ask again for pending decisions of one folder or of all (`jaxsight.trust [FOLDER]`).
 
@@ -250,5 +223,5 @@ class Commands:
             "diagnostics": "pull" if context.client.pulls_diagnostics else "push",
             "roots": context.configuration.roots,
             "trusted": context.configuration.trusted,
-            "statuses": self._statuses.last,
+            "statuses": list(self._statuses.sent.values()),
         }

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -18,7 +19,7 @@ from jaxsight.files import reading
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import SEVERITIES
 from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
-from jaxsight.lsp.documents.uris import uri_of
+from jaxsight.lsp.documents.uris import uri_key, uri_of
 from jaxsight.rules.finding import Finding, Place
 from jaxsight.source.text import Position
 from jaxsight.text.inert import one_line, visible
@@ -46,42 +47,30 @@ class Diagnostics:
         options = types.DiagnosticOptions(
             inter_file_dependencies=True, workspace_diagnostics=False, identifier=SOURCE
         )
-
-        async def answer(
-            params: types.DocumentDiagnosticParams,
-        ) -> types.DocumentDiagnosticReport:
-            return await self._answer(params)
-
-        self._context.connection.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(answer)
+        serve = self._context.connection.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)
+        serve(partial(self._answer))  # pygls sets attributes, which methods do not have
 
     async def _answer(
         self, params: types.DocumentDiagnosticParams
     ) -> types.DocumentDiagnosticReport:
-        """Answer a pull request.
+        """Return the diagnostics of a document, or report that the client already has them.
 
         An internal error must not look like a file without findings: the request is answered as
         cancelled.
         """
+        uri = params.text_document.uri
         try:
-            return await self._pull(params)
+            view = self._context.documents.view(uri)
+            found = await self._diagnostics(view.path) if view is not None else {}
         except Exception as error:
-            log.exception("diagnostics of %s", params.text_document.uri)
+            log.exception("diagnostics of %s", uri)
             raise JsonRpcException(
                 code=types.LSPErrorCodes.ServerCancelled,
                 message="failed to compute diagnostics; see the log for details",
                 data={"retriggerRequest": False},
             ) from error
-
-    async def _pull(self, params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
-        """Return the diagnostics of a document, or report that the client already has them."""
-        context, uri = self._context, params.text_document.uri
-        diagnostics: list[types.Diagnostic] = []
-        if (view := context.documents.view(uri)) is not None:
-            findings = await self._findings(view.path)
-            closed_files = await _read_closed_files(context, findings)
-            view = context.documents.view(uri)
-            if view is not None:
-                diagnostics = _diagnostics_in(context, view, findings, closed_files)
+        own = (each for at, (_, each) in found.items() if uri_key(at) == uri_key(uri))
+        diagnostics = next(own, [])
         content = repr(diagnostics).encode(errors="replace")
         result_id = hashlib.blake2b(content, digest_size=8).hexdigest()
         if params.previous_result_id == result_id:
@@ -107,14 +96,29 @@ class Diagnostics:
         for uri in uris:
             self._publish(uri, None, [])
 
-    async def _findings(self, path: str) -> list[Finding]:
-        """Return the findings of a file, and begin to verify their fixes."""
+    async def _diagnostics(self, path: str) -> dict[str, tuple[int, list[types.Diagnostic]]]:
+        """Return the diagnostics of a file's documents by URI, each with the document's version.
+
+        Fixes of the findings are verified from now on.
+        """
+        context = self._context
         session, versions = self._context.session, self._versions(path)
         report = await session.report(path)
         session.start_fixes(path, report)
         if versions == self._versions(path):
             self._last[path] = versions, report.reported
-        return report.reported
+        closed_files = await _read_closed_files(context, report.reported)
+        return {
+            view.uri: (
+                view.document.version,
+                [
+                    diagnostic(context, view, finding, closed_files)
+                    for finding in report.reported
+                    if view.holds(finding.range)
+                ],
+            )
+            for view in context.documents.views(path)
+        }
 
     def shown_at(self, path: str, position: Position) -> list[Finding]:
         """Return the findings at a position of the current text that the client shows."""
@@ -131,12 +135,8 @@ class Diagnostics:
             task.cancel()
 
     async def _push(self, path: str) -> None:
-        context = self._context
-        findings = await self._findings(path)
-        closed_files = await _read_closed_files(context, findings)
-        for view in context.documents.views(path):
-            diagnostics = _diagnostics_in(context, view, findings, closed_files)
-            self._publish(view.uri, view.document.version, diagnostics)
+        for uri, (version, diagnostics) in (await self._diagnostics(path)).items():
+            self._publish(uri, version, diagnostics)
 
     def _publish(self, uri: str, version: int | None, diagnostics: list[types.Diagnostic]) -> None:
         self._context.connection.text_document_publish_diagnostics(
@@ -167,19 +167,6 @@ def _read(path: str) -> str:
         return ""
 
 
-def _diagnostics_in(
-    context: ClientContext,
-    view: DocumentWindow,
-    findings: Iterable[Finding],
-    closed_files: Mapping[str, ClientDocument],
-) -> list[types.Diagnostic]:
-    return [
-        diagnostic(context, view, finding, closed_files)
-        for finding in findings
-        if view.holds(finding.range)
-    ]
-
-
 def diagnostic(
     context: ClientContext,
     view: DocumentWindow,
@@ -187,10 +174,11 @@ def diagnostic(
     closed_files: Mapping[str, ClientDocument],
 ) -> types.Diagnostic:
     """Convert a finding; `closed_files` has the files that are not open, by path."""
-    client = context.client
-    related = None
+    client, related, page = context.client, None, None
     if client.related_information and finding.related:
         related = [_related(context, mention, closed_files) for mention in finding.related]
+    if client.code_descriptions and finding.url:
+        page = types.CodeDescription(finding.url)
     # Lists of problems show all of a message; help and notes are in hovers.
     message = visible(finding.message + (_STALE if finding.stale else ""))
     return types.Diagnostic(
@@ -198,9 +186,7 @@ def diagnostic(
         message=message,
         severity=SEVERITIES[finding.severity],
         code=finding.code,
-        code_description=types.CodeDescription(href=finding.url)
-        if finding.url and client.code_descriptions
-        else None,
+        code_description=page,
         source=SOURCE,
         related_information=related,
     )

@@ -8,7 +8,7 @@ of a file of 10,000 lines takes 2 ms instead of 0.1 ms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -31,15 +31,6 @@ NOTEBOOKS = types.NotebookDocumentSyncOptions(
     ],
     save=True,
 )
-
-
-def _place(changes: Sequence[types.TextDocumentContentChangeEvent]) -> Position | None:
-    """Return the place of the last change; its column is as the client counts."""
-    match changes[-1:]:
-        case [types.TextDocumentContentChangePartial(range=range)]:
-            return Position(range.start.line, range.start.character)
-        case _:
-            return None
 
 
 class DocumentSync:
@@ -91,10 +82,15 @@ class DocumentSync:
             self._printed_changed(uri)
             return
         document.apply(changes, version, units)
-        self._context.session.change(document.path, document.text, _place(changes))
-        match changes[-1:]:
-            case [types.TextDocumentContentChangePartial(range=range)]:
-                self._context.cursors.edited(uri, range.start)
+        last = changes[-1] if changes else None
+        start = (
+            last.range.start if isinstance(last, types.TextDocumentContentChangePartial) else None
+        )
+        # Its column is as the client counts.
+        place = Position(start.line, start.character) if start is not None else None
+        self._context.session.change(document.path, document.text, place)
+        if start is not None:
+            self._context.cursors.edited(uri, start)
         mark("change parsed")
         self._diagnostics.schedule(document.path)
 
@@ -119,7 +115,6 @@ class DocumentSync:
         notebook.splice(0, 0, params.notebook_document.cells)
         for cell in params.cell_text_documents:
             notebook.open(cell)
-        self._documents.index_cells(notebook)
         self._context.session.open(notebook.path, notebook.text)
         self._diagnostics.schedule(notebook.path)
 
@@ -137,7 +132,6 @@ class DocumentSync:
                 self._diagnostics.clear(notebook.path, [closed.uri])
             for cell in structure.did_open or ():
                 notebook.open(cell)
-            self._documents.index_cells(notebook)
         for content in cells.text_content or ():
             notebook.edit(content.document, content.changes, self._documents.units)
         self._context.session.change(notebook.path, notebook.text)

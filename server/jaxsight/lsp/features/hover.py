@@ -6,7 +6,6 @@ In printed programs, `programs/hover.py` answers.
 from __future__ import annotations
 
 import json
-from functools import partial
 from urllib.parse import quote
 
 from lsprotocol import types
@@ -79,9 +78,8 @@ async def answer(
 def _explained(finding: Finding, said: str) -> str:
     """Return a finding with its help and notes, as far as the hover has not said them yet."""
     details = [text for text in map(prose, finding.lines[1:]) if text not in said]
-    if not details:
-        return ""
-    return "\n\n".join([f"**{finding.code}** {prose(finding.message)}", *details])
+    head = f"**{finding.code}** {prose(finding.message)}"
+    return "\n\n".join([head, *details]) if details else ""
 
 
 def _links(path: str, function: str) -> str:
@@ -89,13 +87,8 @@ def _links(path: str, function: str) -> str:
 
     All of their text is ours; the arguments are encoded.
     """
-    links = []
-    for kind, title in _DOCUMENTS.items():
-        arguments = quote(json.dumps([path, function, kind]), safe="")
-        links.append(f"[{title}](command:{SHOW}?{arguments})")
+    links = (
+        f"[{title}](command:{SHOW}?{quote(json.dumps([path, function, kind]), safe='')})"
+        for kind, title in _DOCUMENTS.items()
+    )
     return f"open: {' · '.join(links)}"
-
-
-def register(context: ClientContext, diagnostics: Diagnostics) -> None:
-    """Serve hovers."""
-    context.serve(types.TEXT_DOCUMENT_HOVER, partial(answer, context, diagnostics))

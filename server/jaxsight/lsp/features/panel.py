@@ -22,7 +22,7 @@ from jaxsight.features.panel.record import record, swept_record
 from jaxsight.figures.panel import Json
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Range
 from jaxsight.workers.compilation.environments import ready
 from jaxsight_source.options import STYLES
 
@@ -54,15 +54,18 @@ class Panels:
         """Return the answer, of which the client is not notified when it changes."""
         match params:
             case {"uri": str(uri), "function": str(function)}:
-                position = None
+                at: types.Position | str = function
             case {"uri": str(uri), "position": {"line": int(line), "character": int(character)}}:
-                function, position = "", _position(line, character)
+                try:
+                    at = types.Position(line, character)
+                except ValueError as error:
+                    raise JsonRpcInvalidParams(f"{REQUEST}: {error}") from error
             case _:
                 raise JsonRpcInvalidParams(f"{REQUEST} takes a uri and a position or a function")
         view = self._context.documents.view(uri)
         if view is None:
             return None
-        where: Position | str = function if position is None else view.position(position)
+        where = at if isinstance(at, str) else view.position(at)
         panel = await self._context.session.panel(view.path, where)
         return None if panel is None else await _panel(self._context, panel)
 
@@ -92,13 +95,6 @@ class Panels:
             self._shown.discard(path)
             for view in self._context.documents.views(path)[:1]:
                 self._context.notify(REFRESH, {"uri": view.uri})
-
-
-def _position(line: int, character: int) -> types.Position:
-    try:
-        return types.Position(line=line, character=character)
-    except ValueError as error:
-        raise JsonRpcInvalidParams(f"{REQUEST}: {error}") from error
 
 
 async def _panel(context: ClientContext, panel: Panel) -> Json:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from jaxsight.lsp.context import ClientContext
-from jaxsight.lsp.convert import notice
-from jaxsight.lsp.notifications.progress import cancellable
+from jaxsight.lsp.convert import inert, notice
+from jaxsight.lsp.progress import cancellable
 
 if TYPE_CHECKING:
     from jaxsight.features.setup.targets import Offer
@@ -29,8 +29,6 @@ _MOST = 8
 _COMMON = ("cpu", "cuda:h100", "cuda:a100", "cuda:b200", "tpu:v5e", "tpu:v6e")
 """Targets that are offered first."""
 
-Json = dict[str, object]
-
 
 class Targets:
     """The targets of one connection."""
@@ -42,7 +40,7 @@ class Targets:
         """Serve the request."""
         self._context.serve(REQUEST, self._answer)
 
-    async def _answer(self, params: object) -> Json:
+    async def _answer(self, params: object) -> dict[str, object]:
         """Return the targets for a file, or for the first folder."""
         match params:
             case {"uri": str(uri)}:
@@ -54,8 +52,8 @@ class Targets:
             "active": notice(offers.active),
             "configured": notice(offers.configured),
             "jax": offers.jax,
-            "targets": [_json(asdict(offer)) for offer in offers.targets],
-            "compilers": [_json(asdict(compiler)) for compiler in offers.compilers],
+            "targets": [inert(asdict(offer)) for offer in offers.targets],
+            "compilers": [inert(asdict(compiler)) for compiler in offers.compilers],
         }
 
     async def choose(self, target: str | None = None, path: str = "") -> None:
@@ -129,10 +127,3 @@ def _title(offer: Offer) -> str:
     if not offer.approved:
         return f"{name} (needs your approval)"
     return f"{name} (install)" if offer.compiler else name
-
-
-def _json(values: Json) -> Json:
-    """Return values whose texts, which may be from a workspace, are on one line and inert."""
-    return {
-        name: notice(value) if isinstance(value, str) else value for name, value in values.items()
-    }

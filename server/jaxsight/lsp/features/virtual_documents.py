@@ -27,7 +27,7 @@ from jaxsight.features.model import Linked, VirtualText
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.lsp.documents.virtual_uris import EXTENDED, VirtualDocument
-from jaxsight.lsp.transport.messages import JsonObject
+from jaxsight.lsp.transport.streams import JsonObject
 from jaxsight.text.inert import lines, visible
 from jaxsight_source.options import STYLES
 
@@ -81,22 +81,21 @@ class VirtualDocuments:
         context, document = self._context, _parsed(uri)
         program = context.printed.text(document.path)
         content = await self._content(document)
+        of_program = None
+        if program is not None and program == context.printed.text(document.path):
+            of_program = context.printed.window(document.path, context.documents.units)
         links = []
         for link in content.links:
-            view = context.documents.window(document.path, link.range) if link.range else None
-            if program is not None and program == context.printed.text(document.path):
-                view = context.printed.window(document.path, context.documents.units)
-            if view is not None and link.range is not None:
+            if link.range is None:
+                continue
+            view = of_program or context.documents.window(document.path, link.range)
+            if view is not None:
                 range = context.converter.unstructure(view.to_range(link.range))
                 links.append(
                     {"line": link.line, "path": link.path, "uri": view.uri, "range": range}
                 )
-        return {
-            "text": content.text,
-            "title": content.title,
-            "stale": content.stale,
-            "links": links,
-        }
+        known = {"text": content.text, "title": content.title, "stale": content.stale}
+        return {**known, "links": links}
 
     async def _content(self, document: VirtualDocument) -> VirtualText:
         """Return the text and its links, and remember that the client shows the document."""
@@ -190,8 +189,7 @@ class VirtualDocuments:
         await context.show_document(params)
 
     def _write(self, document: VirtualDocument, text: str) -> Path:
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="jaxsight-"))
+        self._folder = self._folder or Path(tempfile.mkdtemp(prefix="jaxsight-"))
         name = re.sub(r"[^\w.]", "_", f"{Path(document.path).stem}.{document.title}")
         file = self._folder / name
         file.write_text(text, encoding="utf-8")
@@ -208,18 +206,16 @@ def explained(document: VirtualDocument, error: LookupError) -> VirtualText:
 
     An editor would only say that it could not be opened, or cut a long reason.
     """
-    return VirtualText(
-        title=document.title, text="".join(f"# {line}\n" for line in lines(str(error)))
-    )
+    text = "".join(f"# {line}\n" for line in lines(str(error)))
+    return VirtualText(title=document.title, text=text)
 
 
 def _begin(text: str) -> types.Range | None:
     """Return where a document is opened: HLO at its entry computation, which comes last."""
-    number = next((at for at, line in enumerate(text.split("\n")) if line.startswith("ENTRY ")), -1)
-    if number < 0:
-        return None
-    begin = types.Position(line=number, character=0)
-    return types.Range(start=begin, end=begin)
+    lines = enumerate(text.split("\n"))
+    begins = (types.Position(number, 0) for number, line in lines if line.startswith("ENTRY "))
+    begin = next(begins, None)
+    return None if begin is None else types.Range(begin, begin)
 
 
 def _parsed(uri: str) -> VirtualDocument:

@@ -18,7 +18,7 @@ from jaxsight.lsp.configuration import SECTION
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.uris import path_of, uri_of
 from jaxsight.lsp.features.programs.registration import registrations as programs
-from jaxsight.lsp.start.warmup import warm_converter
+from jaxsight.lsp.warmup import warm_converter
 
 log = logging.getLogger(__name__)
 
@@ -37,29 +37,20 @@ async def initialized(context: ClientContext, params: types.InitializedParams) -
     """Register for changes, then request the settings."""
     registrations = []
     if context.client.registers_configuration:
-        registrations.append(
-            types.Registration(
-                id="jaxsight/configuration",
-                method=types.WORKSPACE_DID_CHANGE_CONFIGURATION,
-                register_options=types.DidChangeConfigurationRegistrationOptions(section=SECTION),
-            )
-        )
+        method = types.WORKSPACE_DID_CHANGE_CONFIGURATION
+        section = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
+        registrations.append(types.Registration("jaxsight/configuration", method, section))
     if context.client.registers_watched_files:
+        method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
         watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in WATCHED]
-        registrations.append(
-            types.Registration(
-                id="jaxsight/files",
-                method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
-                register_options=types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers),
-            )
-        )
+        files = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
+        registrations.append(types.Registration("jaxsight/files", method, files))
     context.start(_watch_recordings(context), "watching recordings")
     registrations += programs(context.client)
     if registrations:
         context.start(_register(context, registrations), "registering capabilities")
-    context.start(
-        warm_converter(context.connection.protocol, context.converter), "warming the converter"
-    )
+    warming = warm_converter(context.connection.protocol, context.converter)
+    context.start(warming, "warming the converter")
     context.start(_import_ahead(context), "importing ahead")
     await ask_settings(context)
 
@@ -95,9 +86,8 @@ async def ask_settings(context: ClientContext) -> None:
         for section, root in questions
     ]
     try:
-        answers = await context.connection.workspace_configuration_async(
-            types.ConfigurationParams(items=requested)
-        )
+        params = types.ConfigurationParams(items=requested)
+        answers = await context.connection.workspace_configuration_async(params)
     except JsonRpcException as error:
         log.warning("client rejected the request for its settings: %s", error)
         return
@@ -120,10 +110,8 @@ async def folders_changed(
     context: ClientContext, params: types.DidChangeWorkspaceFoldersParams
 ) -> None:
     """Add and remove workspace folders."""
-    event = params.event
-    context.configuration.move(
-        [folder.uri for folder in event.added], [folder.uri for folder in event.removed]
-    )
+    added, removed = params.event.added, params.event.removed
+    context.configuration.move([each.uri for each in added], [each.uri for each in removed])
     context.apply_configuration()
     await ask_settings(context)
 

@@ -1,1 +1,1 @@
-"""Bytes to messages: the standard streams, and pygls' protocol with our changes."""
+"""Bytes to messages: the standard streams, and HTTP for the panel's page."""

@@ -19,6 +19,7 @@ import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, TypeVar
 
 from jaxsight.compiler import folding as constant_folding
@@ -38,9 +39,8 @@ from jaxsight.workers.compilation.environments import (
     variables,
 )
 from jaxsight.workers.compilation.queue import Queue, Urgency
-from jaxsight.workers.environment import tracer_environment
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.own_python import ROOT
+from jaxsight.workers.own_python import ROOT, tracer_environment
 from jaxsight.workers.process import CompilerProcess
 from jaxsight.workers.results import Death, Reason, signal_name
 
@@ -175,10 +175,7 @@ class Compilers:
         """
         is_behind = request.complete and ends_early(target, environment)
         worker = self._worker(target, environment, _IN_BACKGROUND if is_behind else "")
-        job = _Job(urgency)
-        return await self._unless_cancelled(
-            worker, job, self._run(worker, job, request, self._deadline)
-        )
+        return await self._stoppable(worker, request, self._deadline, urgency)
 
     async def folding(
         self, target: Target, environment: CompilerEnvironment, request: Compile
@@ -217,13 +214,19 @@ class Compilers:
         """
         worker = self._worker(target, environment, _MEASURING)
 
-        async def compile(request: Compile, deadline: float) -> Compiled | Trouble:
-            job = _Job()
-            work = self._run(worker, job, request, deadline)
-            return await self._unless_cancelled(worker, job, work)
-
         with self._ending(worker):
-            yield compile
+            yield partial(self._stoppable, worker)
+
+    async def _stoppable(
+        self,
+        worker: _Worker,
+        request: Compile,
+        deadline: float,
+        urgency: Urgency = Urgency.ASKED,
+    ) -> Compiled | Trouble:
+        """Compile a program; cancelling the caller stops that, unless it ends soon."""
+        job = _Job(urgency)
+        return await self._unless_cancelled(worker, job, self._run(worker, job, request, deadline))
 
     async def run(
         self, target: Target, environment: CompilerEnvironment, request: Compile, deadline: float
@@ -360,6 +363,7 @@ class Compilers:
         async with worker.queue.turn(job.urgency):
             if worker.idle is not None:
                 worker.idle.cancel()
+            loop = asyncio.get_running_loop()
             for may_retry in (True, False):
                 if self._closed:
                     return Trouble("death", _message(worker.target, Death(Reason.STOPPED)))
@@ -376,16 +380,13 @@ class Compilers:
                         _message(worker.target, answer),
                         seconds=answer.limit,
                     )
-                loop = asyncio.get_running_loop()
                 worker.idle = loop.call_later(worker.rest, self._end_idle, worker)
-                match answer:
-                    case NotCompiled(kind="busy"):
-                        self._end(worker)  # it may hold a part of the device
-                        why = busy.explained(answer.message, worker.target)
-                        return Trouble("busy", why, last=False)
-                    case NotCompiled():
-                        return Trouble(answer.kind, answer.message)
-                return answer
+                if isinstance(answer, Compiled):
+                    return answer
+                if answer.kind != "busy":
+                    return Trouble(answer.kind, answer.message)
+                self._end(worker)  # it may hold a part of the device
+                return Trouble("busy", busy.explained(answer.message, worker.target), last=False)
             raise AssertionError("the second try answers")
 
     async def _ask(
@@ -431,7 +432,7 @@ class Compilers:
             confined_for = worker.environment.python  # which a workspace may have made
         loop = asyncio.get_running_loop()
         begin = loop.time()
-        process = worker.process = CompilerProcess.start(
+        process = worker.process = CompilerProcess(
             worker.command,
             environment=environment,
             first=first,

@@ -16,7 +16,7 @@ import os
 import platform as machine
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +25,9 @@ from jaxsight.files import private, reading
 from jaxsight.targets.own.devices import own_device
 from jaxsight.targets.target import CPU, Target, names
 from jaxsight.text.terminal import instruction
+from jaxsight.wire import frames
+from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled, Ready
+from jaxsight.workers.child import ChildProcess
 from jaxsight.workers.own_python import OwnPython, booted, with_packages
 
 MEGABYTES = {"cuda": 290, "tpu": 360}
@@ -49,16 +52,6 @@ class CompilerEnvironment:
     """Its folder; empty for an environment that is not ours."""
     plugin: str = ""
     """Its compiler plugin with its version: `libtpu 0.0.50.1`."""
-
-    @property
-    def managed(self) -> bool:
-        """Whether it is ours, so that no variables of the user's environment may reach it."""
-        return bool(self.folder)
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        """The environment variables of its compilers."""
-        return variables(self.platform)
 
 
 _WITH_HOOK = (0, 10, 2)
@@ -91,47 +84,44 @@ autotunes with, and frees it at once (JAX's documentation, "GPU memory allocatio
 """
 
 
+_OF_ABSENT_DEVICES = {
+    "cuda": {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "CUDA_VISIBLE_DEVICES": ""},
+    "tpu": {
+        "TPU_SKIP_MDS_QUERY": "1",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        "TPU_LOG_DIR": "disabled",
+        "TPU_STDERR_LOG_LEVEL": "1",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+    },
+}
+"""Variables of compilers for devices that are not present, by platform."""
+
+
 def variables(platform: str) -> Mapping[str, str]:
     """Return the environment variables of the compilers of a platform.
 
     `here-cuda` is the platform of this machine's GPU.
     XLA logs its warnings: some are about programs (`jaxsight.compiler.hlo`).
     """
+    if platform.startswith("here-"):
+        return {"JAX_PLATFORMS": platform.removeprefix("here-") + ",cpu", **_FRUGAL}
     shared = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "1"}
-    match platform:
-        case "cuda":
-            return {
-                **shared,
-                "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
-                "CUDA_VISIBLE_DEVICES": "",
-            }
-        case "tpu":
-            return {
-                **shared,
-                "TPU_SKIP_MDS_QUERY": "1",
-                "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-                "TPU_LOG_DIR": "disabled",
-                "TPU_STDERR_LOG_LEVEL": "1",
-                "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-                "TPU_WORKER_HOSTNAMES": "localhost",
-            }
-        case "here-cuda" | "here-rocm" | "here-tpu":
-            return {"JAX_PLATFORMS": platform.removeprefix("here-") + ",cpu", **_FRUGAL}
-        case _:
-            return shared
+    return {**shared, **_OF_ABSENT_DEVICES.get(platform, {})}
 
 
 def compiler_variables(environment: CompilerEnvironment) -> Mapping[str, str]:
     """Return the environment variables of an environment's compilers on this machine."""
-    variables = dict(environment.variables)
+    found = dict(variables(environment.platform))
     if environment.platform == "cuda" and (folder := _stand_ins()) is not None:
-        variables[stand_ins.VARIABLE] = str(folder)
-    return variables
+        found[stand_ins.VARIABLE] = str(folder)
+    return found
 
 
 def compiler_python(environment: CompilerEnvironment) -> OwnPython:
     """Return how an environment's compiler is started, without `compiler_variables`."""
-    dropped = {"PYTHONPATH"} if environment.managed else set[str]()
+    # No variables of the user's environment may reach one of ours.
+    dropped = {"PYTHONPATH"} if environment.folder else set[str]()
     environ = {name: value for name, value in os.environ.items() if name not in dropped}
     return with_packages(environment.python, "-X", "utf8", *booted("compiler"), environ=environ)
 
@@ -269,3 +259,35 @@ def usable(folder: Path) -> CompilerEnvironment | None:
     if not all(isinstance(value, str) for value in asdict(environment).values()):
         return None
     return environment
+
+
+class NoCompiler(Exception):
+    """The process cannot compile, or has ended; the text says why."""
+
+
+class DirectCompiler(ChildProcess):
+    """A compiler process of an environment, which ends with the context."""
+
+    def __init__(self, environment: CompilerEnvironment) -> None:
+        self._frames = frames.FrameReader()
+        own = compiler_python(environment)
+        variables = {**own.environment, **compiler_variables(environment)}
+        super().__init__(replace(own, environment=variables))
+
+    def compile(self, request: Compile) -> Compiled | NotCompiled:
+        """Compile a program.
+
+        Raises:
+            NoCompiler: the process cannot, or ended.
+        """
+        try:
+            frames.write(self.requests, request)
+        except frames.WireError as error:
+            raise NoCompiler(str(error)) from error
+        while data := self.read():
+            for message in self._frames.feed(data):
+                if isinstance(message, Compiled | NotCompiled):
+                    return message
+                if isinstance(message, Ready) and message.problem:
+                    raise NoCompiler(message.problem)
+        raise NoCompiler(f"the compiler exited with status {self.status()}")

@@ -138,7 +138,7 @@ def _empty(folder: Path, python: str, tick: Callable[[], None]) -> Pip:
     try:
         _run(isolated(python, *create), problem, tick)
     except InstallError:
-        for other in _with_pip(python):
+        for other in dict.fromkeys((python, sys.executable)):
             pip = (other, "-m", "pip", "--python", program)
             with contextlib.suppress(InstallError):
                 _run(isolated(python, *create, "--clear", "--without-pip"), problem, tick)
@@ -146,11 +146,6 @@ def _empty(folder: Path, python: str, tick: Callable[[], None]) -> Pip:
                 return pip
         raise
     return program, "-m", "pip"
-
-
-def _with_pip(python: str) -> tuple[str, ...]:
-    """Return the Pythons whose pip may be used: the user's own first."""
-    return tuple(dict.fromkeys((python, sys.executable)))
 
 
 def installed_jax(python: str) -> tuple[str, tuple[str, ...]]:
@@ -173,7 +168,7 @@ def origin(python: str) -> str:
         python: the Python executable whose pip has the configuration.
     """
     listed = ""
-    for each in _with_pip(python):
+    for each in dict.fromkeys((python, sys.executable)):  # the user's own first
         with contextlib.suppress(InstallError):
             listed = _run(with_packages(each, "-m", "pip", "config", "list"), "no pip")
             break

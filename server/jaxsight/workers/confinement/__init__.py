@@ -2,7 +2,7 @@
 
 They write nothing outside of a temporary folder of their own and of `kept`, reach no network, and
 end, stop or reprioritize no process outside. On Linux `landlock.py` guards files, `seccomp.py` what
-Landlock lets through, and `shared_memory.py` gives them shared memory of their own; on macOS there
+Landlock lets through, and `launch.py` gives them shared memory of their own; on macOS there
 is a profile of `sandbox-exec`; elsewhere there are the tracer's audit hooks alone. What they start
 inherits it.
 

@@ -30,6 +30,12 @@ NEWEST = 1 << 16
 _CANNOT_RUN = 127  # as shells report it
 _NO_NEW_PRIVILEGES = 38  # of prctl
 
+FOLDER = "/dev/shm"
+
+_NEW_MOUNTS = 0x20000  # CLONE_NEWNS
+_PRIVATE = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE
+_NO_SETUID, _NO_DEVICES = 2, 4
+
 
 def confine(most: int) -> list[str]:
     """Confine this process, for good.
@@ -61,10 +67,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _confine_on_linux(most: int, writable: list[str]) -> None:
-    from jaxsight.workers.confinement import landlock, seccomp, shared_memory
+    from jaxsight.workers.confinement import landlock, seccomp
 
     abi = landlock.version(most)
-    shared_memory.separate()
+    separate()
     # Landlock and seccomp refuse to confine a process that may gain privileges by what it starts,
     # unless an administrator asks.
     libc = ctypes.CDLL(None, use_errno=True)
@@ -72,7 +78,7 @@ def _confine_on_linux(most: int, writable: list[str]) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     devices = [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(_DEVICES)]  # noqa: PTH208
     if abi:
-        landlock.confine(abi, [*writable, shared_memory.FOLDER], devices)
+        landlock.confine(abi, [*writable, FOLDER], devices)
     if seccomp.is_available():
         seccomp.confine(
             signals=abi < landlock.NEEDS_SCOPES,
@@ -87,6 +93,24 @@ def _profile(writable: list[str]) -> str:
         for path in writable
     )
     return _PROFILE.format(folders)
+
+
+def separate() -> bool:
+    """Mount an empty `/dev/shm` that only this process sees; return whether that worked.
+
+    Shared memory and semaphores of POSIX are files there, also those of the user's other programs.
+    Only an administrator may mount: others get the system's folder, where they could change memory
+    of their own programs. A user namespace would let everybody mount, but in it all files of others
+    belong to nobody, which programs see.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    return bool(
+        libc.unshare(_NEW_MOUNTS) == 0
+        # Else what is mounted here would appear in the system's own tree, too.
+        and libc.mount(None, b"/", None, _PRIVATE, None) == 0
+        and libc.mount(b"tmpfs", FOLDER.encode(), b"tmpfs", _NO_SETUID | _NO_DEVICES, b"mode=1777")
+        == 0
+    )
 
 
 if __name__ == "__main__":

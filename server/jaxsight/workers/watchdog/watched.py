@@ -1,4 +1,7 @@
-"""A process below the watchdog, followed from an event loop."""
+"""A process below the watchdog, followed from an event loop, and the connection to its guardian.
+
+The connection is a socket with lines both ways.
+"""
 
 from __future__ import annotations
 
@@ -110,9 +113,7 @@ class WatchedProcess:
 
     async def _read_errors(self) -> None:
         stderr = self._process.stderr
-        if stderr is None:
-            return
-        while data := await stderr.read(_MOST_ERRORS):
+        while stderr is not None and (data := await stderr.read(_MOST_ERRORS)):
             self._errors = (self._errors + data)[-_MOST_ERRORS:]
 
 
@@ -166,3 +167,36 @@ async def watched(
         writer.close()  # the watchdog kills everything and exits
         # Shielded, so that it is reaped also where the caller is cancelled.
         await asyncio.shield(process.communicate())
+
+
+class Control(asyncio.Protocol):
+    """The server's end of the connection.
+
+    `on_line` gets each line that the guardian wrote; `on_close` is called after the last one.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        on_line: Callable[[bytes], None],
+        on_close: Callable[[], None],
+    ) -> None:
+        self._on_line = on_line
+        self._on_close = on_close
+        self._incomplete = b""
+        # If the server writes to a guardian that has exited, asyncio closes the connection
+        # without reading the guardian's last lines.
+        self._unread = connection.dup()
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._incomplete = (self._incomplete + data).split(b"\n")
+        for line in lines:
+            self._on_line(line)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        # An error means that the connection has ended, or that there is nothing to read now.
+        with self._unread, contextlib.suppress(OSError):
+            self._unread.setblocking(False)
+            while data := self._unread.recv(4096):
+                self.data_received(data)
+        self._on_close()

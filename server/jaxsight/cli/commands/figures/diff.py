@@ -8,15 +8,14 @@ from pathlib import Path
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, AsJson, LockTargets, Python
 from jaxsight.cli.output.printing import (
     Printer,
     print_document,
     print_json,
     without_commands,
 )
-from jaxsight.cli.revisions.changes import changes
-from jaxsight.cli.revisions.report import RevisionReport
+from jaxsight.cli.parameters import Allow, AsJson, LockTargets, Python
+from jaxsight.cli.revisions.report import RevisionReport, changes
 from jaxsight.cli.revisions.sides import ProgramSide, compiled_side, python_texts
 from jaxsight.cli.revisions.tree import revision_tree
 from jaxsight.cli.user_python import process_variable

@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from jaxsight.cli import parameters as common
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import (
-    Against,
-    Allow,
-    AsJson,
-    Function,
-    InputsChoice,
-    Python,
-    SetName,
-    StdinFunction,
-    Targets,
-    WhichInputs,
-)
-from jaxsight.cli.output.notes import print_inputs, print_notes
-from jaxsight.cli.output.printing import (
-    MOST_ROWS,
-    Printer,
-    print_document,
-    print_json,
-    print_rows,
-    styled,
-)
-from jaxsight.cli.sources.arguments import (
-    Address,
-    parse_address,
-    parse_against,
-    paths_of,
-)
+from jaxsight.cli.output import notes, printing
+from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows
+from jaxsight.cli.sources.arguments import Address, parse_address, parse_against, paths_of
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.drawing.dot import dot
 from jaxsight.drawing.kernel_picture import svg
@@ -49,10 +26,10 @@ from jaxsight.figures.program_notes import change, memory_lines
 from jaxsight.figures.rows import COLUMNS, SIDES, rows
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.roofline import bounds, total
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight.wire.messages.replies import Traced
 
 _NAMED = 5
 """Kernels without an estimate that a line names, a choice: more would wrap."""
@@ -64,20 +41,20 @@ _Form = Literal["json", "dot", "svg", "hlo", "modules", "table"]
 
 @command
 async def kernels(
-    function: Function,
+    function: common.Function,
     *,
-    targets: Targets = None,
-    set_name: SetName = None,
-    against: Against = None,
-    python: Python = None,
-    allow: Allow = None,
-    which: WhichInputs = InputsChoice.ALL,
+    targets: common.Targets = None,
+    set_name: common.SetName = None,
+    against: common.Against = None,
+    python: common.Python = None,
+    allow: common.Allow = None,
+    which: common.WhichInputs = common.InputsChoice.ALL,
     by_module: bool = False,
-    as_json: AsJson = False,
+    as_json: common.AsJson = False,
     as_dot: bool = False,
     as_svg: bool = False,
     as_hlo: bool = False,
-    stdin_filename: StdinFunction = None,
+    stdin_filename: common.StdinFunction = None,
 ) -> int:
     """Show the kernels XLA generates for a function; the target device need not be present.
 
@@ -96,55 +73,44 @@ async def kernels(
         as_svg (--svg): Print the kernel graph as SVG.
         as_hlo (--hlo): Print the optimized HLO.
     """
-    complete = not (as_dot or as_svg or as_hlo)
     forms: dict[_Form, bool] = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
-    table: _Form = "modules" if by_module else "table"
-    form = next((name for name, is_requested in forms.items() if is_requested), table)
+    forms |= {"modules": by_module, "table": True}
+    form = next(name for name, is_requested in forms.items() if is_requested)
+    is_table, wanted = form in ("modules", "table"), targets or ()
     address = parse_address(function, stdin_filename)
     baseline = parse_against(against, address)
-    printer = Printer(wrap=form == table)
+    printer = Printer(wrap=is_table)
     paths = paths_of(address, baseline)
-    async with start_run(paths, python, allow, which, targets=targets or ()) as run:
-        uncompiled: list[dict[str, object]] | None = [] if form == "json" else None
-        after = await _results(
-            run,
-            address,
-            targets or (),
-            set_name,
-            printer,
-            complete,
-            blocks=form == "table",
-            uncompiled=uncompiled,
-        )
-        before = []
+    complete = not (as_dot or as_svg or as_hlo)
+    async with start_run(paths, python, allow, which, targets=wanted) as run:
+        results = await _results(run, address, wanted, set_name, printer, complete, form)
+        before: list[LocatedFigures] = []
         if baseline is not None:
             its_set = set_name if baseline.revision else None
-            before = await _results(run, baseline, targets or (), its_set, printer, complete)
+            others = await _results(run, baseline, wanted, its_set, printer, complete)
+            before = [each for _, each, _ in others if not isinstance(each, Refused)]
         traced_by = run.python(address.path)
-        called = [
-            await run.get_by_name(called_kernels(run.session.engine, each.view, each.target.name))
-            for each in after
-            if form == "json"
-        ]
-    if uncompiled:
-        records = [*_records(address, after, called, None, (), traced_by), *uncompiled]
-        print_json(records[0] if len(records) == 1 else records)
-        return FOUND
-    if not after or (baseline and not before):
+    after = [each for _, each, _ in results if not isinstance(each, Refused)]
+    is_refused = len(after) < len(results)
+    if not results or (baseline and not before and not is_refused):
         return FOUND
     if form == "json":
-        records = _records(address, after, called, baseline, before, traced_by)
-        print_json(records[0] if len(records) == 1 else records)
-        return 0
+        name = baseline.name if baseline is not None else ""
+        records = list(_records(address, results, name, () if is_refused else before, traced_by))
+        printing.print_json(records[0] if len(records) == 1 else records)
+        return FOUND if is_refused else 0
     # Graphs and HLO are input of other programs: notes go to stderr.
-    notes = printer if form == table else Printer(stderr=True)
-    print_inputs(notes, after[0].view, sizes=True)
-    print_notes(notes, str(address.path), after[0].view.caveats)
+    noted = printer if is_table else Printer(stderr=True)
+    notes.print_header(noted, after[0].view, sizes=True)
     if before and baseline is not None and not baseline.revision:
-        print_notes(notes, str(baseline.path), before[0].view.caveats)
+        notes.print_notes(noted, before[0].view)
     for index, compiled in enumerate(after):
         _print(printer, form, address, compiled, before[index] if before else None)
     return 0
+
+
+_Result = tuple[View, LocatedFigures | Refused, CalledKernels | None]
+"""A function on a target, with its Pallas kernels if they are shown."""
 
 
 async def _results(
@@ -154,52 +120,34 @@ async def _results(
     set_name: str | None,
     printer: Printer,
     complete: bool,
-    *,
-    blocks: bool = False,
-    uncompiled: list[dict[str, object]] | None = None,
-) -> list[LocatedFigures]:
+    form: _Form | None = None,
+) -> list[_Result]:
     """Return the kernels on each target; if there are none, the error has been printed.
 
-    Args:
-        blocks: print the blocks of Pallas kernels, which are known before anything is compiled.
-        uncompiled: takes, as JSON, what is known of the function on targets that it is not compiled
-            for. By default the error is printed, and ends it.
+    In JSON, there is an object for a target that the function is not compiled for. A table begins
+    with the blocks of Pallas kernels, which are known before anything is compiled.
     """
-    view = await trace_view(run, address, address.read(), set_name, printer)
-    if not isinstance(view.answer.reply, Traced):
+    traced = await trace_view(run, address, set_name, printer)
+    if traced is None:
         return []
-    await run.get(name_sizes(run.session.engine, view))
-    results = []
+    view, engine, path = traced, run.session.engine, str(address.path)
+    await run.get(name_sizes(engine, view))
+    results: list[_Result] = []
     for target in targets or (None,):
-        if blocks:
-            _print_pallas(
-                printer, await run.get_by_name(called_kernels(run.session.engine, view, target))
-            )
+        called = None
+        if form in ("json", "table"):
+            called = await run.get_by_name(called_kernels(engine, view, target))
+        if form == "table" and called is not None:
+            _print_pallas(printer, called)
         run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
         view, result = await run.get_by_name(
-            compiled_function(
-                run.session.engine, str(address.path), address.function, target, complete=complete
-            )
+            compiled_function(engine, path, address.function, target, complete=complete)
         )
-        if isinstance(result, Refused):
-            if uncompiled is not None:
-                name = result.target.name
-                called = await run.get_by_name(called_kernels(run.session.engine, view, name))
-                uncompiled.append(
-                    {
-                        "function": address.function,
-                        "target": name,
-                        "error": result.trouble.message,
-                        "pallas_kernels": pallas.record(called),
-                        "inputs": inputs.record(view),
-                        "python": run.python(address.path),
-                    }
-                )
-                continue
+        if isinstance(result, Refused) and form != "json":
             where = one_line(f"{address.function} on {result.target.name}")
             printer.labelled(where, "bold", result.trouble.message)
             return []
-        results.append(result)
+        results.append((view, result, called))
     return results
 
 
@@ -216,28 +164,28 @@ def _print_pallas(printer: Printer, called: CalledKernels) -> None:
 
 def _records(
     address: Address,
-    after: Sequence[LocatedFigures],
-    called: Sequence[CalledKernels],
-    against: Address | None,
+    results: Sequence[_Result],
+    against: str,
     before: Sequence[LocatedFigures],
     python: dict[str, str] | None,
-) -> list[dict[str, object]]:
-    """Return the objects that `--json` prints, one for each target."""
-    records = [
-        {
-            **figures(kernels, address.function),
-            "pallas_kernels": pallas.record(blocks),
-            "inputs": inputs.record(kernels.view),
+) -> Iterator[dict[str, object]]:
+    """Yield the objects that `--json` prints, one for each target; those without kernels last."""
+    known: dict[str, object]
+    ordered = sorted(results, key=lambda each: isinstance(each[1], Refused))
+    for index, (view, result, called) in enumerate(ordered):
+        if isinstance(result, Refused):
+            name, why = result.target.name, result.trouble.message
+            known = {"function": address.function, "target": name, "error": why}
+        else:
+            known = figures(result, address.function)
+        assert called is not None
+        yield {
+            **known,
+            "pallas_kernels": pallas.record(called),
+            "inputs": inputs.record(view),
             "python": python,
+            **({"against": figures(before[index], against)} if before else {}),
         }
-        for kernels, blocks in zip(after, called, strict=True)
-    ]
-    if not before or against is None:
-        return records
-    return [
-        {**record, "against": figures(kernels, against.name)}
-        for record, kernels in zip(records, before, strict=True)
-    ]
 
 
 def _print(
@@ -250,24 +198,24 @@ def _print(
     """Print the kernels of a function, as a document or as a table with a comparison."""
     match form:
         case "dot":
-            print_document(dot(kernels.graph, lambda path: one_line(kernels.source(path))))
+            printing.print_document(dot(kernels.graph, lambda path: one_line(kernels.source(path))))
         case "svg":
             title = f"{address.function}: {kernels.headline}"
             names = kernels.lowered.parameters
-            print_document(svg(kernels.graph, kernels.source, title=title, inputs=names))
+            printing.print_document(svg(kernels.graph, kernels.source, title=title, inputs=names))
         case "hlo":
-            print_document(kernels.compiled.hlo)
+            printing.print_document(kernels.compiled.hlo)
         case _:
             _print_summary(printer, address, kernels)
             if form == "modules" or kernels.graph.kernel_count > modules.FEW:
                 _print_modules(printer, address, kernels)
             if form != "modules":
-                _print_table(printer, kernels)
+                shown = [each.cells("  ") for each in rows(kernels, MOST_ROWS)]
+                print_rows(printer, COLUMNS, shown, SIDES, kernels.graph.kernel_count)
             _print_transfers(printer, kernels)
             _print_totals(printer, kernels)
             if before is not None:
-                difference = change(before.compiled, kernels.compiled)
-                printer.print(styled((difference, "bold")))
+                printer.print_line(change(before.compiled, kernels.compiled), "bold")
                 printer.print()
 
 
@@ -298,20 +246,13 @@ def _print_modules(printer: Printer, address: Address, kernels: LocatedFigures) 
     printer.print()
 
 
-def _print_table(printer: Printer, kernels: LocatedFigures) -> None:
-    """Print a row for each kernel."""
-    shown = [each.cells("  ") for each in rows(kernels, MOST_ROWS)]
-    print_rows(printer, COLUMNS, shown, SIDES, kernels.graph.kernel_count)
-
-
 def _print_transfers(printer: Printer, kernels: LocatedFigures) -> None:
     """Print a row for each transfer between the host and the device."""
-    if not (transfers := host_transfers.rows(kernels)):
-        return
-    columns = host_transfers.COLUMNS
-    sides = "".join("r" if title in ("bytes", "≥ time") else "l" for title in columns)
-    printer.print()
-    print_rows(printer, columns, transfers[:MOST_ROWS], sides, len(transfers))
+    if transfers := host_transfers.rows(kernels):
+        columns = host_transfers.COLUMNS
+        sides = "".join("r" if title in ("bytes", "≥ time") else "l" for title in columns)
+        printer.print()
+        print_rows(printer, columns, transfers[:MOST_ROWS], sides, len(transfers))
 
 
 def _print_totals(printer: Printer, kernels: LocatedFigures) -> None:
@@ -319,10 +260,9 @@ def _print_totals(printer: Printer, kernels: LocatedFigures) -> None:
     for line in (*launches.iterations(kernels), *launches.undecided(kernels)):
         printer.print_line(line, "dim")
     if time := _total(kernels):
-        printer.print(styled((time, "dim")))
+        printer.print_line(time, "dim")
     if any(bounds(kernel, kernels.target) is not None for kernel in kernels.graph.kernels):
-        source = "≈ time: roofline estimate from the chip's achievable rates, not a measurement"
-        printer.print(styled((source, "dim")))
+        printer.print_line(printing.ROOFLINE, "dim")
     printer.print()
 
 
@@ -331,17 +271,17 @@ def _total(kernels: LocatedFigures) -> str:
     estimated = total(kernels.graph, kernels.target)
     if estimated is None:
         return ""
-    if estimated.is_lower_bound and estimated.seconds < units.SHORTEST:
-        return ""  # almost nothing of it is known
+    is_short = estimated.seconds < units.SHORTEST
     if not estimated.is_lower_bound:
-        about = "≈ " if estimated.seconds >= units.SHORTEST else ""
-        return f"total {about}{units.time(estimated.seconds)}"
+        return f"total {'' if is_short else '≈ '}{units.time(estimated.seconds)}"
+    if is_short:
+        return ""  # almost nothing of it is known
     times = [bounds(kernel, kernels.target) for kernel in kernels.graph.kernels]
     unknown = [str(index + 1) for index, each in enumerate(times) if each is None]
-    more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-    numbers = ", ".join(unknown[:_NAMED])
     plural = "s" if len(unknown) > 1 else ""
-    reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
+    reasons = []
+    if unknown:
+        reasons.append(f"no estimate for kernel{plural} {units.some(unknown, _NAMED)}")
     if not kernels.graph.trips_known:
         reasons.append("loops of unknown length excluded")
     if kernels.graph.host_transfers:
@@ -349,6 +289,5 @@ def _total(kernels: LocatedFigures) -> str:
     if any(each is not None and not each.is_certain for each in times):
         longest = f", up to {units.time(estimated.at_most)}" if estimated.at_most else ""
         reasons.append(f"scatters take longer where indices are equal{longest}")
-    if not reasons:
-        reasons.append("collectives that overlap with other kernels may take longer")
-    return f"total ≥ {units.time(estimated.seconds)} ({'; '.join(reasons)})"
+    excluded = "; ".join(reasons) or "collectives that overlap with other kernels may take longer"
+    return f"total ≥ {units.time(estimated.seconds)} ({excluded})"

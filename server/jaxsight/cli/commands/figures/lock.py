@@ -9,9 +9,9 @@ from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import NOTHING_EXAMINED, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, LockTargets, Python
 from jaxsight.cli.output.printing import Printer, print_note
-from jaxsight.cli.sources.texts import texts
+from jaxsight.cli.parameters import Allow, LockTargets, Python
+from jaxsight.cli.sources.arguments import texts
 from jaxsight.features.locked.functions import LockedFile, lockable
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
@@ -47,23 +47,22 @@ async def lock(
     files = list(texts(paths, None))
     errors = Printer(stderr=True)
     async with start_run(paths, python, allow, targets=targets or ()) as run:
-        locks = LockFiles(run.session.engine.projects)
+        locks = LockFiles(run.session.engine.projects, chosen=targets or ())
         found: list[LockedFile] = []
         budget = Budget(INPUTS_TIME, len(files))
         for path in map(str, run.opened(files)):
             budget.spend(await run.get(run.session.background.settle(path, patience=budget.share)))
             budget.files -= 1
             with failing_on(LookupError):
-                chosen = targets or locks.targets(path)
-                functions = await run.get(lockable(run.session.engine, path, chosen))
+                compiling = lockable(run.session.engine, path, locks.targets(path))
+                functions = await run.get(compiling)
             found.append(LockedFile(path, tuple(functions)))
-        for each in found:
-            for function in each.functions:
-                if function.facts is None:
-                    name = locks.name(each.path, function.name)
-                    on = function.section.target
-                    print_note(errors, f"note: {one_line(f'{name} on {on}: {function.problem}')}")
-        number = sum(function.facts is not None for file in found for function in file.functions)
+        functions_of = [(each.path, function) for each in found for function in each.functions]
+        for path, function in functions_of:
+            if function.facts is None:
+                name, on = locks.name(path, function.name), function.section.target
+                print_note(errors, f"note: {one_line(f'{name} on {on}: {function.problem}')}")
+        number = sum(function.facts is not None for _, function in functions_of)
         if not number:
             errors.print("no functions to lock: none has written, recorded or observed inputs")
             return NOTHING_EXAMINED

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
+from jaxsight.cli import parameters as common
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import (
-    Against,
-    Allow,
-    AsJson,
-    Function,
-    InputsChoice,
-    Python,
-    SetName,
-    WhichInputs,
-)
-from jaxsight.cli.output.notes import print_inputs, print_notes
+from jaxsight.cli.output.notes import print_header
 from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_json, print_rows
-from jaxsight.cli.sources.arguments import (
-    Address,
-    parse_address,
-    parse_against,
-    paths_of,
-)
+from jaxsight.cli.sources.arguments import Address, parse_address, parse_against, paths_of
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.findings import inputs
 from jaxsight.features.measuring import words
@@ -31,11 +17,10 @@ from jaxsight.features.measuring.record import ratio_record, record, times_recor
 from jaxsight.features.measuring.shown import MatchedTimes
 from jaxsight.figures.distributed.collectives import kernel_title
 from jaxsight.queries.measurements import NotMeasured
-from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.achieved import MeasuredKernel
 from jaxsight.text import units
 from jaxsight.wire.messages.measuring import MeasuringLimits
-from jaxsight.wire.messages.replies import Stage, Traced
+from jaxsight.wire.messages.replies import Stage
 
 _LINES = 8
 """Lines of a kernel in a table: more would wrap."""
@@ -43,16 +28,16 @@ _LINES = 8
 
 @command
 async def measure(
-    function: Function,
+    function: common.Function,
     *,
     target: str | None = None,
-    set_name: SetName = None,
+    set_name: common.SetName = None,
     repeat: int | None = None,
-    against: Against = None,
-    python: Python = None,
-    allow: Allow = None,
-    which: WhichInputs = InputsChoice.ALL,
-    as_json: AsJson = False,
+    against: common.Against = None,
+    python: common.Python = None,
+    allow: common.Allow = None,
+    which: common.WhichInputs = common.InputsChoice.ALL,
+    as_json: common.AsJson = False,
 ) -> int:
     """Run a function on this machine's device, and show what its kernels take.
 
@@ -86,8 +71,7 @@ async def measure(
         about = {"inputs": inputs.record(found.kernels.view), "python": traced_by}
         print_json({**record(found, address.function), **_against(found, name), **about})
         return 0
-    print_inputs(printer, found.kernels.view, sizes=True)
-    print_notes(printer, str(address.path), found.kernels.view.caveats)
+    print_header(printer, found.kernels.view, sizes=True)
     _print(printer, found, address.function, name)
     return 0
 
@@ -108,10 +92,10 @@ async def _found(
     """
     other = None
     if baseline is not None:
-        other = await _view(run, baseline, set_name if baseline.revision else None, printer)
-        if other is None:
+        its_set = set_name if baseline.revision else None
+        if (other := await trace_view(run, baseline, its_set, printer)) is None:
             return None
-    if await _view(run, address, set_name, printer) is None:
+    if await trace_view(run, address, set_name, printer) is None:
         return None
 
     def show(stage: Stage) -> None:
@@ -129,13 +113,6 @@ async def _found(
     )
     with failing_on(NotMeasured):
         return await run.get_by_name(measuring)
-
-
-async def _view(
-    run: CommandRun, address: Address, set_name: str | None, printer: Printer
-) -> View | None:
-    view = await trace_view(run, address, address.read(), set_name, printer)
-    return view if isinstance(view.answer.reply, Traced) else None
 
 
 def _against(found: MatchedTimes, name: str) -> dict[str, object]:

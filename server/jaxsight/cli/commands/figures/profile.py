@@ -9,10 +9,9 @@ import rich_click as click
 
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import AsJson, Python
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer, Text, print_json, print_rows, styled
-from jaxsight.cli.recording.profiled import run_profiled
+from jaxsight.cli.output.printing import Printer, Text, print_json, print_rows, styled, write_file
+from jaxsight.cli.parameters import AsJson, Python
+from jaxsight.cli.user_python import program_environment, starting
 from jaxsight.features.profiles.page import page
 from jaxsight.features.profiles.record import record
 from jaxsight.features.profiles.report import ProfileReport, report
@@ -21,6 +20,7 @@ from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.reading import read
 from jaxsight.profiles.sources import ProfiledSources
 from jaxsight.profiles.space import NotAProfile
+from jaxsight.recording import profiling, running
 from jaxsight.recording.program import root_of
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
@@ -111,3 +111,28 @@ def print_report(printer: Printer, made: ProfileReport) -> None:
     printer.print()
     for note in made.notes:
         printer.print_line(note, "dim")
+
+
+def run_profiled(
+    program: list[str], python: str | None, root: Path, steps: int, function: str
+) -> tuple[int, Path | None]:
+    """Run a program; return its exit status, and the folder of its profile, if there is one.
+
+    Raises:
+        CommandError: the program does not start.
+    """
+    interpreter, environment = program_environment(python, root)
+    folder = profiling.new_folder(root)
+    command = running.with_python(program, interpreter)
+    with starting(program):
+        ran = profiling.profile(command, folder, environment, steps=steps, function=function)
+    printer = Printer(stderr=True, wrap=True)
+    if ran.reason:
+        printer.labelled("error", "bold red", f"no profile: {ran.reason}")
+        return ran.status, None
+    with failing_on(NoProfile):
+        profile = files_of(folder).paths[0].parent
+    early = ", as the program ended" if ran.ended_early else ""
+    calls = f"{units.count(ran.steps, 'call')} of {ran.function}{early}"
+    printer.print(one_line(f"jaxsight: profiled {calls}: {profile}"))
+    return ran.status, profile

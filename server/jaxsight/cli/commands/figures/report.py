@@ -7,12 +7,10 @@ from pathlib import Path
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import Allow, InputsChoice, Python, SetName, Targets, WhichInputs
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.output.printing import Printer, write_file
+from jaxsight.cli.parameters import Allow, InputsChoice, Python, SetName, Targets, WhichInputs
 from jaxsight.cli.reporting.anonymous import anonymous, own_names
-from jaxsight.cli.reporting.collecting import Report, ReportOptions, shown_file
-from jaxsight.cli.reporting.sides import sides
+from jaxsight.cli.reporting.collecting import Report, ReportOptions, shown_file, sides
 from jaxsight.page import embedded
 from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse
 from jaxsight.text.inert import one_line
@@ -64,7 +62,7 @@ async def report(
     if ran:
         if targets or against or sweep or measured or set_name or allow:
             raise CommandError("`--run` takes only `--output`, `--python` and `--anonymize`")
-        from jaxsight.cli.recording.compiled import report_run  # others do not wait for it
+        from jaxsight.cli.reporting.run_report import report_run  # others do not wait for it
 
         return report_run(functions, output, python, anonymize=anonymize)
     errors = Printer(stderr=True)

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from jaxsight.cli import parameters as common
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import (
-    Allow,
-    AsJson,
-    InputsChoice,
-    Python,
-    SetName,
-    Target,
-    WhichInputs,
-)
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.notes import print_inputs, print_notes
-from jaxsight.cli.output.printing import Printer, print_document, print_json, print_rows, styled
-from jaxsight.cli.sources.arguments import Address, parse_address, read_source
+from jaxsight.cli.output import printing
+from jaxsight.cli.output.notes import print_header
+from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.sources.arguments import Address, parse_address
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.sweeps import sweeping
@@ -33,33 +25,21 @@ from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse, wr
 from jaxsight.targets.target import parse as parse_target
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight.wire.messages.replies import Traced
-
-
-@dataclass(frozen=True, slots=True)
-class SweepOptions:
-    """What is swept, and for which target."""
-
-    swept: Sequence[SweptSize]
-    target: str | None
-    memory: int | None
-    largest: bool
-    measured: bool
 
 
 @command
 async def sweep(
     arguments: list[str],
     *,
-    target: Target = None,
-    set_name: SetName = None,
+    target: common.Target = None,
+    set_name: common.SetName = None,
     memory: str | None = None,
     largest: bool = True,
     measured: bool = False,
-    python: Python = None,
-    allow: Allow = None,
-    which: WhichInputs = InputsChoice.ALL,
-    as_json: AsJson = False,
+    python: common.Python = None,
+    allow: common.Allow = None,
+    which: common.WhichInputs = common.InputsChoice.ALL,
+    as_json: common.AsJson = False,
     as_csv: bool = False,
     svg_file: Path | None = None,
     plotted: table.FigureName = "temp",
@@ -94,31 +74,42 @@ async def sweep(
     capacity = units.parse_size(memory) if memory is not None else None
     if memory is not None and capacity is None:
         raise CommandError(f"invalid amount of memory {memory!r}; write e.g. 60GiB")
-    options = SweepOptions(
-        swept, target, int(capacity) if capacity is not None else None, largest, measured
-    )
-    printer = Printer(wrap=not (as_json or as_csv))
-    notes = Printer(stderr=True) if as_json or as_csv else printer
+    is_table = not (as_json or as_csv)
+    printer = Printer(wrap=is_table)
     sweeps: list[Sweep] = []
     paths = {address.path for address in addresses}
     async with start_run(paths, python, allow, which, targets=[target]) as run:
         for address in addresses:
-            view = await trace_view(run, address, read_source(address.path), set_name, printer)
-            if not isinstance(view.answer.reply, Traced):
+            view = await trace_view(run, address, set_name, printer)
+            if view is None:
                 return FOUND
-            print_inputs(notes, view)
-            print_notes(notes, str(address.path), view.caveats)
-            sweeps.append(await _swept(run, address, options))
-            if not (as_json or as_csv):
-                _print(printer, sweeps[-1])
+            print_header(printer if is_table else Printer(stderr=True), view)
+            run.show_step(f"compiling {address.function} with other sizes")
+            with failing_on(BadSizes):
+                found = await run.get_by_name(
+                    sweeping.sweep(
+                        run.session.engine,
+                        str(address.path),
+                        address.function,
+                        swept,
+                        target,
+                        memory=int(capacity) if capacity is not None else None,
+                        largest=largest,
+                        measured=measured,
+                        on_point=partial(_show, run, address.function),
+                    )
+                )
+            sweeps.append(found)
+            if is_table:
+                _print(printer, found)
     if as_json:
         records = [table.record(each) for each in sweeps]
-        print_json(records[0] if len(records) == 1 else records)
+        printing.print_json(records[0] if len(records) == 1 else records)
     elif as_csv:
-        print_document(table.as_csv(sweeps))
+        printing.print_document(table.as_csv(sweeps))
     if svg_file is not None:
         with failing_on(LookupError):
-            write_file(svg_file, svg(sweeps, table.FIGURES[plotted]).encode())
+            printing.write_file(svg_file, svg(sweeps, table.FIGURES[plotted]).encode())
     return 0 if any(point.is_compiled for each in sweeps for point in each.points) else FOUND
 
 
@@ -146,26 +137,9 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[Address], list[SweptSize]]:
     return addresses, swept
 
 
-async def _swept(run: CommandRun, address: Address, options: SweepOptions) -> Sweep:
-    def show(point: SweepPoint, number: int, count: int) -> None:
-        done = "looking for the largest size" if number == count else f"{number} of {count}"
-        run.show_step(f"{address.function}: {written(point.sizes)} compiled ({done})")
-
-    run.show_step(f"compiling {address.function} with other sizes")
-    with failing_on(BadSizes):
-        return await run.get_by_name(
-            sweeping.sweep(
-                run.session.engine,
-                str(address.path),
-                address.function,
-                options.swept,
-                options.target,
-                memory=options.memory,
-                largest=options.largest,
-                measured=options.measured,
-                on_point=show,
-            )
-        )
+def _show(run: CommandRun, function: str, point: SweepPoint, number: int, count: int) -> None:
+    done = "looking for the largest size" if number == count else f"{number} of {count}"
+    run.show_step(f"{function}: {written(point.sizes)} compiled ({done})")
 
 
 def _print(printer: Printer, found: Sweep) -> None:
@@ -179,11 +153,10 @@ def _print(printer: Printer, found: Sweep) -> None:
     figures = table.columns(found) if any(point.is_compiled for point in found.points) else []
     if figures:
         columns = [size.name for size in found.swept] + [figure.column for figure in figures]
-        print_rows(printer, columns, table.rows(found), "r" * len(columns))
+        printing.print_rows(printer, columns, table.rows(found), "r" * len(columns))
         printer.print()
     for line in table.remarks(found):
         printer.print(one_line(line))
     if table.FIGURES["time"] in figures:
-        source = "≈ time: roofline estimate from the chip's achievable rates, not a measurement"
-        printer.print(styled((source, "dim")))
+        printer.print_line(printing.ROOFLINE, "dim")
     printer.print()

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from jaxsight.cli.output.reports.fingerprints import function_around
-from jaxsight.cli.output.reports.reported import ExaminedFile, Reported, in_cell
+from jaxsight.cli.output.reports.reported import ExaminedFile, Reported, function_around, in_cell
 from jaxsight.cli.output.reports.text import report, short_path
 from jaxsight.rules.finding import Severity
 from jaxsight.text.inert import visible

@@ -59,13 +59,15 @@ def as_json(
 
 
 def _object(reported: Reported) -> dict[str, object]:
-    finding = reported.finding
+    finding, data, figures = reported.finding, reported.finding.data, None
+    if is_dataclass(data) and not isinstance(data, type):  # what of it JSON can represent
+        figures = {name: value for name, value in asdict(data).items() if _is_plain(value)}
     return {
         "code": finding.code,
         "message": finding.message,
         "help": finding.help or None,
         "notes": list(finding.notes),
-        "data": _figures(finding.data),
+        "data": figures,
         "filename": reported.path,
         **_places(finding.range, reported.cells),
         "url": finding.url or None,
@@ -88,13 +90,6 @@ def _caveats(of_function: Sequence[SliceCaveat], cells: Cells) -> dict[str, obje
             for (cell, line), caveat in zip(places, of_function, strict=True)
         ],
     }
-
-
-def _figures(data: object) -> dict[str, object] | None:
-    """Return those attributes of a finding's data that JSON can represent."""
-    if data is None or not is_dataclass(data) or isinstance(data, type):
-        return None
-    return {name: value for name, value in asdict(data).items() if _is_plain(value)}
 
 
 def _is_plain(value: object) -> bool:

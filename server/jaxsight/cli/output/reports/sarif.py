@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jaxsight import __version__
-from jaxsight.cli.output.reports.fingerprints import fingerprints
 from jaxsight.cli.output.reports.reported import (
     EXAMINED,
     CheckResult,
     LineNote,
     Reported,
+    fingerprints,
     in_cell,
     line_notes,
     origins,

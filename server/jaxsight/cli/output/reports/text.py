@@ -82,13 +82,11 @@ def short_path(path: str) -> str:
 def _underline(finding: Finding, line: str) -> str:
     start, end = finding.range.start, finding.range.end
     last = end.column if end.line == start.line else len(line)
-    before = _width(line[: start.column])
-    width = _width(line[: max(last, start.column)]) - before
-    return " " * before + "^" * max(width, 1)
-
-
-def _width(text: str) -> int:
-    return cell_len(visible(text.expandtabs(4)))
+    before, until = (
+        cell_len(visible(line[:column].expandtabs(4)))
+        for column in (start.column, max(last, start.column))
+    )
+    return " " * before + "^" * max(until - before, 1)
 
 
 def _wrapped(text: str, width: int | None, indent: int) -> Iterator[Part]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,23 +17,6 @@ from jaxsight.lsp.documents.text import DocumentWindow
 from jaxsight.text.inert import one_line
 
 Item = types.CallHierarchyItem
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A call, with the names of both functions, which `Item.data` holds."""
-
-    caller: str
-    callee: str
-    range: types.Range
-
-
-@dataclass(frozen=True, slots=True)
-class _Calls:
-    """All calls in a document, and the item of each function by name."""
-
-    calls: list[_Call]
-    item: Callable[[str], Item]
 
 
 async def _prepare(
@@ -57,32 +39,47 @@ async def _prepare(
 async def _incoming(
     context: ClientContext, params: types.CallHierarchyIncomingCallsParams
 ) -> list[types.CallHierarchyIncomingCall] | None:
-    known, name = await _calls(context, params.item.uri), _name(params.item)
-    if known is None:
-        return None
-    grouped = _grouped((call.caller, call.range) for call in known.calls if call.callee == name)
-    return [types.CallHierarchyIncomingCall(known.item(name), ranges) for name, ranges in grouped]
+    grouped = await _grouped(context, params.item, lambda call: call[::-1])
+    return None if grouped is None else [types.CallHierarchyIncomingCall(*g) for g in grouped]
 
 
 async def _outgoing(
     context: ClientContext, params: types.CallHierarchyOutgoingCallsParams
 ) -> list[types.CallHierarchyOutgoingCall] | None:
-    known, name = await _calls(context, params.item.uri), _name(params.item)
+    grouped = await _grouped(context, params.item, lambda call: call)
+    return None if grouped is None else [types.CallHierarchyOutgoingCall(*g) for g in grouped]
+
+
+_Ends = tuple[str, str]
+"""The names of a caller and of what it calls, as `Item.data` holds them."""
+
+
+async def _grouped(
+    context: ClientContext, item: Item, from_item: Callable[[_Ends], _Ends]
+) -> list[tuple[Item, list[types.Range]]] | None:
+    """Return the other functions of a function's calls, which `from_item` turns to begin with it.
+
+    Returns `None` if the document is not served.
+    """
+    known = await _calls(context, item.uri)
     if known is None:
         return None
-    grouped = _grouped((call.callee, call.range) for call in known.calls if call.caller == name)
-    return [types.CallHierarchyOutgoingCall(known.item(name), ranges) for name, ranges in grouped]
-
-
-def _grouped(ranges: Iterable[tuple[str, types.Range]]) -> Iterable[tuple[str, list[types.Range]]]:
+    calls, item_of = known
+    data: Any = item.data  # what the item was made with, which the client sends back
+    name = data.get("name") if isinstance(data, dict) else None
+    own = name if isinstance(name, str) else item.name
     groups: dict[str, list[types.Range]] = {}
-    for name, range in ranges:
-        groups.setdefault(name, []).append(range)
-    return groups.items()
+    for ends, range in calls:
+        here, other = from_item(ends)
+        if here == own:
+            groups.setdefault(other, []).append(range)
+    return [(item_of(name), ranges) for name, ranges in groups.items()]
 
 
-async def _calls(context: ClientContext, uri: str) -> _Calls | None:
-    """Return the calls in a document; `None` if it is not served."""
+async def _calls(
+    context: ClientContext, uri: str
+) -> tuple[list[tuple[_Ends, types.Range]], Callable[[str], Item]] | None:
+    """Return the calls in a document, and what makes the items of functions by name."""
     view = context.documents.view(uri)
     if view is not None:
         traced = await traced_calls(context.session.engine, view.path)
@@ -91,27 +88,20 @@ async def _calls(context: ClientContext, uri: str) -> _Calls | None:
             return None
         items = {function.name: _python_item(view, function) for function in traced.functions}
         listed = [
-            _Call(call.caller.name, call.callee.name, view.to_range(call.range))
+            ((call.caller.name, call.callee.name), view.to_range(call.range))
             for call in traced.calls
         ]
-        return _Calls(listed, items.__getitem__)
+        return listed, items.__getitem__
     opened = await context.program(uri)
     if opened is None:
         return None
     listed = await opened.compute(
         lambda: [
-            _Call(call.caller, call.callee, opened.range(call.start, call.end))
+            ((call.caller, call.callee), opened.range(call.start, call.end))
             for call in calls(opened.program)
         ]
     )
-    return _Calls(listed, partial(_item, opened))
-
-
-def _name(item: Item) -> str:
-    """Return the name that an item was made with, which the client sends back."""
-    data: Any = item.data
-    name = data.get("name") if isinstance(data, dict) else None
-    return name if isinstance(name, str) else item.name
+    return listed, partial(_item, opened)
 
 
 def _python_item(view: DocumentWindow, function: CalledFunction) -> Item:

@@ -47,13 +47,11 @@ class Navigation:
             return None
         line = opened.program.line(offset)
         links = [link for link in await self._links(opened) if link.line == line]
-        ranges = dict.fromkeys(link.range for link in links if link.range is not None)
-        locations = []
-        for range in ranges:
-            view = self._context.documents.window(opened.shows.path, range)
-            if view is not None:
-                locations.append(types.Location(view.uri, view.to_range(range)))
-        return locations
+        return [
+            types.Location(view.uri, view.to_range(range))
+            for range in dict.fromkeys(link.range for link in links if link.range is not None)
+            if (view := self._context.documents.window(opened.shows.path, range)) is not None
+        ]
 
     async def _references(
         self, opened: ReadProgram, params: types.ReferenceParams
@@ -76,13 +74,10 @@ class Navigation:
         spans, defined = await opened.compute(
             lambda: navigation.occurrences(opened.program, offset)
         )
-        spans = navigation.nearest(spans, offset)
-        kinds = types.DocumentHighlightKind
+        read, write = types.DocumentHighlightKind.Read, types.DocumentHighlightKind.Write
         return [
-            types.DocumentHighlight(
-                opened.range(*span), kinds.Write if span == defined else kinds.Read
-            )
-            for span in spans
+            types.DocumentHighlight(opened.range(*span), write if span == defined else read)
+            for span in navigation.nearest(spans, offset)
         ]
 
     async def _implementations(
@@ -114,12 +109,11 @@ class Navigation:
 
     async def _opened(self, path: str) -> list[tuple[ReadProgram, Sequence[Linked]]]:
         """Return the open programs of functions of a file, with their links."""
-        locations = []
-        for uri in self._context.printed.showing(path):
-            opened = await self._context.program(uri)
-            if opened is not None:
-                locations.append((opened, await self._links(opened)))
-        return locations
+        return [
+            (opened, await self._links(opened))
+            for uri in self._context.printed.showing(path)
+            if (opened := await self._context.program(uri)) is not None
+        ]
 
     async def _links(self, opened: ReadProgram) -> Sequence[Linked]:
         if opened.shows is None:

@@ -48,41 +48,6 @@ class LoopWatch:
         """Set the callback: `slow` gets each turn over `limit` seconds, in the loop's thread."""
         self._slow = slow
         self._limit = limit
-        self._lookout = _Lookout(limit)
-
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """Return a new event loop, which is watched except on Windows."""
-        if sys.platform == "win32":
-            return asyncio.new_event_loop()
-        return asyncio.SelectorEventLoop(_Selector(self._lookout.begin, self._end))
-
-    def _end(self) -> None:
-        turn = self._lookout.end()
-        if turn is not None:
-            self._slow(turn)
-
-
-class _Selector(selectors.DefaultSelector):
-    """A selector with callbacks before and after each wait."""
-
-    def __init__(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
-        super().__init__()
-        self._begin = begin
-        self._end = end
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self._end()
-        try:
-            return super().select(timeout)
-        finally:
-            self._begin()
-
-
-class _Lookout:
-    """The current turn, and a thread that samples its stack if it takes long."""
-
-    def __init__(self, limit: float) -> None:
-        self._limit = limit
         self._began: float | None = None
         self._number = 0
         self._where: tuple[str, ...] = ()
@@ -90,8 +55,15 @@ class _Lookout:
         self._asleep = True
         self._wake = threading.Event()
         self._thread: int | None = None
+        """The loop's thread, whose stack another one samples if a turn takes long."""
 
-    def begin(self) -> None:
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """Return a new event loop, which is watched except on Windows."""
+        if sys.platform == "win32":
+            return asyncio.new_event_loop()
+        return asyncio.SelectorEventLoop(_Selector(self._begin, self._end))
+
+    def _begin(self) -> None:
         """Start measuring a turn."""
         self._number += 1
         self._began = time.thread_time()
@@ -102,15 +74,12 @@ class _Lookout:
                 threading.Thread(target=self._look, name="jaxsight watch", daemon=True).start()
             self._wake.set()
 
-    def end(self) -> Turn | None:
-        """Stop measuring, and return the turn if it was long."""
+    def _end(self) -> None:
+        """Stop measuring, and report the turn if it was long."""
         began, self._began = self._began, None
-        if began is None:
-            return None
-        seconds = time.thread_time() - began
-        if seconds <= self._limit:
-            return None
-        return Turn(seconds, self._where if self._looked_at == self._number else ())
+        seconds = time.thread_time() - began if began is not None else 0.0
+        if seconds > self._limit:
+            self._slow(Turn(seconds, self._where if self._looked_at == self._number else ()))
 
     def _look(self) -> None:
         while True:
@@ -129,6 +98,22 @@ class _Lookout:
                 else:
                     idle += 1
             self._asleep = True
+
+
+class _Selector(selectors.DefaultSelector):
+    """A selector with callbacks before and after each wait."""
+
+    def __init__(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
+        super().__init__()
+        self._begin = begin
+        self._end = end
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._end()
+        try:
+            return super().select(timeout)
+        finally:
+            self._begin()
 
 
 def _names(frame: FrameType | None) -> Iterator[str]:

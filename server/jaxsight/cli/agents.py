@@ -1,7 +1,9 @@
-"""The tools of agents: each runs a command of jaxsight's, and returns at most so many characters.
+"""`jaxsight mcp`: the commands that coding agents need, as tools of the Model Context Protocol.
 
-An agent names any file, so code runs only in folders that the user trusts, or has named on the
-command line: the commands are told so (`trusted_paths.AGENT`), and decide for each file they read.
+Each tool runs a command of jaxsight's, and returns at most so many characters. An agent names any
+file, so code runs only in folders that the user trusts, or has named on the command line: the
+commands are told so (`trusted_paths.AGENT`), and decide for each file they read.
+This is the only module that imports the protocol's SDK.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import Field
+
+from jaxsight import __version__
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
 from jaxsight.cli.sources.arguments import file_and_function
 from jaxsight.cli.trusted_paths import AGENT
@@ -27,10 +35,23 @@ from jaxsight.trust.decisions import SSH
 from jaxsight.workers import child
 from jaxsight.workers.own_python import with_packages
 
+INSTRUCTIONS = (
+    "Ask about JAX functions before and after you change them: `ask` needs no device and runs "
+    "nothing but the trace. Answers have at most `budget` characters; ask again about one thing "
+    "rather than with a larger budget."
+)
+_BUDGET = 2000
+
+Budget = Annotated[int, Field(ge=400, le=20_000, description="Most characters of the answer.")]
+Where = Annotated[str, Field(description="FILE:FUNCTION, FILE:LINE, or FILE.")]
+Against = Annotated[str, Field(description="To compare with: revision, FILE:FUNCTION.")]
+Question = Literal["overview", "shapes", "kernels", "why", "fix", "memory", "compare"]
+Target = Annotated[str, Field(description="Device, e.g. cuda:h100 or cpu; default: the project's.")]
+
 _MORE = "and {:,} more lines"
 
 
-class ToolFailure(Exception):
+class ToolFailure(ToolError):  # type: ignore[misc] # its package may be missing
     """A tool has no answer; the message says why, and what to do."""
 
 
@@ -44,10 +65,26 @@ class Tools:
     folder: Path
     """What paths of agents are relative to."""
 
+    def serve(self) -> None:
+        """Serve an agent on stdin and stdout until it closes them."""
+        server = MCPServer("jaxsight", instructions=INSTRUCTIONS, version=__version__)
+        for tool in (self.ask, self.check, self.sweep, self.reduce, self.explain):
+            server.add_tool(tool)
+        server.run("stdio")
+
     async def ask(
-        self, where: str, question: str, target: str, against: str, text: str, budget: int
+        self,
+        where: Where,
+        question: Question = "overview",
+        against: Against = "",
+        target: Target = "",
+        text: Annotated[str, Field(description="The whole text of the file, if unsaved.")] = "",
+        budget: Budget = _BUDGET,
     ) -> str:
-        """Return what `jaxsight ask` answers; `text` is that of the file, if it is not saved."""
+        """Ask about a JAX function: inputs, shapes, kernels, memory, findings, fixes as edits.
+
+        `compare` is with HEAD, or with the saved file if there is `text`, or with `against`.
+        """
         self.allowed(where)
         if ":" in against:
             self.allowed(against)
@@ -58,8 +95,13 @@ class Tools:
             return await self._run("ask", where, *options)
         return await self._run("ask", "-", "--stdin-filename", where, *options, text=text)
 
-    async def check(self, paths: Sequence[str], target: str, budget: int) -> str:
-        """Return what `jaxsight check` finds, errors first, and how much it examined."""
+    async def check(
+        self,
+        paths: Annotated[list[str], Field(description="Files or folders.")],
+        target: Target = "",
+        budget: Budget = _BUDGET,
+    ) -> str:
+        """Check all JAX functions of files: errors and performance problems, with help."""
         for path in paths:
             self.allowed(path)
         options = _target(target)
@@ -88,14 +130,20 @@ class Tools:
         head = f"examined {seen} of {len(functions)} functions"
         return AgentAnswer(head, {}, tuple(parts)).text(budget)
 
-    async def sweep(self, where: str, sizes: Sequence[str], target: str, budget: int) -> str:
-        """Return the table of `jaxsight sweep`, and the largest size that fits in memory."""
+    async def sweep(
+        self,
+        where: Where,
+        sizes: Annotated[list[str], Field(description="E.g. B=1..4096 or L=128,256.")],
+        target: Target = "",
+        budget: Budget = _BUDGET,
+    ) -> str:
+        """Compile with other sizes: memory, kernels, time, and the largest size that fits."""
         self.allowed(where)
         named = map(_argument, sizes)
         return _within(await self._run("sweep", where, *named, *_target(target)), budget)
 
-    async def reduce(self, where: str, budget: int) -> str:
-        """Return the smallest file that fails as a function or a script does."""
+    async def reduce(self, where: Where, budget: Budget = _BUDGET) -> str:
+        """Make the smallest file that fails as a function or script does. Runs it for minutes."""
         path, function = self.allowed(where)
         with tempfile.TemporaryDirectory(prefix="jaxsight-") as folder:
             repro, least = Path(folder, "repro.py"), Path(folder, "least.py")
@@ -114,8 +162,12 @@ class Tools:
             lines.append("its arrays are not here: `jaxsight repro` and `repro reduce` write them")
         return _within("\n".join([*lines, "", text]), budget)
 
-    async def explain(self, rule: str, budget: int) -> str:
-        """Return the page of a rule (the reason, an example, its fix), or lines on operations."""
+    async def explain(
+        self,
+        rule: Annotated[str, Field(description="JX201, or an operation: dot_general.")],
+        budget: Budget = _BUDGET,
+    ) -> str:
+        """Explain a rule (why it matters, an example, how to fix it), or an operation."""
         explained = json.loads(await self._run("explain", _argument(rule), "--json"))
         if isinstance(explained, list):
             lines = [

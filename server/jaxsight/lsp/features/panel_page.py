@@ -19,10 +19,10 @@ from jaxsight.features.lenses import CHOOSE_SET
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.cursors import CURSOR, Cursor
 from jaxsight.lsp.features import panel, virtual_documents
-from jaxsight.lsp.features.panel_page.http_server import LocalServer
-from jaxsight.lsp.features.runs.measuring import MEASURE
+from jaxsight.lsp.features.runs import MEASURE
 from jaxsight.lsp.features.targets import CHOOSE_TARGET
-from jaxsight.lsp.transport.messages import JsonObject
+from jaxsight.lsp.transport.http_server import LocalServer
+from jaxsight.lsp.transport.streams import JsonObject
 
 REVEAL = "jaxsight/reveal"
 _COMMANDS = (CHOOSE_SET, CHOOSE_TARGET, MEASURE)
@@ -77,8 +77,10 @@ class PanelPages:
         self._server.close()
 
     def _moved(self, cursor: Cursor) -> None:
-        if self._context.documents.view(cursor.uri) is not None:
-            params = {"textDocument": {"uri": cursor.uri}, "position": cursor.json()}
+        uri, line, character = cursor
+        if self._context.documents.view(uri) is not None:
+            position = {"line": line, "character": character}
+            params = {"textDocument": {"uri": uri}, "position": position}
             self._server.last = _event(CURSOR, params)
             self._server.send(self._server.last)
 

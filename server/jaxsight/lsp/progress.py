@@ -1,22 +1,30 @@
-"""`$/progress`: progress bars for the engine's long operations, and for commands."""
+"""Progress bars for the engine's long operations and for commands, and what status bars show.
+
+Bars are `$/progress`. `jaxsight/status` says what the tracers of each root do; it is logged, too.
+`jaxsight/fileStatus` says what a file is compiled for, and how many of its functions are traced.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import logging
+import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.events import Progress
+from jaxsight.events import FileStatus, Progress, Status
 from jaxsight.lsp.context import ClientContext
-from jaxsight.lsp.convert import notice
+from jaxsight.lsp.convert import inert, notice
+from jaxsight.lsp.documents.uris import uri_of
+from jaxsight.text.inert import one_line
 
 log = logging.getLogger(__name__)
 
@@ -133,3 +141,45 @@ async def cancellable(context: ClientContext, title: str) -> AsyncIterator[Cance
     finally:
         progress.end(token, types.WorkDoneProgressEnd())
         progress.tokens.pop(token, None)
+
+
+STATUS = "jaxsight/status"
+FILE = "jaxsight/fileStatus"
+
+
+class Statuses:
+    """The last status of each root."""
+
+    def __init__(self, context: ClientContext) -> None:
+        self._context = context
+        self.sent: dict[str, dict[str, object]] = {}
+        """The last status of each root, as it was sent."""
+        self._logged: dict[str, tuple[types.MessageType, str]] = {}
+
+    def show(self, status: Status) -> None:
+        """Send a status to the client, and log it if it is ready, failed or untrusted."""
+        params = self.sent[status.root] = {**inert(asdict(status)), "root": uri_of(status.root)}
+        self._context.notify(STATUS, params)
+        is_bad = status.state in ("failed", "untrusted")
+        line = types.MessageType.Warning if is_bad else types.MessageType.Info, _line(status)
+        if (is_bad or status.state == "ready") and self._logged.get(status.root) != line:
+            self._logged[status.root] = line
+            self._context.log_message(*line)
+
+    def show_file(self, status: FileStatus) -> None:
+        """Send what is known of a file to clients that know us."""
+        if self._context.client.knows_us:
+            told = inert(asdict(status))
+            params = {"uri": uri_of(status.path)} | {
+                re.sub(r"_(\w)", lambda found: found[1].upper(), name): value
+                for name, value in told.items()
+                if name != "path"
+            }
+            self._context.notify(FILE, params)
+
+
+def _line(status: Status) -> str:
+    facts = [status.detail, status.python, status.reason, status.jax and f"jax {status.jax}"]
+    details = ", ".join(filter(None, facts))
+    line = f"{one_line(status.root)}: {status.state}"
+    return f"{line} ({one_line(details)})" if details else line

@@ -10,21 +10,19 @@ Other clients get output as lines of the log.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.events import Consent, FileStatus, Message, Output, Progress, Refresh, Status
 from jaxsight.lsp.context import ClientContext
-from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.lsp.features.panel import Panels
-from jaxsight.lsp.features.panel_page.pages import PanelPages
+from jaxsight.lsp.features.panel_page import PanelPages
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
-from jaxsight.lsp.notifications.progress import ProgressBars
-from jaxsight.lsp.notifications.refresh import Refresher
-from jaxsight.lsp.notifications.statuses import Statuses
+from jaxsight.lsp.progress import ProgressBars, Statuses
 from jaxsight.text.inert import one_line, printed
 from jaxsight.text.terminal import unasked
 from jaxsight.trust.decisions import command
@@ -54,11 +52,10 @@ class EventPump:
     ) -> None:
         self._context = context
         self._diagnostics = diagnostics
-        self._virtual_documents = virtual_documents
-        self._panels = panels
-        self._pages = pages
+        self._of_files = (virtual_documents, panels, pages)
         self._statuses = statuses
-        self._refresher = Refresher(context)
+        self._refreshed: dict[str, bool] = {}
+        """What the client refreshes now, each with whether it is to do so again."""
         self._progress_bars = ProgressBars(context)
 
     async def run(self) -> None:
@@ -68,10 +65,9 @@ class EventPump:
             match await context.session.events.get():
                 case Refresh(path):
                     self._diagnostics.schedule(path)
-                    self._refresher.refresh()
-                    self._virtual_documents.refresh(path)
-                    self._panels.refresh(path)
-                    self._pages.refresh(path)
+                    self._refresh()
+                    for feature in self._of_files:
+                        feature.refresh(path)
                 case Status() as status:
                     self._statuses.show(status)
                 case FileStatus() as file_status:
@@ -89,24 +85,51 @@ class EventPump:
                 case Consent() as consent:
                     context.start(self._ask(consent), "asking for consent")
 
+    def _refresh(self) -> None:
+        """Ask the client to refresh hints, lenses and diagnostics, as far as it supports that.
+
+        These requests concern all open documents, and traces end in bursts: until the client has
+        answered a request, further ones of its kind are merged into one.
+        """
+        connection, client = self._context.connection, self._context.client
+        requests: dict[str, tuple[bool, Callable[[None], Awaitable[None]]]] = {
+            "inlay hints": (client.refreshes_hints, connection.workspace_inlay_hint_refresh_async),
+            "code lenses": (client.refreshes_lenses, connection.workspace_code_lens_refresh_async),
+            "diagnostics": (
+                client.pulls_diagnostics,
+                connection.workspace_diagnostic_refresh_async,
+            ),
+        }
+        for kind, (is_supported, request) in requests.items():
+            if is_supported:
+                is_running = self._refreshed[kind] = kind in self._refreshed
+                if not is_running:
+                    self._context.start(self._send(kind, request), f"refreshing {kind}")
+
+    async def _send(self, name: str, request: Callable[[None], Awaitable[None]]) -> None:
+        try:
+            await request(None)
+            while self._refreshed[name]:
+                self._refreshed[name] = False
+                await request(None)
+        except JsonRpcException as error:
+            log.info("client rejected the refresh of %s: %s", name, error)
+        finally:
+            del self._refreshed[name]
+
     async def _ask(self, consent: Consent) -> None:
         """Ask the user for consent.
 
         Any answer but the offered ones counts as none, and a client may leave the question open
         forever.
         """
-        context = self._context
-        params = types.ShowMessageRequestParams(
-            type=types.MessageType.Warning,
-            message=notice(consent.text),
-            actions=[types.MessageActionItem(title=title) for title in consent.answers],
-        )
+        context, kind = self._context, types.MessageType.Warning
         try:
-            answer = await context.connection.window_show_message_request_async(params)
+            answer = await context.ask(consent.text, consent.answers, kind)
         except JsonRpcException as error:
             log.warning("client rejected a question to the user: %s", error)
             # Helix, for example, shows no questions: tell its users the command for the terminal.
             why = unasked(command(consent.folder, consent.what)).replace("this", "This", 1)
-            context.show_message(types.MessageType.Warning, f"{consent.text} {why}.")
+            context.show_message(kind, f"{consent.text} {why}.")
             return
-        await context.session.decide(consent, answer.title if answer is not None else None)
+        await context.session.decide(consent, answer)

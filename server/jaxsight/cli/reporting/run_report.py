@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 from jaxsight.cli.errors import FOUND, CommandError
-from jaxsight.cli.output.file_writing import write_file
-from jaxsight.cli.output.printing import Printer
-from jaxsight.cli.recording.starting import program_environment, starting
+from jaxsight.cli.output.printing import Printer, write_file
 from jaxsight.cli.reporting.anonymous import anonymous, own_names, without_folders
+from jaxsight.cli.user_python import program_environment, starting
 from jaxsight.recording import running
 from jaxsight.recording.program import root_of
 from jaxsight.runs.merging import merged

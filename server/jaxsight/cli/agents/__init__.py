@@ -1,1 +1,0 @@
-"""`jaxsight mcp`: the commands that coding agents need, as tools of the Model Context Protocol."""

@@ -1,1 +1,0 @@
-"""`jaxsight sourcerize` of program files, and of functions in other languages than Python."""

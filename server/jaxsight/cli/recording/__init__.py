@@ -1,1 +1,0 @@
-"""Runs of the user's program for `jaxsight record`."""

@@ -1,1 +1,0 @@
-"""What the server sends unasked: the engine's events, refreshes and progress."""

@@ -1,1 +1,0 @@
-"""What makes the server start fast, and what observes it while it runs."""
