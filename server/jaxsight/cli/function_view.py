@@ -15,10 +15,9 @@ from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json, print_markdown, styled
 from jaxsight.cli.sources.arguments import Address
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.features import caveats
-from jaxsight.features.findings import inputs
-from jaxsight.features.hover.line_shapes import line_shapes
+from jaxsight.features import caveats, inputs
 from jaxsight.features.hover.text import function_hover, updates
+from jaxsight.features.inlay_hints.shapes import line_shapes
 from jaxsight.features.model import VirtualText
 from jaxsight.features.named_function import name_sizes
 from jaxsight.queries.traces.located_answer import View

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.examples.sets import ExampleSet
+from jaxsight.features import inputs
 from jaxsight.features.measuring.asked import CANCEL, MEASURE
 from jaxsight.features.measuring.shown import shown_times
 from jaxsight.features.model import Lens
-from jaxsight.features.proposals import assumptions
 from jaxsight.features.proposals.functions import worth_proposing
 from jaxsight.figures.summary import NOT_YET, UNKNOWN, kernel_figure, shorter_temporary_memory
 from jaxsight.queries.documents import Document, Subject
@@ -42,7 +42,7 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
         assumed = ""  # or a proposal in words: `assumed inputs: x: f32[N, M]`
         question = await engine.traces.question(document, subject) if subject.is_proposed else None
         if isinstance(question, Question):
-            assumed = assumptions.words(question, engine.size_names(question))
+            assumed = inputs.assumed(question, engine.size_names(question))
         figures = await _figures(engine, document, subject, chosen)
         shown += _lenses(path, subject, chosen, figures, assumed)
         shown += await _measuring(engine, document, subject, chosen)
@@ -119,7 +119,7 @@ async def _figures(engine: Engine, document: Document, subject: Subject, chosen:
         return ""
     temporaries = shorter_temporary_memory(figures.compiled)
     known = f" · {temporaries}" if temporaries not in (UNKNOWN, NOT_YET) else ""
-    assumed = f" {assumptions.WITH_SIZES}" if chosen.assumed else ""
+    assumed = f" {inputs.WITH_SIZES}" if chosen.assumed else ""
     return f": {kernel_figure(figures.graph)}{known}{assumed}"
 
 

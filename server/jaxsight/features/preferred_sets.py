@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.features.findings.reached import ReachedPlaces
+from jaxsight.features.inputs import ReachedPlaces
 from jaxsight.features.proposals.functions import runs_a_program
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine

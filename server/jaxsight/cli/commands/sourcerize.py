@@ -21,9 +21,8 @@ from jaxsight.cli.program_files.written import ProgramFile, write_ir
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.features import caveats
+from jaxsight.features import caveats, inputs
 from jaxsight.features.caveats import commented
-from jaxsight.features.findings import inputs
 from jaxsight.features.model import VirtualText
 from jaxsight.features.virtual_documents.show import with_settings
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized, label

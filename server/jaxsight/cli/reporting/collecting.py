@@ -15,7 +15,7 @@ from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.reporting.sides import ReportSide
 from jaxsight.cli.sources.arguments import Address
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.features.findings import inputs
+from jaxsight.features import inputs
 from jaxsight.features.kernels import pallas
 from jaxsight.features.kernels.pallas import called_kernels
 from jaxsight.features.kernels.record import record

@@ -12,8 +12,8 @@ from jaxsight.features.asking.answer import AnswerPart, AnswerRow
 from jaxsight.features.findings.examined import Examination
 from jaxsight.features.fixes.record import edit_records, fix_record
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.hover.line_shapes import line_shapes
 from jaxsight.features.hover.text import shortened
+from jaxsight.features.inlay_hints.shapes import line_shapes
 from jaxsight.features.locked.functions import facts_of_kernels
 from jaxsight.figures import compile_time
 from jaxsight.figures.launches import undecided

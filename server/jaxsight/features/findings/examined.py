@@ -11,8 +11,9 @@ from typing import Literal
 
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.examples.sets import Examples
-from jaxsight.features.findings import failures, inputs
-from jaxsight.features.findings.reached import ReachedPlaces
+from jaxsight.features import inputs
+from jaxsight.features.findings import failures
+from jaxsight.features.inputs import ReachedPlaces
 from jaxsight.features.setup.unshown import NOT_CALLED, WITHOUT, untraced
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine

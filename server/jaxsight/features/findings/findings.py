@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from jaxsight.features import contracts
-from jaxsight.features.findings import failures, figures, inputs, nested, observed, run_rules, sizes
+from jaxsight.features import contracts, inputs
+from jaxsight.features.findings import failures, figures, run_rules, traced
 from jaxsight.features.findings.report import one_a_line, report, wanted
-from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.hints import needs_kernels
-from jaxsight.features.proposals import assumptions
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.processes.comparison import ProcessDifference
@@ -23,7 +21,7 @@ from jaxsight.queries.programs.located_figures import Compilation, LocatedFigure
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.rules import RULES
-from jaxsight.rules.finding import Finding, finding_of
+from jaxsight.rules.finding import Finding
 from jaxsight.rules.rule import CompileTimes, DifferingPrograms, NodeViolation, Rule
 from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
@@ -64,15 +62,7 @@ def of_processes(
         range = place or view.name_range
         if isinstance(violation, NodeViolation):
             range = SourceText(module.text).range(violation.node)
-        yield finding_of(
-            rule.code,
-            range,
-            violation.message,
-            help=violation.help,
-            notes=violation.notes,
-            data=violation.data,
-            stale=view.stale,
-        )
+        yield failures.finding_from(rule, range, violation, stale=view.stale)
 
 
 CONTRACT_PATIENCE = 0.3
@@ -168,14 +158,14 @@ async def findings(
     project = engine.projects.of(path)
     file = path_in_project(project.root, path)
     check = _Check.of(engine, path, wanted(project.settings, file), patience, kernels)
-    looked_at = called.without_repeats(views)
+    looked_at = inputs.without_repeats(views)
     pairs = [(view, error) for view in looked_at for error in failures.reported(view, in_text)]
     together = _TOGETHER if kernels is True else 1
     pairs += await _in_functions(engine, looked_at, check, together)
     owners = {finding: view for view, finding in one_a_line(pairs)}
     in_text = [each for each in in_text if not any(map(each.repeats, owners))]
-    all_findings = [*owners, *in_text, *nested.findings(subjects, views)]
-    all_findings += [] if only else observed.findings(engine, document, views, all_findings)
+    all_findings = [*owners, *in_text, *traced.unused_nested(subjects, views)]
+    all_findings += [] if only else traced.raised(engine, document, views, all_findings)
     all_findings += await engine.waiting.ready(contracted, check.far, path)
     for finding in all_findings:
         if finding not in owners:
@@ -299,7 +289,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         view, lambda: run_rules.of_program(view, outlined, codes, target)
     )
     if view.assumed:
-        note = assumptions.words(view.answer.question)
+        note = inputs.assumed(view.answer.question)
         return [
             replace(found, notes=(*found.notes, note), assumed=inputs.described(view))
             for found in in_program
@@ -324,7 +314,7 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
         return []
     rules = [RULES[code] for code in check.codes]
     about_sizes = any(rule.explain_size is not None for rule in rules)
-    differing = list(sizes.of_annotations(view, rules))
+    differing = list(traced.of_annotations(view, rules))
     if not differing and not about_sizes:
         return []
     names_sizes = check.names_sizes or bool(differing)
@@ -333,9 +323,9 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
     if explored is None:
         return differing
     engine.traces.name_sizes(view)
-    mismatches = list(sizes.of_annotations(view, rules)) if differing else []
+    mismatches = list(traced.of_annotations(view, rules)) if differing else []
     if explored.fixed is not None:
-        mismatches += sizes.of_fixed_size(view, explored.fixed, rules)
+        mismatches += traced.of_fixed_size(view, explored.fixed, rules)
     return mismatches
 
 

@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from jaxsight.features import caveats
-from jaxsight.features.distributed.shardings import chosen_layouts, traced_layouts
-from jaxsight.features.hover import called
+from jaxsight.features import caveats, inputs
 from jaxsight.features.hover.targets import target_rows
 from jaxsight.features.hover.text import (
     expression_hover,
@@ -22,6 +20,7 @@ from jaxsight.features.kernels.shares import shares_of
 from jaxsight.features.measuring.shown import ShownTimes, expression_times, shown_times
 from jaxsight.features.model import Hover
 from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, untraced
+from jaxsight.features.shardings import chosen_layouts, traced_layouts
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.located_figures import Compilation
@@ -206,7 +205,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
         others += await engine.traces.programs_in(document)
         around = [own for each in others if (own := programs.kernels(each)) is not None]
         shares = [share.words for share in shares_of(around, view.subject_range)]
-        return "\n\n".join(prose(words) for words in (*shares, called.not_compiled(view)))
+        return "\n\n".join(prose(words) for words in (*shares, inputs.not_compiled(view)))
     have_started = programs.have_started
     was_compiled = programs.was_compiled(view)
     follows = was_compiled and not any(programs.is_compiled(view, t) for t in targets)

@@ -6,14 +6,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jaxsight.features import caveats
-from jaxsight.features import stale_marks as stale
-from jaxsight.features.distributed import shardings
+from jaxsight.features import caveats, inputs, shardings
 from jaxsight.features.findings.failures import explanation
-from jaxsight.features.hover import called, random_keys
+from jaxsight.features.hover import random_keys
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
-from jaxsight.features.proposals import assumptions
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
@@ -61,7 +58,7 @@ def function_hover(
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
         traced = view.shown(answer.reply) if view.assumed else answer.reply
-        parts.append(f"*{assumptions.WITH_SIZES}:*" if targets and view.assumed else "")
+        parts.append(f"*{inputs.WITH_SIZES}:*" if targets and view.assumed else "")
         parts.append(targets)
         parts.append(fenced(named_signature(subject.name, view, traced)))
         parts.append(_facts(subject, view, traced))
@@ -86,7 +83,7 @@ def function_hover(
     else:
         parts.append(
             f"**{escaped(subject.name)}** {'is shown' if view.is_run else 'cannot be traced'} "
-            f"{called.words(view) or f'with {_set_words(subject, view)}'}"
+            f"{inputs.caller(view) or f'with {_set_words(subject, view)}'}"
         )
         parts.append(explanation(view))
         parts.append(notes)
@@ -129,12 +126,12 @@ def expression_hover(
         notes.append(f"and {observation.more} more")
     subject = view.answer.question.subject
     chosen = view.set_name
-    inputs = f" with example inputs *{escaped(chosen)}*" if chosen else ""
+    given = f" with example inputs *{escaped(chosen)}*" if chosen else ""
     if view.subject.is_proposed:
-        inputs = " with assumed inputs"
-    if calls := called.words(view):
-        inputs = f" {calls}"
-    notes.append(f"in {span(subject.name)}{inputs}" if subject.name else inputs.strip())
+        given = " with assumed inputs"
+    if calls := inputs.caller(view):
+        given = f" {calls}"
+    notes.append(f"in {span(subject.name)}{given}" if subject.name else given.strip())
     notes += caveats.marks(view.caveats)
     lines.append(" · ".join(notes))
     if layouts:
@@ -249,7 +246,7 @@ def _facts(subject: Subject, view: View, traced: Traced) -> str:
         number = units.count(len(traced.constants), "captured constant")
         facts.append(f"{number}, {units.size(total)}")
     facts += random_keys.parameter_notes(view, traced.parameters)
-    facts.append(f"traced {called.words(view) or f'with {_set_words(subject, view)}'}")
+    facts.append(f"traced {inputs.caller(view) or f'with {_set_words(subject, view)}'}")
     return " · ".join(facts)
 
 
@@ -302,4 +299,4 @@ def surroundings(value: Seen) -> str:
 
 def _hover(range: Range, parts: Iterable[str], view: View) -> Hover:
     """Return the hover of the non-empty parts, below a notice if they are stale."""
-    return Hover(range, "\n\n".join(filter(None, (stale.notice(view), *parts))), view.stale)
+    return Hover(range, "\n\n".join(filter(None, (caveats.notice(view), *parts))), view.stale)

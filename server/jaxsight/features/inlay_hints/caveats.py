@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.features import caveats
-from jaxsight.features.hover import called
+from jaxsight.features import caveats, inputs
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.model import Hint
@@ -21,7 +20,7 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
     programs, has_kernels = shown.engine.programs, shown.wanted.kernels
     newest: dict[str, View] = {}
     functions = [view for view in shown.views if not view.subject.is_program]
-    for view in called.without_repeats(functions):
+    for view in inputs.without_repeats(functions):
         newest.setdefault(view.subject.id, view)
     counted = {
         view.subject.id

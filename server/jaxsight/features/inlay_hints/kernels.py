@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.features import caveats
-from jaxsight.features import stale_marks as stale
-from jaxsight.features.hover import called
+from jaxsight.features import caveats, inputs
 from jaxsight.features.inlay_hints.budget import LabelPart, fitted
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head
+from jaxsight.features.inputs import WITH_SIZES
 from jaxsight.features.kernels.table import table
 from jaxsight.features.measuring.shown import ShownTimes, shown_times
 from jaxsight.features.model import Hint
-from jaxsight.features.proposals.assumptions import WITH_SIZES
 from jaxsight.figures.program_notes import SAME, change
 from jaxsight.figures.summary import (
     UNKNOWN,
@@ -58,16 +56,16 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
             more = [ELLIPSIS] if len(updates) > _UPDATED else []
             first = f"updates: {', '.join([*updates[:_UPDATED], *more])}"
             parts.append(LabelPart(first, 6, (f"updates: {updates[0]}",)))
-        mark = f"{SIGN} {stale.mark(view)}"
+        mark = f"{SIGN} {caveats.mark(view)}"
         facts = [f"since the file was saved: {difference}"] if difference != SAME else []
         facts += [f"updates: {', '.join(updates)}"] if updates else []
-        facts += filter(None, [called.origin(view)])
+        facts += filter(None, [inputs.call_of(view)])
         facts += [f"figures {WITH_SIZES}"] if view.assumed else []
         yield Hint(
             head(view),
             f"{mark}{fitted(parts, shown.wanted.width - len(mark))}",
             "\n\n".join(
-                filter(None, (stale.notice(view), table(kernels, times), *map(prose, facts)))
+                filter(None, (caveats.notice(view), table(kernels, times), *map(prose, facts)))
             ),
             view.stale,
         )

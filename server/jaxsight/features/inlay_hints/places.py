@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from jaxsight.features import stale_marks as stale
-from jaxsight.features.hover import called
+from jaxsight.features import caveats, inputs
 from jaxsight.features.inlay_hints.budget import listed
 from jaxsight.features.inlay_hints.kind import ShownDocument
 from jaxsight.features.model import Hint
@@ -74,14 +73,14 @@ def line_hints(
     for place, item in placed:
         if place is not None and view.supports(place):
             lines.setdefault(place.end.line, []).append(item)
-    own, notice = view.subject_range, stale.notice(view)
+    own, notice = view.subject_range, caveats.notice(view)
     for line, items in lines.items():
         at = line_end(view.module, line)
         # A hint in a helper names the traced function.
         of = [] if own.start <= at.start <= own.end else [view.subject.title]
         more = escaped(f"and {len(items) - most} more") if len(items) > most else ""
         parts = (notice, *map(described, items[:most]), more, end)
-        label = listed(f"{sign} {stale.mark(view)}", texts(items), of, shown.wanted.width)
+        label = listed(f"{sign} {caveats.mark(view)}", texts(items), of, shown.wanted.width)
         yield Hint(at, label, "\n\n".join(filter(None, parts)), view.stale)
 
 
@@ -96,7 +95,7 @@ def of_views(
     reached: set[Position] = set()
     views = [
         view
-        for view in called.without_repeats(shown.views)
+        for view in inputs.without_repeats(shown.views)
         if not view.compiled_as or shown.kernels(view) is not None
     ]
     for view in views:

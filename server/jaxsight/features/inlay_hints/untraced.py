@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.examples.jax_use import JaxUse
+from jaxsight.features import inputs
 from jaxsight.features.findings import failures
-from jaxsight.features.findings.reached import ReachedPlaces
-from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head, head_of, line_end
+from jaxsight.features.inputs import ReachedPlaces
 from jaxsight.features.model import Hint
 from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, why_untraced
 from jaxsight.text.inert import clause, one_line
@@ -32,7 +32,7 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
 
 def _ends(shown: ShownDocument) -> Iterator[Hint]:
     """Yield a mark with the error, where it was raised or after the signature."""
-    for view in called.without_repeats(shown.views):
+    for view in inputs.without_repeats(shown.views):
         if view.stale or not failures.is_quiet(view) or view.subject.is_proposed:
             continue
         finding = next(failures.findings(view), None)
@@ -41,15 +41,15 @@ def _ends(shown: ShownDocument) -> Iterator[Hint]:
         is_inside = finding.range != view.name_range
         place = line_end(view.module, finding.range.end.line) if is_inside else head(view)
         why = failures.explanation(view)
-        inputs = one_line(view.set_name) or "inputs that were not written for it"
-        yield Hint(place, LABEL, f"{why}\n\n{prose(f'traced {inputs}')}")
+        given = one_line(view.set_name) or "inputs that were not written for it"
+        yield Hint(place, LABEL, f"{why}\n\n{prose(f'traced {given}')}")
 
 
 def _reasons(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the reason of each function without inputs that no trace has reached."""
     engine, document = shown.engine, shown.document
     # Of stale views only those count of which hints are left.
-    kept = called.without_repeats(shown.views)
+    kept = inputs.without_repeats(shown.views)
     views = [v for v in shown.views if not v.stale or (v in kept and v.supports_any())]
     having = {
         subject.name for subject in engine.documents.subjects(document) if subject.examples.sets

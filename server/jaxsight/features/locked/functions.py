@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.examples.sets import ExampleSet
-from jaxsight.features.findings import failures, inputs
+from jaxsight.features import inputs
+from jaxsight.features.findings import failures
 from jaxsight.locks.facts import FactSources, ProgramFacts
 from jaxsight.locks.notation import LockSection
 from jaxsight.queries.choices import named_target

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.features import stale_marks
+from jaxsight.features import caveats
 from jaxsight.features.measuring import words
 from jaxsight.figures.summary import estimated_time
 from jaxsight.queries.engine import Engine
@@ -101,7 +101,7 @@ class ShownTimes:
     @property
     def mark(self) -> str:
         """The mark before its figures; empty if all figures of the view have it, or none."""
-        return stale_marks.MARK if self.stale and not self.view.stale else ""
+        return caveats.STALE if self.stale and not self.view.stale else ""
 
     @property
     def figure(self) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 
+from jaxsight.features.inputs import header
 from jaxsight.features.measuring.shown import ShownTimes, shown_times
 from jaxsight.features.model import Panel
 from jaxsight.features.named_function import compiled_function
-from jaxsight.features.proposals.assumptions import header
 from jaxsight.figures.panel import PanelTimes
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.features.caveats import commented
-from jaxsight.features.findings import inputs
+from jaxsight.features import inputs
+from jaxsight.features.caveats import commented, marked
 from jaxsight.features.findings.findings import findings
+from jaxsight.features.inputs import header
 from jaxsight.features.measuring import words
 from jaxsight.features.measuring.shown import shown_times
 from jaxsight.features.model import VirtualText
 from jaxsight.features.panel.panel import panel_about
 from jaxsight.features.panel.record import record
-from jaxsight.features.proposals.assumptions import header
-from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels as compiled_documents
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.figures.panel import Json

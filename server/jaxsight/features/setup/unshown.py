@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.features.findings import failures
-from jaxsight.features.findings.reached import ReachedPlaces
+from jaxsight.features.inputs import ReachedPlaces
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests

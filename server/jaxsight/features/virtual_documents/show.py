@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
+from jaxsight.features.caveats import marked
 from jaxsight.features.findings import failures
+from jaxsight.features.inputs import header
 from jaxsight.features.model import VirtualText
 from jaxsight.features.named_function import compiled_function, question_of, traced_function
-from jaxsight.features.proposals.assumptions import header
-from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels
 from jaxsight.features.virtual_documents.program_file import is_program_file, source_of_file
 from jaxsight.features.virtual_documents.sourcerized import document, source

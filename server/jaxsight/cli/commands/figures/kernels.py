@@ -38,7 +38,7 @@ from jaxsight.cli.sources.arguments import (
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.drawing.dot import dot
 from jaxsight.drawing.kernel_picture import svg
-from jaxsight.features.findings import inputs
+from jaxsight.features import inputs
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import pallas
 from jaxsight.features.kernels.pallas import CalledKernels, called_kernels

@@ -24,7 +24,7 @@ from jaxsight.cli.sources.arguments import (
     paths_of,
 )
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.features.findings import inputs
+from jaxsight.features import inputs
 from jaxsight.features.measuring import words
 from jaxsight.features.measuring.asked import measured_function
 from jaxsight.features.measuring.record import ratio_record, record, times_record
