@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.kernels.record import record
+from jaxsight.features.kernels.table import record
 from jaxsight.features.named_function import compiled_function
 from jaxsight.features.preferred_sets import prefer_traced
 from jaxsight.features.proposals.assumed import assume

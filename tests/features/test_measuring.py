@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from jaxsight.features.measuring import words
 from jaxsight.features.measuring.asked import last, measured_function
-from jaxsight.features.measuring.record import record
+from jaxsight.features.measuring.shown import record
 from jaxsight.features.named_function import compiled_function, view_of
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
 from jaxsight.queries.programs.located_figures import LocatedFigures

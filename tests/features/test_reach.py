@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.kernels.record import record as figures
+from jaxsight.features.kernels.table import record as figures
 from jaxsight.features.kernels.table import table as rows
 from jaxsight.features.kernels.uncompiled import uncompiled
 from jaxsight.features.named_function import compiled_function

@@ -22,11 +22,11 @@ import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
 
+from jaxsight.features import panel as panel_record
 from jaxsight.features.asking.known import AgentQuestion, Topic
-from jaxsight.features.kernels.record import record
-from jaxsight.features.locked.functions import facts_of_kernels
+from jaxsight.features.kernels.table import record
+from jaxsight.features.locked import facts_of_kernels
 from jaxsight.features.named_function import compiled_function
-from jaxsight.features.panel.record import record as panel_record
 from jaxsight.features.reporting.entry import ReportedFunction
 from jaxsight.figures.summary import NOT_YET
 from jaxsight.library.kernels import Kernels

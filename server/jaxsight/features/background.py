@@ -11,7 +11,7 @@ from collections.abc import Callable
 from jaxsight.features.inlay_hints.hints import compiled_parts, needs_kernels
 from jaxsight.features.preferred_sets import prefer_traced, reconsider
 from jaxsight.features.proposals.assumed import BUDGET, assume, is_worth_proposing
-from jaxsight.features.setup.file_status import FileStatuses
+from jaxsight.features.setup.unshown import FileStatuses
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.open_documents import loop_runs

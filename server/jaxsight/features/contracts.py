@@ -14,8 +14,7 @@ from jaxsight.examples.notation.contracts import (
     MetricDemand,
 )
 from jaxsight.examples.sets import ExampleSet
-from jaxsight.figures import host_transfers
-from jaxsight.figures.distributed import collectives
+from jaxsight.figures import collectives, host_transfers
 from jaxsight.figures.metrics import COLLECTIVES, Metric, collectives_of, metric_of
 from jaxsight.figures.summary import devices
 from jaxsight.queries.documents import Document, Subject

@@ -13,7 +13,7 @@ from jaxsight.features import inputs
 from jaxsight.features.measuring.asked import CANCEL, MEASURE
 from jaxsight.features.measuring.shown import shown_times
 from jaxsight.features.model import Lens
-from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.features.proposals.assumed import worth_proposing
 from jaxsight.figures.summary import NOT_YET, UNKNOWN, kernel_figure, shorter_temporary_memory
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine

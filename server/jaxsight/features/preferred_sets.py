@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features.inputs import ReachedPlaces
-from jaxsight.features.proposals.functions import runs_a_program
+from jaxsight.features.proposals.assumed import runs_a_program
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import Answer

@@ -7,8 +7,14 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from jaxsight.figures.distributed.layout import layout, picture
-from jaxsight.figures.distributed.shardings import local_type, mesh_of, partitioner, sharded_type
+from jaxsight.figures.shardings import (
+    layout,
+    local_type,
+    mesh_of,
+    partitioner,
+    picture,
+    sharded_type,
+)
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jaxsight.figures.distributed.collectives import runs
+from jaxsight.figures.collectives import runs
 from jaxsight.figures.figures import AnyFigures, At, Figures
 from jaxsight.figures.summary import moved_to_host
 from jaxsight.targets import host_links

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxsight.figures.compile_time import notable_lines
-from jaxsight.figures.distributed.collectives import described
-from jaxsight.figures.distributed.layout import layout
-from jaxsight.figures.distributed.shardings import local_type, mesh_of, sharded_type
+from jaxsight.figures.collectives import described
 from jaxsight.figures.figures import AnyFigures, At, Figures
 from jaxsight.figures.groups import PanelGroup, grouped
-from jaxsight.figures.program_notes import change, meshes, notes
+from jaxsight.figures.program_notes import change, meshes, notable_lines, notes
+from jaxsight.figures.shardings import layout, local_type, mesh_of, sharded_type
 from jaxsight.figures.summary import scope
 from jaxsight.targets.roofline import estimate
 from jaxsight.text.layout import cut

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.figures import compile_time, host_transfers, loop_costs
+from jaxsight.figures import host_transfers, launches, program_notes
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.targets.roofline import bounds, estimate, together, total
 from jaxsight.wire.kernel_graph import Kernel
@@ -59,7 +59,7 @@ def record(kernels: AnyFigures, function: str) -> dict[str, object]:
         "equation_count": len(kernels.equations),
         "equations_by_line": [
             {"line": line, "equations": number}
-            for line, number in compile_time.equations_by_line(kernels).most_common()
+            for line, number in program_notes.equations_by_line(kernels).most_common()
         ],
         **_parts(kernels),
         "notes": [*compiled.notes, *graph.notes],
@@ -84,7 +84,7 @@ def _parts(kernels: AnyFigures) -> dict[str, object]:
                 "iteration_device_seconds": cost.device,
                 "iteration_host_seconds": cost.host,
             }
-            for loop, cost in zip(graph.loops, loop_costs.costs(kernels), strict=True)
+            for loop, cost in zip(graph.loops, launches.costs(kernels), strict=True)
         ],
         "temporaries": [
             {

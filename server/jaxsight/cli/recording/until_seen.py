@@ -18,9 +18,9 @@ from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED
 from jaxsight.cli.output.printing import Printer, print_json_line
 from jaxsight.cli.parameters import Command
-from jaxsight.features.recording import wanted
+from jaxsight.features.recording import programs
+from jaxsight.features.recording.programs import Key
 from jaxsight.features.recording.until_seen import Run, RunOutcome, SeenFunctions, run_until_seen
-from jaxsight.features.recording.wanted import Key
 from jaxsight.recording import running
 from jaxsight.recording.observing.functions import is_test
 from jaxsight.recording.program import program, project_root
@@ -114,8 +114,8 @@ def _wanted(request: RunRequest) -> tuple[Path, tuple[Key, ...]]:
     if files and not Path(os.path.realpath(files[0])).is_relative_to(root):
         root = project_root(Path(os.path.realpath(files[0])).parent)
     named = bool(files)
-    files = files or wanted.files_reached(ran, root)
-    keys = wanted.functions_of(root, files)
+    files = files or programs.files_reached(ran, root)
+    keys = programs.functions_of(root, files)
     if not keys:
         if named:
             names = ", ".join(one_line(str(file)) for file in files)

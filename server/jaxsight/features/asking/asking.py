@@ -7,8 +7,8 @@ from pathlib import Path
 
 from jaxsight.features import inputs
 from jaxsight.features.asking import parts
-from jaxsight.features.asking.answer import AgentAnswer, AnswerPart, AnswerRow
 from jaxsight.features.asking.known import AgentQuestion, KnownFunction, Settle, Topic
+from jaxsight.features.asking.parts import AgentAnswer, AnswerPart, AnswerRow
 from jaxsight.features.findings.examined import examined
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.proposals.actions import keep_proposed

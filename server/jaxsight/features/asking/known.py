@@ -12,7 +12,7 @@ from jaxsight.features.findings.examined import examined
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.locked.functions import facts_of_kernels
+from jaxsight.features.locked import facts_of_kernels
 from jaxsight.features.named_function import compiled_function, name_sizes
 from jaxsight.figures.summary import estimated_time
 from jaxsight.locks.facts import ProgramFacts

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from jaxsight.features.findings.findings import Findings
-from jaxsight.features.fixes.registry import FIXES
-from jaxsight.features.fixes.verifier import Fix, FixVerifier
+from jaxsight.features.fixes.verifier import FIXES, Fix, FixVerifier
 from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from itertools import chain, islice
 
 from jaxsight.features.findings import failures, run_rules
 from jaxsight.features.fixes import waits
-from jaxsight.features.fixes.registry import FIXES, candidates
 from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.figures.summary import devices
 from jaxsight.files.texts import Version
@@ -28,7 +28,7 @@ from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, ask
-from jaxsight.rules import RULES
+from jaxsight.rules import RULES, Table
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext, UntracedText, applied
@@ -43,6 +43,19 @@ from jaxsight.wire.messages.replies import Compared, Traced
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
+
+FIXES: Mapping[str, Remedy] = Table(
+    lambda: {code: rule.remedy for code, rule in RULES.items() if rule.remedy is not None}
+)
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Return the changes to try for a finding, the best first."""
+    propose, data = FIXES[context.finding.code].propose, context.finding.data
+    if len(signature(propose).parameters) == 1:
+        return propose(context)
+    return propose(context, data) if data is not None else iter(())
+
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ from jaxsight.features.hover.text import (
     unasked_hover,
     with_wait,
 )
-from jaxsight.features.kernels.expressions import expression_words
-from jaxsight.features.kernels.shares import shares_of
+from jaxsight.features.kernels.table import expression_words, shares_of
 from jaxsight.features.measuring.shown import ShownTimes, expression_times, shown_times
 from jaxsight.features.model import Hover
 from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, untraced

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jaxsight.features.kernels.uncompiled import explanation
 from jaxsight.features.measuring.shown import ShownTimes, kernel_rows
-from jaxsight.figures import compile_time, host_transfers, modules
-from jaxsight.figures.distributed import collectives
+from jaxsight.figures import collectives, host_transfers, program_notes
 from jaxsight.figures.program_notes import distribution_lines
+from jaxsight.figures.rows import by_module
 from jaxsight.figures.summary import (
     estimated_time,
     how,
@@ -74,11 +74,11 @@ def target_rows(view: View, results: Sequence[Compilation], times: Mapping[str, 
         parts.append(_listed(f"**{escaped(name)}** measured:", map(prose, lines)))
     known = [result for result in results if isinstance(result, LocatedFigures)]
     for kernels in known[:1]:  # how the first one was made, and of what
-        parts += map(prose, compile_time.notable_lines(kernels))
-        by_module = [*map(escaped, modules.summary(kernels, view.subject.name, _MODULES))]
-        if by_module and not view.has_unknown_sizes:
+        parts += map(prose, program_notes.notable_lines(kernels))
+        modules = [*map(escaped, by_module(kernels, view.subject.name, _MODULES))]
+        if modules and not view.has_unknown_sizes:
             title = f"**{escaped(kernels.target.name)}** by module:"
-            parts.append(_listed(title, by_module))
+            parts.append(_listed(title, modules))
     for kernels in known:
         if kernels.compiled.devices > 1:
             title = f"**{escaped(_name(kernels.compiled, kernels.target))}**"

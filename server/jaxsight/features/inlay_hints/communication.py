@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import line_hints, of_views
 from jaxsight.features.model import Hint
-from jaxsight.figures import host_transfers
-from jaxsight.figures.distributed import collectives
+from jaxsight.figures import collectives, host_transfers
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.text.markdown import escaped, prose
 

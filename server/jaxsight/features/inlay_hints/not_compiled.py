@@ -11,7 +11,7 @@ from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.kernels import uncompiled
-from jaxsight.features.kernels.shares import shares_of
+from jaxsight.features.kernels.table import shares_of
 from jaxsight.features.model import Hint
 from jaxsight.text.inert import visible
 from jaxsight.text.markdown import prose

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.features.model import Lens
-from jaxsight.features.recording.programs import ChosenProgram, is_main, program_of
+from jaxsight.features.recording.programs import (
+    ChosenProgram,
+    Key,
+    files_reached,
+    functions_of,
+    is_main,
+    program_of,
+    recordable,
+)
 from jaxsight.features.recording.until_seen import (
     TIME_LIMIT,
     Run,
@@ -18,7 +26,6 @@ from jaxsight.features.recording.until_seen import (
     SeenFunctions,
     run_until_seen,
 )
-from jaxsight.features.recording.wanted import Key, files_reached, functions_of, recordable
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.long_work import RunningTasks
 from jaxsight.recording import running

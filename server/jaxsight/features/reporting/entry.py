@@ -12,8 +12,8 @@ from jaxsight.features.inputs import header
 from jaxsight.features.measuring import words
 from jaxsight.features.measuring.shown import shown_times
 from jaxsight.features.model import VirtualText
-from jaxsight.features.panel.panel import panel_about
-from jaxsight.features.panel.record import record
+from jaxsight.features.panel import panel_about
+from jaxsight.features.panel import record as panel_record
 from jaxsight.features.virtual_documents import kernels as compiled_documents
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.figures.panel import Json
@@ -55,7 +55,7 @@ class ReportedFunction:
         contents = {kind: self._content(text) for kind, text in (await self._texts()).items()}
         documents: dict[str, str] = {kind: f"#{kind}" for kind in contents}
         return {
-            "shown": record(panel, self._place, [panel.target], documents),
+            "shown": panel_record(panel, self._place, [panel.target], documents),
             "contents": contents,
             "swept": None,
         }

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from jaxsight.features.measuring.shown import ShownTimes, seconds_words, shown_times
 from jaxsight.features.model import CompiledKind, Linked, VirtualText
-from jaxsight.figures import compile_time, host_transfers, modules
-from jaxsight.figures.distributed.collectives import SIGN, collective_text
+from jaxsight.figures import host_transfers, program_notes, rows
+from jaxsight.figures.collectives import SIGN, collective_text
 from jaxsight.figures.program_notes import memory_lines
 from jaxsight.figures.rows import sentence
 from jaxsight.hlo.metadata import lines_of_equations, without_metadata
@@ -51,13 +51,13 @@ def _listed(kernels: LocatedFigures, title: str, times: ShownTimes | None) -> Vi
     view = kernels.view
     lines = [f"{view.subject.name}: {kernels.headline}", kernels.origin, *kernels.target.facts]
     lines += [times.headline, *times.facts] if times is not None else []
-    lines += [*memory_lines(kernels), *compile_time.lines(kernels), ""]
+    lines += [*memory_lines(kernels), *program_notes.compile_lines(kernels), ""]
     links: list[Linked] = []
-    sections = modules.runs(kernels)
+    sections = rows.runs(kernels)
     for section in sections:
         if len(sections) > 1:
-            name = modules.title(section, view.subject.name)
-            lines.append(f"# {' · '.join([name, *modules.figures(section)])}")
+            name = rows.group_title(section, view.subject.name)
+            lines.append(f"# {' · '.join([name, *rows.group_words(section)])}")
         for index in section.kernels:
             kernel = kernels.graph.kernels[index]
             indent = "  " * (len(kernel.loops) + (len(sections) > 1))

@@ -11,8 +11,12 @@ from jaxsight.features.inputs import header
 from jaxsight.features.model import VirtualText
 from jaxsight.features.named_function import compiled_function, question_of, traced_function
 from jaxsight.features.virtual_documents import kernels
-from jaxsight.features.virtual_documents.program_file import is_program_file, source_of_file
-from jaxsight.features.virtual_documents.sourcerized import document, source
+from jaxsight.features.virtual_documents.sourcerized import (
+    document,
+    is_program_file,
+    source,
+    source_of_file,
+)
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.wire.messages import replies
@@ -45,9 +49,7 @@ async def show(
             says which.
     """
     if what == "profile":
-        from jaxsight.features.profiles import document as profile
-
-        return profile.document(engine, path)
+        return _profile(engine, path)
     if isinstance(what, TransformedSource) and is_program_file(path):
         return await source_of_file(engine, path, what, program)
     shown = await current(engine, path, function, what)
@@ -97,3 +99,17 @@ def with_settings(engine: Engine, path: str, options: TransformedSource) -> Tran
     """Return options for source, completed from the settings of a file's project."""
     settings = engine.projects.of(path).settings.sourcerize
     return replace(options, derivatives=options.derivatives or settings.derivatives)
+
+
+FUNCTION = "report"
+"""The place of a function's name in the URI of a profile, which is of none."""
+
+
+def _profile(engine: Engine, path: str) -> VirtualText:
+    """Return the report of the profile that was opened."""
+    from jaxsight.features.profiles.report import as_text, report
+
+    opened = engine.profiles.opened
+    if opened is None or engine.profiles.path != path:
+        raise LookupError(f"the profile {path} is not open; open it again")
+    return VirtualText(f"{FUNCTION}.profile", as_text(report(opened.profile, opened.sources)))

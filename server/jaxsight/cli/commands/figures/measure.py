@@ -27,9 +27,8 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import inputs
 from jaxsight.features.measuring import words
 from jaxsight.features.measuring.asked import measured_function
-from jaxsight.features.measuring.record import ratio_record, record, times_record
-from jaxsight.features.measuring.shown import MatchedTimes
-from jaxsight.figures.distributed.collectives import kernel_title
+from jaxsight.features.measuring.shown import MatchedTimes, ratio_record, record, times_record
+from jaxsight.figures.collectives import kernel_title
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.achieved import MeasuredKernel

@@ -23,8 +23,8 @@ from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json, print_rows, styled
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
+from jaxsight.features import sweeps
 from jaxsight.features.inlay_hints.kernels import SIGN
-from jaxsight.features.sweeps import sweeping
 from jaxsight.files import reading
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import svg
@@ -154,7 +154,7 @@ async def _swept(run: CommandRun, address: Address, options: SweepOptions) -> Sw
     run.show_step(f"compiling {address.function} with other sizes")
     with failing_on(BadSizes):
         return await run.get_by_name(
-            sweeping.sweep(
+            sweeps.sweep(
                 run.session.engine,
                 str(address.path),
                 address.function,

@@ -13,7 +13,7 @@ from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings.examined import Examination
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.uncompiled import Uncompiled
-from jaxsight.features.locked.functions import LockedFile
+from jaxsight.features.locked import LockedFile
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.text.units import count

@@ -10,7 +10,7 @@ from typing import Any
 from lsprotocol import types
 
 from jaxsight.features.call_hierarchy import CalledFunction, traced_calls
-from jaxsight.features.printed_programs.calls import calls, function_at
+from jaxsight.features.printed_programs.navigation import calls, function_at
 from jaxsight.features.printed_programs.program import FUNCTION
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from jaxsight.figures.distributed.shardings import partitioner, sharded_type
 from jaxsight.figures.figures import AnyFigures, At, Figures
+from jaxsight.figures.shardings import partitioner, sharded_type
 from jaxsight.figures.summary import scope
 from jaxsight.meshes.divided import divided_type
 from jaxsight.targets.chips.links import LINKS

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features import inputs
 from jaxsight.features.findings import failures
+from jaxsight.locks.differences import FactDifference
 from jaxsight.locks.facts import FactSources, ProgramFacts
 from jaxsight.locks.notation import LockSection
 from jaxsight.queries.choices import named_target
@@ -23,7 +24,10 @@ from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
-from jaxsight.source.text import Range
+from jaxsight.rules.finding import Finding, finding_of
+from jaxsight.rules.jx502_changed_program.rule import RULE
+from jaxsight.source.module import Module
+from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.replies import Traced
@@ -157,3 +161,35 @@ def facts_of_kernels(figures: LocatedFigures) -> ProgramFacts:
     assert isinstance(reply, Traced)
     inputs = [type for _, type in reply.parameters]
     return FactSources(figures, inputs, reply.outputs, figures.line).facts()
+
+
+# The finding of a function that differs from its lock, at the line of the cause.
+
+
+_MESSAGE = 100
+"""Characters of a finding's message."""
+
+
+def finding_of_differences(
+    found: LockableFunction, differences: Sequence[FactDifference], module: Module, help: str
+) -> Finding:
+    """Return the finding of a function that differs from its lock, at the line of the cause.
+
+    The message is the difference that explains the others, which are notes.
+    """
+    first, *others = differences
+    line = next((each.line for each in differences if each.line), 0)
+    text = module.line(line - 1)
+    ends = (
+        Position(line - 1, len(text) - len(text.lstrip())),
+        Position(line - 1, len(text.rstrip())),
+    )
+    on = found.section.target.partition(" ")[0]
+    words = "; ".join(filter(None, (f"{first.change} on {on}", first.cause)))
+    return finding_of(
+        RULE.code,
+        Range(*ends) if line else found.range,
+        clause(words, _MESSAGE),
+        help=help,
+        notes=(f"`{found.name}` differs from jaxsight.lock", *(each.words for each in others)),
+    )
