@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxsight.features.model import DocumentKind, Hint, VirtualText
+from jaxsight.features.model import DocumentKind, VirtualText
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Range
@@ -73,15 +73,6 @@ def markdown(caveats: Sequence[SliceCaveat]) -> str:
         return ""
     bullets = "\n".join(f"* {prose(entry)}" for entry in lines(caveats))
     return f"{MARK} may differ from the imported module:\n\n{bullets}"
-
-
-def hint(view: View, at: Range) -> Hint | None:
-    """Return the hint at the end of the function's signature; `None` without caveats."""
-    if not view.caveats:
-        return None
-    (label,) = marks(view.caveats)
-    tooltip = "\n\n".join(filter(None, (notice(view), markdown(view.caveats))))
-    return Hint(at, f"{mark(view)}{label}", tooltip, view.stale)
 
 
 def lines(caveats: Sequence[SliceCaveat]) -> list[str]:

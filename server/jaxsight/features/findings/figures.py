@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.features.hover.text import signature
-from jaxsight.features.inlay_hints.kernels import SIGN, hints
-from jaxsight.features.inlay_hints.kind import ShownDocument
-from jaxsight.features.inlay_hints.places import head
+from jaxsight.features.inlay_hints.functions import SIGN, totals
+from jaxsight.features.inlay_hints.kind import ShownDocument, head
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
@@ -45,7 +44,7 @@ def findings(engine: Engine, document: Document, views: Sequence[View]) -> Itera
     settings = project.settings.inlay_hints
     shown = ShownDocument(engine, document, views, replace(settings, width=_LONGEST), None)
     by_place = {
-        hint.range: one_line(hint.label).removeprefix(SIGN).strip() for hint in hints(shown)
+        hint.range: one_line(hint.label).removeprefix(SIGN).strip() for hint in totals(shown)
     }
     for view in views:
         if isinstance(view.answer.reply, Traced):

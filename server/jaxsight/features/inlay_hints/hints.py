@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import pkgutil
 from collections.abc import Sequence
-from importlib import import_module
 
-from jaxsight.features import inlay_hints
+from jaxsight.features.inlay_hints import functions, lines, shapes
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
@@ -27,10 +25,19 @@ _TRACED_AGAIN = 3
 """Times that hints wait for functions that were traced again while they were compiled, a choice."""
 
 
-_NAMES = sorted(module.name for module in pkgutil.iter_modules(inlay_hints.__path__))
-_MODULES = [import_module(f"{inlay_hints.__name__}.{name}") for name in _NAMES if name != "hints"]
-KINDS: tuple[HintKind, ...] = tuple(module.KIND for module in _MODULES if hasattr(module, "KIND"))
-"""The kinds that the modules of this folder declare."""
+KINDS = (
+    HintKind(("shapes",), shapes.hints),
+    HintKind(("shapes",), functions.untraced),
+    HintKind(("shapes", "kernels"), functions.marks),
+    HintKind(("shapes", "kernels", "barriers", "collectives"), functions.consent),
+    HintKind(("kernels",), functions.totals, needs_kernels=True),
+    HintKind(("kernels",), functions.without_kernels, needs_kernels=True),
+    HintKind(("barriers",), lines.barriers, needs_kernels=True),
+    HintKind(("collectives",), lines.communication, needs_kernels=True),
+    HintKind(("measured",), lines.measured),
+    HintKind(("profile",), lines.profiled),
+)
+"""All kinds of hints."""
 
 
 def needs_kernels(settings: InlayHints) -> bool:

@@ -9,9 +9,7 @@ from jaxsight.features import caveats, inputs, shardings
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.random_keys import key_note
 from jaxsight.features.hover.text import surroundings
-from jaxsight.features.inlay_hints.budget import LabelPart, fitted
-from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
-from jaxsight.features.inlay_hints.places import line_end
+from jaxsight.features.inlay_hints.kind import LabelPart, ShownDocument, fitted, line_end
 from jaxsight.features.model import Hint
 from jaxsight.features.shardings import chosen_axes, is_replicated, words
 from jaxsight.queries.programs.located_figures import LocatedFigures
@@ -190,9 +188,6 @@ def _at_line_ends(hints: Iterable[Hint], shown: ShownDocument) -> Iterator[Hint]
             "\n\n".join(f"{span(label)}\n\n{hint.tooltip}" for label, hint in named),
             any(hint.stale for hint in on_line),
         )
-
-
-KIND = HintKind(("shapes",), hints)
 
 
 # The shapes of what a function binds, line by line, for clients without inlay hints.

@@ -39,7 +39,7 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.drawing.dot import dot
 from jaxsight.drawing.kernel_picture import svg
 from jaxsight.features import inputs
-from jaxsight.features.inlay_hints.kernels import SIGN
+from jaxsight.features.inlay_hints.functions import SIGN
 from jaxsight.features.kernels import pallas
 from jaxsight.features.kernels.pallas import CalledKernels, called_kernels
 from jaxsight.features.kernels.table import record as figures

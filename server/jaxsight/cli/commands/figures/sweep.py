@@ -24,7 +24,7 @@ from jaxsight.cli.output.printing import Printer, print_document, print_json, pr
 from jaxsight.cli.sources.arguments import Address, parse_address, read_source
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import sweeps
-from jaxsight.features.inlay_hints.kernels import SIGN
+from jaxsight.features.inlay_hints.functions import SIGN
 from jaxsight.files import reading
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import svg
