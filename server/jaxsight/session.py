@@ -39,7 +39,7 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import JAXPR, TransformedSource
 
 if TYPE_CHECKING:  # few sessions need these: the server holds 2 MiB less
-    from jaxsight.features.asking.known import AgentQuestion, ComparedProgram
+    from jaxsight.features.asking.asking import AgentQuestion, ComparedProgram
     from jaxsight.features.asking.parts import AgentAnswer
     from jaxsight.features.sweeps import DrawnSweep
 
@@ -266,7 +266,7 @@ class Session:
         self, path: str, function: str, target: str | None, name: str
     ) -> ComparedProgram:
         """Return a function of an open document, to compare another one with it."""
-        from jaxsight.features.asking.known import ComparedProgram
+        from jaxsight.features.asking.asking import ComparedProgram
 
         if function not in self.engine.documents.functions(path):
             await self.background.settle(path, only=function)

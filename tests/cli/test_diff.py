@@ -14,7 +14,7 @@ from jaxsight.cli.output.printing import versioned
 from jaxsight.cli.revisions.changes import ChangeOutcome, changes
 from jaxsight.cli.revisions.report import RevisionReport
 from jaxsight.cli.revisions.sides import ProgramSide
-from jaxsight.features.locked import LockableFunction
+from jaxsight.features.findings.locked import LockableFunction
 from jaxsight.locks.facts import KernelFact, ProgramFacts
 from jaxsight.locks.notation import LockSection
 from jaxsight.source.text import Position, Range

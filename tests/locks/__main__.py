@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from jaxsight.features.locked import LockableFunction, finding_of_differences, lockable
+from jaxsight.features.findings.locked import LockableFunction, finding_of_differences, lockable
 from jaxsight.locks.differences import differences
 from jaxsight.projects.projects import Projects
 from jaxsight.session import Session

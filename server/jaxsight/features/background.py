@@ -9,8 +9,13 @@ import logging
 from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import compiled_parts, needs_kernels
-from jaxsight.features.preferred_sets import prefer_traced, reconsider
-from jaxsight.features.proposals.assumed import BUDGET, assume, is_worth_proposing
+from jaxsight.features.proposals.assumed import (
+    BUDGET,
+    assume,
+    is_worth_proposing,
+    prefer_traced,
+    reconsider,
+)
 from jaxsight.features.setup.unshown import FileStatuses
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine

@@ -10,13 +10,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from jaxsight.features.fixes.scheduler import FixScheduler
-from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
 from jaxsight.features.lenses import SHOW
 from jaxsight.features.measuring.asked import MEASURE
 from jaxsight.features.model import Action, DocumentKind, VirtualText
 from jaxsight.features.proposals import actions as adding
 from jaxsight.features.virtual_documents.show import current
-from jaxsight.features.virtual_documents.sourcerized import label
+from jaxsight.features.virtual_documents.sourcerized import (
+    INSERTED_STYLE,
+    inserted_name,
+    insertion,
+    label,
+)
 from jaxsight.queries.documents import Subject, module_name, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.figures import host_transfers, launches, program_notes
+from jaxsight.figures import host_transfers, program_notes
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.targets.roofline import bounds, estimate, together, total
 from jaxsight.wire.kernel_graph import Kernel
@@ -84,7 +84,7 @@ def _parts(kernels: AnyFigures) -> dict[str, object]:
                 "iteration_device_seconds": cost.device,
                 "iteration_host_seconds": cost.host,
             }
-            for loop, cost in zip(graph.loops, launches.costs(kernels), strict=True)
+            for loop, cost in zip(graph.loops, program_notes.costs(kernels), strict=True)
         ],
         "temporaries": [
             {

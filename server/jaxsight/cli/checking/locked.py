@@ -14,8 +14,8 @@ from jaxsight.cli.output.printing import Printer, print_note
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.cli.sources.texts import SourceFile
 from jaxsight.features.findings.findings import path_in_project
+from jaxsight.features.findings.locked import LockableFunction, LockedFile, finding_of_differences
 from jaxsight.features.findings.report import is_ignored, wanted
-from jaxsight.features.locked import LockableFunction, LockedFile, finding_of_differences
 from jaxsight.files import reading
 from jaxsight.locks.differences import Figure, differences
 from jaxsight.locks.notation import (

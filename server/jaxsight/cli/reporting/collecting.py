@@ -21,8 +21,7 @@ from jaxsight.features.kernels.pallas import called_kernels
 from jaxsight.features.kernels.table import record
 from jaxsight.features.measuring.asked import measured_function
 from jaxsight.features.named_function import compiled_function, name_sizes
-from jaxsight.features.panel import swept_record
-from jaxsight.features.reporting.entry import ReportedFunction, merged
+from jaxsight.features.panel import ReportedFunction, merged, swept_record
 from jaxsight.features.sweeps import DrawnSweep, sweep
 from jaxsight.figures.panel import Json
 from jaxsight.figures.program_notes import change

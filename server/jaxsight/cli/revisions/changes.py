@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jaxsight.cli.revisions.sides import ProgramKey, ProgramSide
-from jaxsight.features.locked import LockableFunction
+from jaxsight.features.findings.locked import LockableFunction
 from jaxsight.locks.differences import FactDifference, Figure, differences
 from jaxsight.locks.facts import ProgramFacts
 

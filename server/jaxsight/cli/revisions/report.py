@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows
 from jaxsight.cli.revisions.changes import ChangeOutcome, ProgramChange, lines_of
-from jaxsight.features.locked import LockableFunction
+from jaxsight.features.findings.locked import LockableFunction
 from jaxsight.locks.facts import ProgramFacts
 from jaxsight.text import units
 from jaxsight.text.inert import one_line

@@ -21,7 +21,7 @@ from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.sources.arguments import python_files
 from jaxsight.cli.sources.texts import SourceFile
-from jaxsight.features.locked import LockableFunction
+from jaxsight.features.findings.locked import LockableFunction
 
 _BROKEN = frozenset({SYNTAX, UNREADABLE, FAILED})
 

@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxsight.features.findings.examined import Examination
-from jaxsight.features.fixes.record import edit_records, fix_record
+from jaxsight.features.findings.locked import facts_of_kernels
+from jaxsight.features.fixes.scheduler import edit_records, fix_record
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.text import shortened
 from jaxsight.features.inlay_hints.shapes import line_shapes
-from jaxsight.features.locked import facts_of_kernels
 from jaxsight.figures import program_notes
-from jaxsight.figures.launches import undecided
-from jaxsight.figures.program_notes import memory_lines
+from jaxsight.figures.program_notes import memory_lines, undecided
 from jaxsight.figures.record import kernel_record
 from jaxsight.figures.rows import row, sentence
 from jaxsight.locks.differences import differences as compare

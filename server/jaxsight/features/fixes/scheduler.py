@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxsight.features.findings.findings import Findings
@@ -20,7 +20,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.rule import Proof
 from jaxsight.source.module import Module
-from jaxsight.source.text import Edit, Range
+from jaxsight.source.text import Edit, Position, Range
 from jaxsight.targets.target import Target
 
 log = logging.getLogger(__name__)
@@ -170,3 +170,32 @@ class FixScheduler:
                 sandbox.rest()
                 if not work.done.done():
                     work.done.set_result(fix)
+
+
+# Fixes as JSON, with ruff's keys: rows and columns count from 1, ends are exclusive.
+
+
+def fix_record(fix: Fix) -> dict[str, object]:
+    """Return a fix; `unsafe` ones need `--unsafe-fixes`."""
+    return {
+        "applicability": "safe" if fix.safe else "unsafe",
+        "message": fix.title,
+        "edits": edit_records(fix.edits),
+    }
+
+
+def edit_records(edits: Sequence[Edit]) -> list[dict[str, object]]:
+    """Return edits of a text, each with its range and the text that replaces it."""
+    return [
+        {
+            "content": edit.text,
+            "location": location(edit.range.start),
+            "end_location": location(edit.range.end),
+        }
+        for edit in edits
+    ]
+
+
+def location(position: Position) -> dict[str, int]:
+    """Return a position."""
+    return {"row": position.line + 1, "column": position.column + 1}

@@ -16,8 +16,7 @@ from jaxsight.features.inlay_hints.kind import (
     line_end,
 )
 from jaxsight.features.inputs import WITH_SIZES, ReachedPlaces
-from jaxsight.features.kernels import uncompiled
-from jaxsight.features.kernels.table import shares_of, table
+from jaxsight.features.kernels.table import explanation, label, shares_of, table
 from jaxsight.features.measuring.shown import ShownTimes, shown_times
 from jaxsight.features.model import Hint
 from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, why_untraced
@@ -169,8 +168,8 @@ def without_kernels(shown: ShownDocument) -> Iterator[Hint]:
             is_missing = trouble.kind == "missing"
             yield Hint(
                 head(view),
-                f"{SIGN} {visible(target.name)}: {uncompiled.label(trouble, target)}",
-                prose(uncompiled.explanation(trouble, target)),
+                f"{SIGN} {visible(target.name)}: {label(trouble, target)}",
+                prose(explanation(trouble, target)),
                 command=INSTALL if is_missing else "",
                 arguments=(target.platform, shown.document.path) if is_missing else (),
             )

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from lsprotocol import types
 
-from jaxsight.features.explained_operations.printed import explained_at
+from jaxsight.features.explained_operations.table import explained_at
 from jaxsight.features.lenses import SHOW
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import markup

@@ -44,7 +44,7 @@ from jaxsight.features.kernels import pallas
 from jaxsight.features.kernels.pallas import CalledKernels, called_kernels
 from jaxsight.features.kernels.table import record as figures
 from jaxsight.features.named_function import compiled_function, name_sizes
-from jaxsight.figures import host_transfers, launches, program_notes
+from jaxsight.figures import host_transfers, program_notes
 from jaxsight.figures.program_notes import change, memory_lines
 from jaxsight.figures.rows import COLUMNS, FEW, SIDES, group_title, groups, rows
 from jaxsight.queries.programs.located_figures import LocatedFigures
@@ -316,7 +316,7 @@ def _print_transfers(printer: Printer, kernels: LocatedFigures) -> None:
 
 def _print_totals(printer: Printer, kernels: LocatedFigures) -> None:
     """Print what follows the table: iterations of loops, and estimated times."""
-    for line in (*launches.iterations(kernels), *launches.undecided(kernels)):
+    for line in (*program_notes.iterations(kernels), *program_notes.undecided(kernels)):
         printer.print_line(line, "dim")
     if time := _total(kernels):
         printer.print(styled((time, "dim")))
