@@ -17,7 +17,7 @@ from jaxsight.compiler import folding
 from jaxsight.events import Progress
 from jaxsight.features.named_function import compiled_function
 from jaxsight.figures import program_notes
-from jaxsight.figures.figures import Figures, Nowhere
+from jaxsight.figures.figures import Figures, Places
 from jaxsight.figures.summary import headline
 from jaxsight.files import private
 from jaxsight.queries.programs.disk_cache import DiskCache
@@ -285,7 +285,7 @@ def test_a_large_trace_says_which_lines_make_it_large(
 ) -> None:
     lines = [line + 1 for line, number in made.items() for _ in range(number)]
 
-    class Lines(Nowhere[int]):
+    class Lines(Places[int]):
         def of(self, path: str) -> int:
             return lines[int(path)]
 

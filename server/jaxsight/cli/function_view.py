@@ -101,7 +101,7 @@ def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:
     inside = view.subject.range
     last = inside.end.line + (1 if inside.end.column else 0)
     lines = LINE_END.split(view.module.text)[inside.start.line : last]
-    shapes = {row.line - inside.start.line: row.shapes for row in line_shapes(view)}
+    shapes = {line - inside.start.line: bound for line, bound in line_shapes(view).items()}
     expanded = [visible(line.expandtabs(4)) for line in lines]
     widths = [cell_len(expanded[at]) for at in shapes]
     column = max((width for width in widths if width <= ALIGNED_WIDTH), default=0) + HINT_GAP
@@ -152,9 +152,9 @@ def _object(
             shown["jaxpr"] = document.text
         case ShownForm.SHAPES:
             shown["shapes"] = [
-                {"row": line_shapes.line + 1, "name": name, "value": value}
-                for line_shapes in line_shapes(view)
-                for name, value in line_shapes.shapes
+                {"row": line + 1, "name": name, "value": value}
+                for line, bound in line_shapes(view).items()
+                for name, value in bound
             ]
         case _ if document is not None:
             shown["interpreter"] = view_name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from jaxsight.figures import collectives
 from jaxsight.figures.figures import AnyFigures
@@ -22,8 +23,7 @@ _LINES = 8
 """Lines of a kernel in a row, a choice: more would wrap, and a fused kernel may have hundreds."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRow:
+class KernelRow(NamedTuple):
     """What is shown of a kernel, in words."""
 
     number: str
@@ -43,17 +43,8 @@ class KernelRow:
 
     def cells(self, indent: str = "") -> tuple[str, ...]:
         """Return the texts in the order of `COLUMNS`, the title moved in for each loop."""
-        title = f"{indent * self.depth}{self.title}"
-        return (
-            self.number,
-            title,
-            self.launches,
-            self.read,
-            self.written,
-            self.time,
-            self.boundary,
-            self.lines,
-        )
+        number, title, depth, *others = self
+        return number, f"{indent * depth}{title}", *others
 
 
 def row(figures: AnyFigures, index: int) -> KernelRow:

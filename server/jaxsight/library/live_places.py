@@ -7,6 +7,7 @@ import linecache
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from jaxsight.figures.figures import Places
 from jaxsight.library.written import expression, file_title
 from jaxsight.text.parsing import module_in
 from jaxsight.wire.spans import Span
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from jaxsight_source.compat.locations import Location
 
 
-class LivePlaces:
+class LivePlaces(Places["Location"]):
     """Where a live function's equations are written, as the files and cells are now."""
 
     def __init__(self, places: Mapping[str, Location]) -> None:

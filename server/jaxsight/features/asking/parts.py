@@ -163,14 +163,14 @@ def shapes(view: View) -> AnswerPart:
     """Return what each line binds."""
     rows = (
         AnswerRow(
-            f"{each.line + 1}: "
-            + ", ".join(f"{one_line(name)}: {one_line(shape)}" for name, shape in each.shapes),
+            f"{line + 1}: "
+            + ", ".join(f"{one_line(name)}: {one_line(shape)}" for name, shape in bound),
             {
-                "row": each.line + 1,
-                "values": [{"name": name, "value": shape} for name, shape in each.shapes],
+                "row": line + 1,
+                "values": [{"name": name, "value": shape} for name, shape in bound],
             },
         )
-        for each in line_shapes(view)
+        for line, bound in line_shapes(view).items()
     )
     return AnswerPart("shapes", tuple(rows))
 

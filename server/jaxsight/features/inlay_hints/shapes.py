@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jaxsight.features import caveats, inputs, shardings
 from jaxsight.features.hover import trees as array_trees
@@ -198,16 +198,8 @@ _SHAPE_WIDTH = 50
 here."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineShapes:
-    """The shapes of the names that one line of the source (from 0) binds."""
-
-    line: int
-    shapes: tuple[tuple[str, str], ...]
-
-
-def line_shapes(view: View) -> Iterator[LineShapes]:
-    """Yield the shapes of the parameters and assignments of the function, line by line."""
+def line_shapes(view: View) -> dict[int, list[tuple[str, str]]]:
+    """Return the names with their shapes that each line (from 0) of the function binds."""
     inside = view.subject.range
     targets = [
         (range, observation)
@@ -218,5 +210,4 @@ def line_shapes(view: View) -> Iterator[LineShapes]:
     for hint in shape_hints(targets, view, _SHAPE_WIDTH):
         name = view.module.slice_text(hint.range)
         by_line.setdefault(hint.range.end.line, []).append((name, hint.label.removeprefix(": ")))
-    for line, shapes in by_line.items():
-        yield LineShapes(line, tuple(shapes))
+    return by_line

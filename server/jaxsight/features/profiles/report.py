@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import islice
+from typing import TypeVar
 
 from jaxsight.profiles.places import CodePlace, LibraryPlace
 from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledKernel, Share
@@ -13,6 +15,8 @@ from jaxsight.profiles.sources import ProfiledSources
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import aligned, cut
+
+T = TypeVar("T")
 
 DEAREST = 10
 """Rows of a table, a choice: what is worth a look; JSON has all."""
@@ -67,9 +71,7 @@ def report(profile: Profile, sources: ProfiledSources) -> ProfileReport:
         _steps(profile),
         _devices(profile),
         _collectives(profile),
-        ReportSection(
-            "hosts", ("host", "", "", "time"), "llrr", tuple(tasks[:_TASKS]), len(tasks[_TASKS:])
-        ),
+        _section("hosts", ("host", "", "", "time"), "llrr", tasks, tuple, _TASKS),
     ]
     named = dict(profile.versions)
     recorded = max((host.seconds for host in profile.hosts), default=0.0)
@@ -154,24 +156,31 @@ def _notes(profile: Profile, sources: ProfiledSources) -> Iterator[str]:
     yield from profile.notes
 
 
+def _section(
+    title: str,
+    columns: Sequence[str],
+    sides: str,
+    items: Collection[T],
+    row: Callable[[T], tuple[str, ...]],
+    most: int = DEAREST,
+) -> ReportSection:
+    """Return a table with a row for each of the first items."""
+    rows = tuple(map(row, islice(items, most)))
+    return ReportSection(title, tuple(columns), sides, rows, max(0, len(items) - most))
+
+
+_FIGURES = ("time", "share", "calls")
+"""The titles of `_figures`."""
+
+
 def _lines(profile: Profile, sources: ProfiledSources) -> ReportSection:
-    lines = profile.lines
-    rows = [
-        (
-            *_figures(share, profile),
-            sources.name(place),
-            place.function,
-            cut(sources.text(place), _CODE),
-        )
-        for place, share in list(lines.items())[:DEAREST]
-    ]
-    return ReportSection(
-        "lines",
-        ("time", "share", "calls", "line", "function", ""),
-        "rrrlll",
-        tuple(rows),
-        max(0, len(lines) - DEAREST),
-    )
+    def row(line: tuple[CodePlace, Share]) -> tuple[str, ...]:
+        place, share = line
+        text = cut(sources.text(place), _CODE)
+        return *_figures(share, profile), sources.name(place), place.function, text
+
+    columns = (*_FIGURES, "line", "function", "")
+    return _section("lines", columns, "rrrlll", profile.lines.items(), row)
 
 
 def _functions(profile: Profile, sources: ProfiledSources) -> ReportSection:
@@ -180,47 +189,33 @@ def _functions(profile: Profile, sources: ProfiledSources) -> ReportSection:
     first = {(p.file, p.function or "?"): p for p in reversed(profile.lines)}
     if len(functions) == len(profile.lines):
         functions = {}
-    rows = [
-        (*_figures(share, profile), name, sources.name(first[file, name]).rpartition(":")[0])
-        for (file, name), share in list(functions.items())[:DEAREST]
-    ]
-    return ReportSection(
-        "functions",
-        ("time", "share", "calls", "function", "file"),
-        "rrrll",
-        tuple(rows),
-        max(0, len(functions) - DEAREST),
-    )
+
+    def row(function: tuple[tuple[str, str], Share]) -> tuple[str, ...]:
+        (file, name), share = function
+        place = sources.name(first[file, name]).rpartition(":")[0]
+        return *_figures(share, profile), name, place
+
+    columns = (*_FIGURES, "function", "file")
+    return _section("functions", columns, "rrrll", functions.items(), row)
 
 
 def _shares(title: str, shares: Mapping[str, Share], profile: Profile) -> ReportSection:
-    rows = [(*_figures(share, profile), name) for name, share in list(shares.items())[:DEAREST]]
-    more = max(0, len(shares) - DEAREST)
-    columns = ("time", "share", "calls", title)
-    return ReportSection(f"{title}s", columns, "rrrl", tuple(rows), more)
+    def row(named: tuple[str, Share]) -> tuple[str, ...]:
+        return *_figures(named[1], profile), named[0]
+
+    return _section(f"{title}s", (*_FIGURES, title), "rrrl", shares.items(), row)
 
 
 def _kernels(profile: Profile, sources: ProfiledSources) -> ReportSection:
-    kernels = profile.kernels[:DEAREST]
-    rows = [
-        (
-            *_figures(Share().plus(kernel), profile),
-            kernel.name,
-            kernel_place(kernel, sources),
-            cut(kernel.title, _CODE),
-        )
-        for kernel in kernels
-    ]
-    has_titles = any(kernel.title for kernel in kernels)
-    columns = ("time", "share", "calls", "kernel", "line", "on the device")
+    has_titles = any(kernel.title for kernel in profile.kernels[:DEAREST])
     width = 6 if has_titles else 5
-    return ReportSection(
-        "kernels",
-        columns[:width],
-        "rrrlll"[:width],
-        tuple(row[:width] for row in rows),
-        max(0, len(profile.kernels) - DEAREST),
-    )
+
+    def row(kernel: ProfiledKernel) -> tuple[str, ...]:
+        cells = kernel.name, kernel_place(kernel, sources), cut(kernel.title, _CODE)
+        return (*_figures(Share().plus(kernel), profile), *cells)[:width]
+
+    columns = (*_FIGURES, "kernel", "line", "on the device")[:width]
+    return _section("kernels", columns, "rrrlll"[:width], profile.kernels, row)
 
 
 def _steps(profile: Profile) -> ReportSection:
@@ -229,25 +224,23 @@ def _steps(profile: Profile) -> ReportSection:
         (device for device in profile.devices if device.steps),
         key=lambda device: -device.step_seconds,
     )
-    rows = []
-    for device in devices[:DEAREST]:
+
+    def row(device: ProfiledDevice) -> tuple[str, ...]:
         times = [step.seconds for step in device.steps]
         busy = sum(step.busy_seconds for step in device.steps)
         slowest = max(device.steps, key=lambda step: step.seconds)
-        rows.append(
-            (
-                _device(device, profile),
-                device.steps_of,
-                str(len(times)),
-                units.time(statistics.median(times)),
-                units.time(min(times)),
-                f"{units.time(slowest.seconds)} (step {slowest.number})",
-                units.percent(1 - busy / sum(times)) if sum(times) else "",
-            )
+        return (
+            _device(device, profile),
+            device.steps_of,
+            str(len(times)),
+            units.time(statistics.median(times)),
+            units.time(min(times)),
+            f"{units.time(slowest.seconds)} (step {slowest.number})",
+            units.percent(1 - busy / sum(times)) if sum(times) else "",
         )
+
     columns = ("device", "step", "steps", "median", "fastest", "slowest", "idle")
-    more = max(0, len(devices) - DEAREST)
-    return ReportSection("steps", columns, "llrrrrr", tuple(rows), more)
+    return _section("steps", columns, "llrrrrr", devices, row)
 
 
 def _devices(profile: Profile) -> ReportSection:
@@ -273,18 +266,17 @@ def _collectives(profile: Profile) -> ReportSection:
     """Return the time of collectives, and how much of it nothing else was done."""
     devices = [device for device in profile.devices if device.collective_seconds]
     devices.sort(key=lambda device: -device.exposed_seconds)
-    rows = [
-        (
+
+    def row(device: ProfiledDevice) -> tuple[str, ...]:
+        return (
             _device(device, profile),
             units.time(device.collective_seconds),
             units.percent(device.collective_seconds / device.seconds),
             units.percent(1 - device.exposed_seconds / device.collective_seconds),
         )
-        for device in devices[:DEAREST]
-    ]
+
     columns = ("device", "collectives", "share", "overlapped")
-    more = max(0, len(devices) - DEAREST)
-    return ReportSection("collectives", columns, "lrrr", tuple(rows), more)
+    return _section("collectives", columns, "lrrr", devices, row)
 
 
 def spread(profile: Profile) -> tuple[ProfiledDevice, float] | None:
