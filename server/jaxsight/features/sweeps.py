@@ -16,7 +16,6 @@ from jaxsight.queries.choices import named_target
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.measurements import NotMeasured
-from jaxsight.queries.programs.located_figures import Compilation
 from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.sizes.explorer import inputs_of
 from jaxsight.queries.traces import tracer_requests
@@ -25,7 +24,7 @@ from jaxsight.source.module import Module
 from jaxsight.sweeps import table
 from jaxsight.sweeps.memory_search import MemorySearch
 from jaxsight.sweeps.picture import Picture, picture
-from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, point_of
+from jaxsight.sweeps.points import Sweep, SweepPoint, point_of
 from jaxsight.sweeps.swept_sizes import BadSizes, Sizes, SweptSize, combined, parse, written
 from jaxsight.targets.target import Target
 from jaxsight.text.units import some
@@ -191,7 +190,11 @@ class _Sweeping:
         )
         if result is None:
             return SweepPoint(sizes, "cannot be lowered: the tracer ended")
-        point = _point(sizes, result)
+        if isinstance(result, Refused):
+            message = result.trouble.message
+            is_full = any(words in message for words in _EXHAUSTED)
+            return SweepPoint(sizes, message, result.trouble.kind == "xla" and is_full)
+        point = point_of(sizes, result)
         if not measured or not point.is_compiled:
             return point
         try:
@@ -199,14 +202,6 @@ class _Sweeping:
         except NotMeasured as error:
             return replace(point, problem=f"not measured: {error.message}")
         return replace(point, wall_seconds=run.times.wall.median)
-
-
-def _point(sizes: Sizes, result: Compilation) -> SweepPoint:
-    if isinstance(result, Refused):
-        message = result.trouble.message
-        is_full = any(words in message for words in _EXHAUSTED)
-        return SweepPoint(sizes, message, result.trouble.kind == "xla" and is_full)
-    return point_of(sizes, result)
 
 
 async def sweep(
@@ -260,20 +255,11 @@ async def sweep(
     capacity = chosen.chip.memory if memory is None and chosen.chip is not None else memory
     if not largest or capacity is None:
         return found
-    searches = [
-        await _largest(sweeping, swept[0], points, capacity) for _, points in found.curves()
-    ]
-    return replace(found, largest=tuple(searches))
-
-
-async def _largest(
-    sweeping: _Sweeping, size: SweptSize, points: Sequence[SweepPoint], capacity: int
-) -> LargestSize:
-    """Return the largest size of a curve that fits in memory."""
-    search = MemorySearch.of(size, points, capacity)
-    while (sizes := search.following()) is not None:
-        search.take(await sweeping.point(sizes))
-    return search.found()
+    searches = [MemorySearch.of(swept[0], curve, capacity) for _, curve in found.curves()]
+    for search in searches:
+        while (sizes := search.following()) is not None:
+            search.take(await sweeping.point(sizes))
+    return replace(found, largest=tuple(search.found() for search in searches))
 
 
 # A sweep as an editor shows it: curves, a table, and what may be swept.

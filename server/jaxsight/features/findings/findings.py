@@ -114,26 +114,6 @@ class _Check:
     compares_processes: bool
     """Whether functions are traced as processes of a job; else only those that differed before."""
 
-    @staticmethod
-    def of(
-        engine: Engine,
-        path: str,
-        codes: tuple[str, ...],
-        patience: float | None,
-        kernels: bool | None,
-    ) -> _Check:
-        """Return how `findings` checks a file."""
-        settings = engine.projects.of(path).settings
-        in_editor = kernels is None
-        return _Check(
-            codes,
-            patience,
-            CONTRACT_PATIENCE if patience is None and in_editor else patience,
-            needs_kernels(settings.inlay_hints) if kernels is None else kernels,
-            in_editor,
-            not in_editor or engine.programs.is_saved(path),  # it takes processes of its own
-        )
-
 
 async def findings(
     engine: Engine,
@@ -165,7 +145,15 @@ async def findings(
     views, in_text = await _traced_and_read(engine, document, patience, only)
     project = engine.projects.of(path)
     file = path_in_project(project.root, path)
-    check = _Check.of(engine, path, wanted(project.settings, file), patience, kernels)
+    settings, in_editor = project.settings, kernels is None
+    check = _Check(
+        wanted(settings, file),
+        patience,
+        CONTRACT_PATIENCE if patience is None and in_editor else patience,
+        needs_kernels(settings.inlay_hints) if kernels is None else kernels,
+        in_editor,
+        not in_editor or engine.programs.is_saved(path),  # it takes processes of its own
+    )
     looked_at = inputs.without_repeats(views)
     pairs = [(view, error) for view in looked_at for error in failures.reported(view, in_text)]
     together = _TOGETHER if kernels is True else 1
@@ -183,11 +171,11 @@ async def findings(
         document.module,
         subjects,
         all_findings,
-        project.settings,
+        settings,
         file,
         complete=kernels is True and len(views) == len(subjects),
     )
-    if kernels is None and project.settings.figures_as_diagnostics:
+    if in_editor and settings.figures_as_diagnostics:
         reported += _of_figures(engine, document, views)
     return Findings(
         reported,

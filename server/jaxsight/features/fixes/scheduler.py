@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxsight.features.findings.findings import Findings
 from jaxsight.features.fixes.verifier import FIXES, Fix, FixVerifier
-from jaxsight.projects.project import Project
-from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.sandbox import Sandboxes
 from jaxsight.queries.traces.located_answer import View
@@ -43,8 +41,7 @@ class _Work:
 class FixScheduler:
     """The fixes of a session."""
 
-    documents: Mapping[str, Document]
-    project_of: Callable[[str], Project]
+    engine: Engine
     verifying: FixVerifier
     _work: dict[str, list[_Work]] = field(default_factory=dict)
     """By file, in the order of verification."""
@@ -55,20 +52,9 @@ class FixScheduler:
     @staticmethod
     def of(engine: Engine) -> FixScheduler:
         """Return the fixes of a session."""
-        verifying = FixVerifier(
-            engine.programs.compiling,
-            engine.aside,
-            engine.processes,
-        )
-        return FixScheduler(engine.documents.by_path, engine.projects.of, verifying)
+        return FixScheduler(engine, FixVerifier(engine))
 
-    def start(
-        self,
-        path: str,
-        report: Findings,
-        *,
-        pause: float = PAUSE,
-    ) -> None:
+    def start(self, path: str, report: Findings, *, pause: float = PAUSE) -> None:
         """Verify fixes of a file's current findings, in place of the earlier ones."""
         views = {finding: view for view, finding in report.owners}
         pairs: list[tuple[View | None, Finding]] = []
@@ -148,7 +134,7 @@ class FixScheduler:
             if (first := next(waiting, None)) is None:
                 return
             path, work = first
-            sandbox = self._sandboxes.of(self.project_of(path))
+            sandbox = self._sandboxes.of(self.engine.projects.of(path))
             trying = asyncio.create_task(
                 self.verifying.fix(sandbox, work.view, work.finding, work.target)
                 if work.view is not None
@@ -158,8 +144,7 @@ class FixScheduler:
             fix: Fix | None = None
             try:
                 await asyncio.wait([trying])
-                if not trying.cancelled():
-                    fix = trying.result()
+                fix = None if trying.cancelled() else trying.result()
             except asyncio.CancelledError:
                 trying.cancel()
                 raise

@@ -277,24 +277,17 @@ def _set_words(subject: Subject, view: View) -> str:
 
 
 def _notes(values: Iterable[Seen]) -> Iterable[str]:
-    shown: set[str] = set()
-    for value in values:
-        for note in (
-            *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
-            "weak type" if value.weak else "",
-            *shardings.notes(value),
-        ):
-            if note and note not in shown:
-                shown.add(note)
-                yield note
+    return dict.fromkeys(note for value in values for note in value_notes(value))
 
 
-def surroundings(value: Seen) -> str:
-    """Return what a value was computed in, outermost first: `scan body › grad`.
+def value_notes(value: Seen) -> list[str]:
+    """Return what is known of a value besides its type, in Markdown.
 
-    Calls of jitted functions are omitted.
+    What it was computed in is `inside scan body › grad`, without calls of jitted functions.
     """
-    return " › ".join(place for place in value.inside if place != "jit")
+    inside = " › ".join(place for place in value.inside if place != "jit")
+    notes = [f"inside {escaped(inside)}" if inside else "", "weak type" if value.weak else ""]
+    return [*filter(None, notes), *shardings.notes(value)]
 
 
 def _hover(range: Range, parts: Iterable[str], view: View) -> Hover:

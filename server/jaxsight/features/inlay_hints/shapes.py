@@ -8,7 +8,7 @@ from dataclasses import replace
 from jaxsight.features import caveats, inputs, shardings
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.random_keys import key_note
-from jaxsight.features.hover.text import surroundings
+from jaxsight.features.hover.text import value_notes
 from jaxsight.features.inlay_hints.kind import LabelPart, ShownDocument, fitted, line_end
 from jaxsight.features.model import Hint
 from jaxsight.features.shardings import chosen_axes, is_replicated, words
@@ -17,7 +17,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
 from jaxsight.text.inert import one_line
-from jaxsight.text.markdown import escaped, prose, span
+from jaxsight.text.markdown import prose, span
 from jaxsight.wire.observations import Observation, Seen
 
 _SHOWN_VALUES = 2
@@ -104,13 +104,8 @@ def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
     """Return the types with what is known about them, those with names of sizes in both forms."""
     lines = []
     for value, name in zip(values, names, strict=True):
-        notes = [
-            *([span(value.text)] if name != value.text else []),
-            *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
-            *(["weak type"] if value.weak else []),
-            *shardings.notes(value),
-        ]
-        lines.append(" · ".join([span(name), *notes]))
+        types = dict.fromkeys((name, value.text))
+        lines.append(" · ".join([*map(span, types), *value_notes(value)]))
         if value.tree is not None:
             lines.append(array_trees.block(value.tree))
     if more:

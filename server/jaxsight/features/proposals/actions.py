@@ -25,6 +25,7 @@ from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Edit, Position, Range
+from jaxsight.source.text_shift import common_prefix
 from jaxsight.text.inert import clause
 
 if TYPE_CHECKING:
@@ -205,12 +206,8 @@ def settings_edits(file: str, key: str, inputs: str) -> tuple[Edit, ...] | None:
     if changed is None:
         return None
     before, after = text.splitlines(keepends=True), changed.splitlines(keepends=True)
-    first = next(
-        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(before)
-    )
-    kept = 0
-    while kept < len(before) - first and before[-1 - kept] == after[-1 - kept]:
-        kept += 1
+    first = common_prefix(before, after)
+    kept = common_prefix(before[first:][::-1], after[::-1])
     new = "".join(after[first : len(after) - kept])
     end = Position(len(before) - kept, 0)
     if before and not before[-1].endswith("\n") and not kept:
