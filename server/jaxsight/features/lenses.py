@@ -100,8 +100,7 @@ async def _measuring(
         answer = engine.traces.cache.known(question) if isinstance(question, Question) else None
         if isinstance(question, Question) and answer is not None:
             view = engine.traces.located(answer, document.module, question, subject)
-            times = shown_times(engine, view, target, None)
-            if times is not None:
+            if (times := shown_times(engine, view, target, None)) is not None:
                 title = f"measure{' again' if times.stale else ''}: {times.figure}"
     return [Lens(above, title, MEASURE, (path, subject.id))]
 

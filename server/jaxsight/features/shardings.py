@@ -21,7 +21,7 @@ from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
 from jaxsight.text.markdown import fenced, prose, span
 from jaxsight.text.units import count
-from jaxsight.wire.meshes import MANUAL, Chosen, Mesh
+from jaxsight.wire.meshes import MANUAL, Chosen, Mesh, Spec
 from jaxsight.wire.observations import Seen
 
 _SIZES = re.compile(r"\[([^\[\]]*)\]")
@@ -73,7 +73,12 @@ def traced_layouts(values: Sequence[Seen]) -> str:
     sharding = shardings.pop() if len(shardings) == 1 else None
     if sharding is None or not any(sharding.spec) or MANUAL in sharding.mesh.types:
         return ""
-    grid = layout(sharding.mesh, sharding.spec)
+    return _picture(sharding.mesh, sharding.spec)
+
+
+def _picture(mesh: Mesh | None, spec: Spec) -> str:
+    """Return which devices have which part of a value; empty if it is replicated, or unknown."""
+    grid = layout(mesh, spec) if mesh is not None and any(spec) else None
     return fenced(picture(grid), "text") if grid is not None else ""
 
 
@@ -85,10 +90,8 @@ def chosen_layouts(kernels: LocatedFigures, place: Range, values: Sequence[Seen]
     chosen = chosen_sharding(kernels, place, values)
     if chosen is None:
         return ""
-    parts = [prose(words(kernels, chosen))]
-    if drawn := shown_layout(kernels, chosen):
-        parts.append(fenced(drawn, "text"))
-    return "\n\n".join(parts)
+    drawn = _picture(mesh_of(kernels, chosen), chosen.spec)
+    return "\n\n".join(filter(None, (prose(words(kernels, chosen)), drawn)))
 
 
 def chosen_sharding(kernels: LocatedFigures, place: Range, values: Sequence[Seen]) -> Chosen | None:
@@ -189,13 +192,6 @@ def is_replicated(chosen: Chosen) -> bool:
     return not any(chosen.spec) and not chosen.unreduced
 
 
-def copies(kernels: LocatedFigures, chosen: Chosen, mesh: Mesh) -> int:
-    """Return how many devices have the same part of a value."""
-    sizes = dict(mesh.axes)
-    parts = math.prod(sizes[name] for axes in chosen.spec for name in axes)
-    return kernels.compiled.devices // max(parts, 1)
-
-
 def words(kernels: LocatedFigures, chosen: Chosen) -> str:
     """Return how a value is distributed, in words for a hover: one line of Markdown's prose.
 
@@ -209,15 +205,10 @@ def words(kernels: LocatedFigures, chosen: Chosen) -> str:
     parts = [f"`{sharded_type(chosen)}`"]
     if mesh is not None:
         parts.append(f"per device `{local_type(chosen, mesh)}`")
-        if (number := copies(kernels, chosen, mesh)) > 1:
-            parts.append(count(number, "copy", "copies"))
+        sizes = dict(mesh.axes)
+        different = math.prod(sizes[name] for axes in chosen.spec for name in axes)
+        if (copies := devices // max(different, 1)) > 1:
+            parts.append(count(copies, "copy", "copies"))
     if chosen.unreduced:
         parts.append(f"not yet summed over {', '.join(chosen.unreduced)}")
     return " · ".join([*parts, choice])
-
-
-def shown_layout(kernels: LocatedFigures, chosen: Chosen) -> str:
-    """Return a picture of which devices have which part of a value; empty if it is replicated."""
-    mesh = mesh_of(kernels, chosen)
-    grid = layout(mesh, chosen.spec) if mesh is not None and any(chosen.spec) else None
-    return picture(grid) if grid is not None else ""

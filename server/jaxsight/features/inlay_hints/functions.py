@@ -149,8 +149,8 @@ def _shares(shown: ShownDocument) -> Iterator[Hint]:
             continue
         shares = list(shares_of(programs, view.subject_range))
         if shares:
-            tooltip = prose("\n\n".join((*(share.words for share in shares), _NOTE)))
-            yield Hint(head(view), f"{SIGN} {shares[0].label}", tooltip)
+            tooltip = prose("\n\n".join((*(share.words() for share in shares), _NOTE)))
+            yield Hint(head(view), f"{SIGN} {shares[0].words('')}", tooltip)
 
 
 def without_kernels(shown: ShownDocument) -> Iterator[Hint]:

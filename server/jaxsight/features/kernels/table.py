@@ -15,9 +15,7 @@ from jaxsight.figures.program_notes import iterations, memory_lines, undecided
 from jaxsight.figures.rows import COLUMNS, FEW, filled, rows
 from jaxsight.figures.summary import devices
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
-from jaxsight.queries.programs.refused import Refused
-from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.source.text import Range
 from jaxsight.targets.target import Target
 from jaxsight.text import units
@@ -146,19 +144,11 @@ class KernelShare:
     kernels: int
     of: int
 
-    @property
-    def label(self) -> str:
-        """`in train_step: 133 of 412 kernels`."""
-        return f"in {self.program}{self._at}: {self.kernels} of {count(self.of, 'kernel')}"
-
-    @property
-    def words(self) -> str:
-        """The same for a hover."""
-        return f"in `{self.program}`{self._at}: {self.kernels} of {count(self.of, 'kernel')}"
-
-    @property
-    def _at(self) -> str:
-        return f" at line {self.line}" if self.line is not None else ""
+    def words(self, quote: str = "`") -> str:
+        """Return ``in `train_step`: 133 of 412 kernels``."""
+        at = f" at line {self.line}" if self.line is not None else ""
+        of = count(self.of, "kernel")
+        return f"in {quote}{self.program}{quote}{at}: {self.kernels} of {of}"
 
 
 def shares_of(programs: Iterable[LocatedFigures], function: Range) -> Iterator[KernelShare]:
@@ -240,28 +230,6 @@ class Uncompiled:
         name = visible(self.function)
         return f"`{name}` is not compiled for {self.target}: {self.reason}"
 
-    @staticmethod
-    def of(view: View, result: Compilation | None, target: str) -> Uncompiled | None:
-        """Return why a function was not compiled; `None` if it was, or if nobody asked for that.
-
-        Args:
-            result: the result of compiling it; `None` if that was not requested.
-            target: the active target.
-        """
-        lasts = True
-        if not isinstance(view.answer.reply, Traced):
-            finding = next(failures.reported(view), None)
-            if finding is None:
-                return None  # a doctest that was not written as example inputs
-            reason = f"tracing fails ({finding.code}, line {finding.range.start.line + 1})"
-        elif isinstance(result, Refused):
-            target, reason = result.target.short, result.trouble.message
-            lasts = result.trouble.last
-        else:
-            return None
-        reason = clause(reason.strip().split("\n\n")[0], _REASON).rstrip(".")
-        return Uncompiled(view.subject.name, view.name_range, target, reason, lasts)
-
 
 async def uncompiled(engine: Engine, path: str) -> list[Uncompiled]:
     """Return the functions of a file that were not compiled for the first target, and why.
@@ -271,9 +239,19 @@ async def uncompiled(engine: Engine, path: str) -> list[Uncompiled]:
     document = await engine.documents.read(path)
     if document is None:
         return []
-    target = engine.choices.target(path).short
-    reasons = (
-        Uncompiled.of(view, engine.programs.refusal(view), target)
-        for view in await engine.traces.views(document, None)
-    )
-    return [reason for reason in reasons if reason is not None]
+    found = []
+    for view in await engine.traces.views(document, None):
+        target, lasts, refusal = engine.choices.target(path), True, engine.programs.refusal(view)
+        if not isinstance(view.answer.reply, Traced):
+            finding = next(failures.reported(view), None)
+            if finding is None:
+                continue  # a doctest that was not written as example inputs
+            reason = f"tracing fails ({finding.code}, line {finding.range.start.line + 1})"
+        elif refusal is not None:
+            target, reason = refusal.target, refusal.trouble.message
+            lasts = refusal.trouble.last
+        else:
+            continue
+        reason = clause(reason.strip().split("\n\n")[0], _REASON).rstrip(".")
+        found.append(Uncompiled(view.subject.name, view.name_range, target.short, reason, lasts))
+    return found

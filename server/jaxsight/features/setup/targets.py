@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from jaxsight.queries.engine import Engine
 from jaxsight.targets.target import PREFERRED, Target, counted, names, parse
@@ -99,40 +99,30 @@ async def targets(engine: Engine, path: str) -> Offers:
             for installed in [environments.installed(platform)]
         )
         disk = {compiler.platform: compiler.disk for compiler in compilers}
-        offers = [
-            _offer(
-                own_target(parse(name), os.environ),
-                group,
-                active,
-                target_state(parse(name), project.jax, plugins),
-                disk,
-            )
-            for name, group in _grouped(known)
-        ]
-        marked = sorted(map(mark, offers), key=lambda offer: not offer.approved)
-        return Offers(active.name, settings.target, project.jax, tuple(marked), compilers)
-
-    def mark(offer: Offer) -> Offer:
-        host = parse(offer.target).host
-        if not host or project.may_send(host):
-            return offer
-        return replace(offer, detail=UNAPPROVED, approved=False)
+        offers = []
+        for target, group in _grouped(known):
+            state = target_state(target, project.jax, plugins)
+            offer = _offer(own_target(target, os.environ), group, active, state, disk)
+            if target.host and not project.may_send(target.host):
+                offer = replace(offer, detail=UNAPPROVED, approved=False)
+            offers.append(offer)
+        offers.sort(key=lambda offer: not offer.approved)
+        return Offers(active.name, settings.target, project.jax, tuple(offers), compilers)
 
     return await asyncio.to_thread(look)
 
 
-def _grouped(known: list[str]) -> Iterator[tuple[str, Group]]:
-    """Yield the names of targets with their groups, without duplicates.
+def _grouped(known: list[str]) -> Iterator[tuple[Target, Group]]:
+    """Yield targets with their groups, without duplicates.
 
     Args:
         known: names that are chosen or configured.
     """
-    single = [(name, _group(parse(name))) for name in names()]
     several = [counted(parse(name), _DEVICES) for name in _SEVERAL]
-    others = dict.fromkeys((*several, _TPU_SLICE, *known))
-    more = [(name, _group(parse(name))) for name in others if name not in names()]
-    for group in ("here", "gpu", "tpu", "several", "ssh"):
-        yield from (each for each in (*single, *more) if each[1] == group)
+    targets = map(parse, dict.fromkeys((*names(), *several, _TPU_SLICE, *known)))
+    order = get_args(Group)
+    grouped = [(target, _group(target)) for target in targets]
+    yield from sorted(grouped, key=lambda each: order.index(each[1]))
 
 
 def _group(target: Target) -> Group:

@@ -9,12 +9,13 @@ from typing import Any
 
 from lsprotocol import types
 
-from jaxsight.features.call_hierarchy import CalledFunction, traced_calls
+from jaxsight.features.call_hierarchy import traced_calls
 from jaxsight.features.printed_programs.navigation import calls, function_at
 from jaxsight.features.printed_programs.program import FUNCTION
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram
 from jaxsight.lsp.documents.text import DocumentWindow
+from jaxsight.source.module import PlacedFunction
 from jaxsight.text.inert import one_line
 
 Item = types.CallHierarchyItem
@@ -89,9 +90,15 @@ async def _calls(context: ClientContext, uri: str) -> _Calls | None:
         view = context.documents.view(uri)
         if view is None:
             return None
-        items = {function.name: _python_item(view, function) for function in traced.functions}
+        items = {
+            placed.function.qualname: _python_item(view, placed) for placed in traced.functions
+        }
         listed = [
-            _Call(call.caller.name, call.callee.name, view.to_range(call.range))
+            _Call(
+                call.caller.function.qualname,
+                call.callee.function.qualname,
+                view.to_range(call.range),
+            )
             for call in traced.calls
         ]
         return _Calls(listed, items.__getitem__)
@@ -114,15 +121,15 @@ def _name(item: Item) -> str:
     return name if isinstance(name, str) else item.name
 
 
-def _python_item(view: DocumentWindow, function: CalledFunction) -> Item:
+def _python_item(view: DocumentWindow, placed: PlacedFunction) -> Item:
     return Item(
-        name=function.name.rpartition(".")[2],
+        name=placed.function.qualname.rpartition(".")[2],
         detail="traced by jaxsight",
         kind=types.SymbolKind.Function,
         uri=view.uri,
-        range=view.to_range(function.range),
-        selection_range=view.to_range(function.name_range),
-        data={"name": function.name},
+        range=view.to_range(placed.range),
+        selection_range=view.to_range(placed.name_range),
+        data={"name": placed.function.qualname},
     )
 
 
