@@ -94,7 +94,7 @@ def largest(kernels: AnyFigures, most: int) -> Iterator[str]:
     graph = kernels.graph
     by_size = sorted(graph.offloads, key=lambda each: each.runs * each.bytes, reverse=True)
     for transfer in by_size[:most]:
-        at = _lines(kernels, transfer)
+        at = lines_of(kernels, transfer)
         yield f"{text(transfer)}{f' at line {at[0]}' if at else ''}"
     if len(by_size) > most:
         yield f"and {len(by_size) - most} more"
@@ -102,7 +102,7 @@ def largest(kernels: AnyFigures, most: int) -> Iterator[str]:
 
 def where(kernels: AnyFigures, transfer: HostTransfer) -> str:
     """Return the lines of a transfer (`9, 10`), or those of the nearest kernels (`for 12`)."""
-    listed = ", ".join(map(str, _lines(kernels, transfer)))
+    listed = ", ".join(map(str, lines_of(kernels, transfer)))
     return f"for {listed}" if listed and not _own(kernels, transfer) else listed
 
 
@@ -117,7 +117,7 @@ def place(kernels: Figures[At], transfer: HostTransfer) -> At | None:
     return next((at for at in places if at is not None), None)
 
 
-def _lines(kernels: AnyFigures, transfer: HostTransfer) -> list[int]:
+def lines_of(kernels: AnyFigures, transfer: HostTransfer) -> list[int]:
     return kernels.lines_of(paths(kernels, transfer))
 
 
@@ -170,36 +170,3 @@ def _overlap(transfers: Sequence[HostTransfer]) -> str:
         return "overlapped with kernels"
     part = "all" if overlapped == len(transfers) else f"{overlapped}"
     return f"{part} overlapped with kernels"
-
-
-def record(kernels: AnyFigures) -> dict[str, object]:
-    """Return the figures as JSON; sizes in bytes, `least_seconds` at the rate of the link."""
-    graph = kernels.graph
-    link = host_links.link(kernels.target)
-    memory = kernels.compiled.memory.host
-    return {
-        "host_transfers": [
-            {
-                "name": transfer.name,
-                "direction": transfer.direction,
-                "what": transfer.what,
-                "type": transfer.type,
-                "bytes": transfer.bytes,
-                "runs": transfer.runs,
-                "async": transfer.is_async,
-                "least_seconds": host_links.least_seconds(transfer, kernels.target),
-                "kernel": transfer.kernel,
-                "equations": list(transfer.equations),
-                "lines": _lines(kernels, transfer),
-            }
-            for transfer in graph.host_transfers
-        ],
-        "host_bytes": graph.host_bytes(graph.host_transfers),
-        "host_bytes_at_least": graph.host_bytes_at_least(graph.host_transfers),
-        "host_bytes_known": graph.host_bytes_known,
-        "host_link": None if link is None else {"name": link.name, "bandwidth": link.bandwidth},
-        "host_temp_bytes": memory.temporaries,
-        "host_argument_bytes": memory.arguments,
-        "host_output_bytes": memory.outputs,
-        "host_aliased_bytes": memory.aliased,
-    }

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from jaxsight.features import caveats
+from jaxsight.figures.record import fields
 from jaxsight.figures.summary import estimated_time
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.memory import Measurement
@@ -347,7 +348,7 @@ def record(found: MatchedTimes, function: str) -> dict[str, object]:
     Times are in seconds of one run, `kernels` the dearest first. `estimate_seconds` is a roofline
     estimate. What the device ran besides the kernels of the graph has `kernel` `null`.
     """
-    measurement = found.measurement
+    measurement, conditions = found.measurement, found.measurement.conditions
     return {
         "function": function,
         "target": measurement.target.name,
@@ -359,36 +360,24 @@ def record(found: MatchedTimes, function: str) -> dict[str, object]:
             {
                 "name": row.name,
                 "kernel": row.index,
-                "calls": row.calls,
-                "seconds": row.seconds,
-                "share": row.share,
-                "estimate_seconds": row.estimate_seconds,
-                "ratio": row.ratio,
-                "lines": list(row.lines),
-                "bytes_per_second": row.bytes_per_second,
-                "flops_per_second": row.flops_per_second,
-                "arithmetic_share": row.arithmetic_share,
-                "bandwidth_share": row.bandwidth_share,
+                **fields(row, "calls seconds share estimate_seconds ratio lines"),
+                **fields(row, "bytes_per_second flops_per_second"),
+                **fields(row, "arithmetic_share bandwidth_share"),
             }
             for row in found.rows
         ],
         "unmatched_seconds": found.unmatched_seconds,
-        "device": {
-            "kind": measurement.conditions.device_kind,
-            "platform": measurement.conditions.platform,
-        },
-        "jax": measurement.conditions.jax,
-        "jaxlib": measurement.conditions.jaxlib,
+        "device": {"kind": conditions.device_kind, "platform": conditions.platform},
+        **fields(conditions, "jax jaxlib"),
         "noise": {
-            "cores": measurement.conditions.cores,
-            "load": _known(measurement.conditions.load),
-            "other_cores": _known(measurement.conditions.others),
-            "busy": measurement.conditions.is_busy,
-            "governor": measurement.conditions.governor or None,
-            "clock_seconds": measurement.conditions.clock_seconds,
-            "waited_seconds": measurement.conditions.waited_seconds,
+            "cores": conditions.cores,
+            "load": _known(conditions.load),
+            "other_cores": _known(conditions.others),
+            "busy": conditions.is_busy,
+            "governor": conditions.governor or None,
+            **fields(conditions, "clock_seconds waited_seconds"),
         },
-        "command_buffers": measurement.conditions.command_buffers,
+        "command_buffers": conditions.command_buffers,
     }
 
 

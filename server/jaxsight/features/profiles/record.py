@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jaxsight.features.profiles.report import spread
+from jaxsight.figures.record import fields
 from jaxsight.profiles.places import CodePlace, LibraryPlace
 from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledKernel, Share
 from jaxsight.profiles.sources import ProfiledSources
@@ -102,7 +103,7 @@ def _kernel(
         "path": None,
         **where,
         "library": place.library if isinstance(place, LibraryPlace) else None,
-        "lines": [{"file": each.file, "line": each.line} for each in kernel.lines],
+        "lines": [fields(each, "file line") for each in kernel.lines],
         "for_line": kernel.is_for,
         "scope": kernel.scope,
         "collective": kernel.is_collective,
@@ -114,21 +115,12 @@ def _device(device: ProfiledDevice) -> dict[str, object]:
     return {
         "host": device.host,
         "device": device.name,
-        "seconds": device.seconds,
-        "busy_seconds": device.busy_seconds,
-        "kernel_seconds": device.kernel_seconds,
+        **fields(device, "seconds busy_seconds kernel_seconds"),
         "idle_seconds": device.idle_between + device.idle_inside,
         "idle_between_programs_seconds": device.idle_between,
         "idle_inside_programs_seconds": device.idle_inside,
         "collective_seconds": device.collective_seconds,
         "exposed_collective_seconds": device.exposed_seconds,
         "steps_of": device.steps_of or None,
-        "steps": [
-            {
-                "number": step.number,
-                "seconds": step.seconds,
-                "busy_seconds": step.busy_seconds,
-            }
-            for step in device.steps
-        ],
+        "steps": [fields(step, "number seconds busy_seconds") for step in device.steps],
     }
