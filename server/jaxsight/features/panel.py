@@ -276,15 +276,11 @@ class ReportedFunction:
         if times is not None:
             yield "time (measured)", shown.headline(times.measurement.times)
         yield "temporaries", temporary_memory(compiled)
-        for name, amount in (
-            ("arguments", memory.arguments),
-            ("outputs", memory.outputs),
-            ("peak", memory.peak),
-        ):
+        for name in ("arguments", "outputs", "peak"):
+            amount: int = getattr(memory, name)
             yield name, units.size(amount) if amount >= 0 else ""
-        collectives = len(graph.collectives)
-        yield "collectives", str(collectives) if collectives else ""
-        yield "host callbacks", str(graph.callback_count) if graph.callback_count else ""
+        yield "collectives", str(len(graph.collectives) or "")
+        yield "host callbacks", str(graph.callback_count or "")
         yield "compiled in", units.seconds(compiled.compile_seconds)
 
     async def _texts(self) -> dict[str, VirtualText]:

@@ -193,12 +193,9 @@ def communication_line(kernels: AnyFigures, moved: str) -> str:
     else:
         total = f"{units.about(sum(estimates))}{_links(kernels)}"
     parts = [count(len(collectives), "collective"), f"{moved} per device", total]
-    overlapped = [kernel for kernel in collectives if is_async(kernel)]
-    if overlapped:
-        part = "all" if len(overlapped) == len(collectives) else f"{len(overlapped)}"
-        parts.append(f"{part} overlapped with other kernels")
-    else:
-        parts.append("not overlapped")
+    overlapped = sum(map(is_async, collectives))
+    part = "all" if overlapped == len(collectives) else f"{overlapped}"
+    parts.append(f"{part} overlapped with other kernels" if overlapped else "not overlapped")
     return f"communication: {', '.join(parts)}"
 
 

@@ -30,8 +30,7 @@ def lines(kernels: AnyFigures) -> Iterator[str]:
         transfers = [each for each in graph.host_transfers if each.direction == direction]
         if transfers:
             parts = [count(len(transfers), "transfer"), moved_to_host(graph, transfers)]
-            parts += _time(kernels, transfers)
-            parts.append(_overlap(transfers))
+            parts += [*_time(kernels, transfers), _overlap(transfers)]
             yield f"{direction}: {', '.join(parts)}"
     if memory := host_memory(kernels.compiled.memory.host):
         yield memory
@@ -39,15 +38,9 @@ def lines(kernels: AnyFigures) -> Iterator[str]:
 
 def host_memory(memory: HostMemory) -> str:
     """Return `host memory: 512 MiB arguments, 256 MiB temporaries`; empty if there is none."""
-    parts = [
-        f"{units.size(amount)} {name}"
-        for name, amount in (
-            ("arguments", memory.arguments),
-            ("outputs", memory.outputs),
-            ("temporaries", memory.temporaries),
-        )
-        if amount > 0
-    ]
+    names = ("arguments", "outputs", "temporaries")
+    amounts = {name: getattr(memory, name) for name in names}
+    parts = [f"{units.size(amount)} {name}" for name, amount in amounts.items() if amount > 0]
     reused = f" ({units.size(memory.aliased)} donated)" if memory.aliased > 0 else ""
     return f"host memory: {', '.join(parts)}{reused}" if parts else ""
 
@@ -69,9 +62,8 @@ def summed(graph: Graph, transfers: Iterable[HostTransfer]) -> list[str]:
 
 def sentence(kernels: AnyFigures, transfer: HostTransfer) -> str:
     """Return all that is known of a transfer: its data, time, and whether kernels run meanwhile."""
-    parts = [f"{transfer.what} {text(transfer)}"]
-    parts += _time(kernels, [transfer])
-    parts.append(_overlap([transfer]))
+    said = f"{transfer.what} {text(transfer)}"
+    parts = [said, *_time(kernels, [transfer]), _overlap([transfer])]
     return f"{SIGN} {', '.join(parts)}"
 
 
@@ -166,7 +158,5 @@ def _overlap(transfers: Sequence[HostTransfer]) -> str:
     overlapped = sum(each.is_async for each in transfers)
     if not overlapped:
         return "not overlapped"
-    if len(transfers) == 1:
-        return "overlapped with kernels"
-    part = "all" if overlapped == len(transfers) else f"{overlapped}"
-    return f"{part} overlapped with kernels"
+    part = "all " if overlapped == len(transfers) else f"{overlapped} "
+    return f"{part if len(transfers) > 1 else ''}overlapped with kernels"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -365,12 +366,10 @@ async def _parts(engine: Engine, known: KnownFunction) -> AsyncIterator[AnswerPa
     question, view, kernels = known.question, known.view, known.kernels
     line, module, topic = question.line, known.document.module, question.topic
     if known.function and (known.own_view is None or known.own_view.assumed):
-        try:
+        with contextlib.suppress(LookupError):
             action = await keep_proposed(engine, question.path, known.function)
-        except LookupError:
-            action = None
-        if action is not None and action.edits and not action.file:
-            yield parts.proposal(action.title, action.edits, module)
+            if action.edits and not action.file:
+                yield parts.proposal(action.title, action.edits, module)
     reported = parts.findings(known.findings, known.fixes, module)
     comes_first = topic is Topic.FIX or known.traced is None
     if comes_first:

@@ -7,7 +7,7 @@ with the inputs of its calls, if these are fully known.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.examples.sets import ExampleSet
@@ -116,16 +116,16 @@ async def _compiled(
 ) -> list[LockableFunction]:
     """Return a function with one example set on each target."""
 
-    def without_facts(problem: str) -> Iterator[LockableFunction]:
-        for target in targets:
-            section = LockSection.of(target, engine.projects.of(path).jax)
-            words = clause(problem, _LONGEST)
-            yield LockableFunction(name, section, subject.name_range, None, words)
+    jax = engine.projects.of(document.path).jax
+    sections = [LockSection.of(target, jax) for target in targets]
 
-    path = document.path
+    def without_facts(problem: str) -> list[LockableFunction]:
+        words, at = clause(problem, _LONGEST), subject.name_range
+        return [LockableFunction(name, section, at, None, words) for section in sections]
+
     question = await engine.traces.question(document, subject, example_set)
     if isinstance(question, Unasked):
-        return list(without_facts(question.reason))
+        return without_facts(question.reason)
     try:
         answer = await engine.traces.answer(question)
     except Superseded:
@@ -136,23 +136,20 @@ async def _compiled(
     if not view.is_traced:
         error = next(failures.findings(view), None)
         why = f": {error.message} ({error.code})" if error is not None else ""
-        return list(without_facts(f"it cannot be traced{why}"))
+        return without_facts(f"it cannot be traced{why}")
     found = []
-    for target in targets:
-        section = LockSection.of(target, engine.projects.of(path).jax)
+    for target, section in zip(targets, sections, strict=True):
         there = await engine.traces.for_target(view, target)
         result = await engine.programs.result(there, target, complete=True, urgency=Urgency.ASKED)
         facts, problem = None, ""
         if isinstance(result, Refused):
             problem = clause(f"not compiled: {result.trouble.message}", _LONGEST)
         elif result is not None:
-            facts = replace(facts_of_kernels(result), origin=_origin(subject))
+            origins = {"program": "observed", "recorded": "recorded"}
+            origin = origins.get(subject.examples.source, "")
+            facts = replace(facts_of_kernels(result), origin=origin)
         found.append(LockableFunction(name, section, subject.name_range, facts, problem))
     return found
-
-
-def _origin(subject: Subject) -> str:
-    return {"program": "observed", "recorded": "recorded"}.get(subject.examples.source, "")
 
 
 def facts_of_kernels(figures: LocatedFigures) -> ProgramFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -34,6 +35,8 @@ _LONGEST_INPUT = 60
 """Characters of such an input in a signature, a choice: a longer one has its figures there."""
 _LONGEST_NAME = 72
 """Characters of a headline, a choice: it must not wrap. Of a longer one the last 8 are kept."""
+_INNER_SPACE = re.compile(r"(?<=[(\[]) | ?,? (?=\))| (?=\])")
+"""What an expression of several lines has inside its brackets, once it is on one line."""
 _SHORT_JAXPR, _JAXPR_LINES = 20, 10
 """Lines up to which a jaxpr is shown whole, and lines of a longer one: kernels follow on screen."""
 
@@ -182,19 +185,10 @@ def _parameter(name: str, types: Sequence[str], values: Sequence[Seen]) -> str:
 
 def shortened(source: str) -> str:
     """Return an expression on one line, without its middle if it is long."""
-    line = (
-        " ".join(source.split())
-        .replace("( ", "(")
-        .replace("[ ", "[")
-        .replace(", )", ")")
-        .replace(" )", ")")
-        .replace(" ]", "]")
-    )
-    return (
-        line
-        if len(line) <= _LONGEST_NAME
-        else f"{line[: _LONGEST_NAME - 12].rstrip()} … {line[-8:].lstrip()}"
-    )
+    line = _INNER_SPACE.sub("", " ".join(source.split()))
+    if len(line) <= _LONGEST_NAME:
+        return line
+    return f"{line[: _LONGEST_NAME - 12].rstrip()} … {line[-8:].lstrip()}"
 
 
 def unasked_hover(subject: Subject, why: Unasked, range: Range | None = None) -> Hover:

@@ -222,9 +222,8 @@ class ShownTimes:
     @property
     def headline(self) -> str:
         """`412 µs measured (≈ 380)`, with the estimate of the same program."""
-        if estimate := self.estimate:
-            return f"{self.figure} measured ({estimate})"
-        return f"{self.figure} measured"
+        estimate = f" ({self.estimate})" if self.estimate else ""
+        return f"{self.figure} measured{estimate}"
 
     @property
     def estimate(self) -> str:

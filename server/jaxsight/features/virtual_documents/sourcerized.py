@@ -154,14 +154,12 @@ async def source_of_file(
 
 def _links(pairs: Sequence[tuple[int, int]], text: str) -> tuple[Linked, ...]:
     """Return links from lines of a source to those of the program, without their indentation."""
-    lines = text.split("\n")
-    links = []
-    for number, line in pairs:
-        code = lines[line].rstrip()
-        indent = len(code) - len(code.lstrip())
-        where = Range(Position(line, indent), Position(line, len(code)))
-        links.append(Linked(number, "", where))
-    return tuple(links)
+    lines = [code.rstrip() for code in text.split("\n")]
+    starts = [len(code) - len(code.lstrip()) for code in lines]
+    return tuple(
+        Linked(number, "", Range(Position(at, starts[at]), Position(at, len(lines[at]))))
+        for number, at in pairs
+    )
 
 
 # Insert the source of a function into its file, below the original, with the imports it needs.
@@ -216,7 +214,8 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
     shared = _shared(module, body)
     body = [node for node in body if node not in shared]
     names = list(dict.fromkeys(name for node in body for name in bound_in_scope(node)))
-    clashing = [name for name in names if name in module.bindings.definers or _is_builtin(name)]
+    definers = module.bindings.definers
+    clashing = [name for name in names if name in definers or hasattr(builtins, name)]
     text = _renamed(text, tree, {name: _free(name, module, names) for name in clashing})
     edits = []
     if missing := [import_.line for import_ in needed if import_ not in there]:
@@ -241,16 +240,11 @@ def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) ->
         and bindings.origins.get(import_.name) != import_.origin
     }
     bound = set(bound_in(tree))
-    clashing |= {
-        name for name in _read(tree) - bound if _is_builtin(name) and name in bindings.definers
-    }
+    read = bindings.definers.keys() & _read(tree) - bound
+    clashing |= {name for name in read if hasattr(builtins, name)}
     if clashing:
         words = ", ".join(sorted(clashing))
         raise NotSourcerized(f"cannot insert: the file already defines {words}; {_INSTEAD}")
-
-
-def _is_builtin(name: str) -> bool:
-    return hasattr(builtins, name)
 
 
 def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
@@ -313,8 +307,7 @@ def _dotted(node: ast.stmt) -> str:
     match node:
         case ast.Import(names=[ast.alias(name=name, asname=None)]):
             return name
-        case _:
-            return ""
+    return ""
 
 
 def _renamed(text: str, tree: ast.Module, names: Mapping[str, str]) -> str:
