@@ -102,8 +102,7 @@ class Background:
         shortest, longest = _PAUSES
         await asyncio.sleep(min(max(shortest, engine.traces.cache.seconds(path) / 2), longest))
         await engine.turns.breathe()
-        document = await engine.documents.read(path)
-        if document is None:
+        if (document := await engine.documents.read(path)) is None:
             return
         self._before()
         await self._statuses.update(document, is_settled=False)
@@ -211,8 +210,7 @@ class Background:
             await engine.turns.breathe()
             # Its example inputs may be others by now: a question about the old ones would cancel
             # that about the new ones.
-            subject = named(engine.documents.subjects(document), earlier.id)
-            if subject is None:
+            if (subject := named(engine.documents.subjects(document), earlier.id)) is None:
                 continue
             question = await engine.traces.question(document, subject)
             if isinstance(question, Unasked):

@@ -49,8 +49,7 @@ class TracedCalls:
 
 async def traced_calls(engine: Engine, path: str) -> TracedCalls:
     """Return the traced functions of a file and their calls."""
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return TracedCalls()
     module = document.module
     views: list[View] = []
@@ -67,8 +66,7 @@ def _traced_calls(module: Module, views: list[View]) -> TracedCalls:
     observed = {place for view in views for place in view.observed}
     reached: dict[str, PlacedFunction] = {}
     for place in observed:
-        owner = module.function_at(place.start)
-        if owner is None:
+        if (owner := module.function_at(place.start)) is None:
             continue
         # What is evaluated when the function is called, not when it is defined.
         parameters = (owner.place(each.range).start for each in owner.function.parameters)

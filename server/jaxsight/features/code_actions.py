@@ -78,8 +78,7 @@ async def actions(
     range: Range,
 ) -> list[Action]:
     """Return the code actions for a range, with the fixes that are verified within a moment."""
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return []
     module = document.module
     fixes = await fixing.fixes(path, module, range, FIX_PATIENCE)

@@ -95,11 +95,9 @@ class _Cursor:
 
 async def completions(engine: Engine, path: str, position: Position) -> list[Completion]:
     """Return completions inside a section of example inputs; none elsewhere."""
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return []
-    there = document.module.function_at(position)
-    if there is None:
+    if (there := document.module.function_at(position)) is None:
         return []
     chunk, function = there
     outside = engine.projects.of(path).outside
@@ -117,12 +115,10 @@ def complete(
     if function.docstring is None:
         return []
     source = ChunkText(function.docstring.text, function.docstring.start)
-    offset = source.offset(position)
-    if offset is None:
+    if (offset := source.offset(position)) is None:
         return []
     sections = find_sections(source).sections
-    section = _section_around(source, sections, offset)
-    if section is None:
+    if (section := _section_around(source, sections, offset)) is None:
         return list(_headings(source, sections, offset))
     start, end = _word_around(source, offset, _WORD)
     line = _line_around(source, section, start)

@@ -107,8 +107,7 @@ async def _measuring(
 
 async def _figures(engine: Engine, document: Document, subject: Subject, chosen: ExampleSet) -> str:
     """Return `: 14 · 12 MiB`, the kernels and the temporaries, as far as they are known."""
-    last = engine.memory.shown.get((document.path, subject.id))
-    if last is None:
+    if (last := engine.memory.shown.get((document.path, subject.id))) is None:
         return ""
     answer, figures = last
     target = engine.choices.target(document.path)

@@ -53,8 +53,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
 
     Returns `None` if there is no function with example inputs.
     """
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return None
     subjects = engine.documents.subjects(document)
     subject = named(subjects, where) if isinstance(where, str) else subject_at(subjects, where)
@@ -263,8 +262,7 @@ class ReportedFunction:
     def _figures(self) -> Iterator[tuple[str, str]]:
         assumed = "assumed: " if self.view.assumed else ""
         yield "inputs", f"{assumed}{inputs.described(self.view)}"
-        kernels = self.kernels
-        if kernels is None:
+        if (kernels := self.kernels) is None:
             return
         compiled, graph, memory = kernels.compiled, kernels.graph, kernels.compiled.memory
         yield "device", kernels.origin

@@ -33,8 +33,7 @@ def notes(value: Seen) -> list[str]:
 
     A value that is not an array, or is the same on all devices, has no notes.
     """
-    sharding = value.sharding
-    if sharding is None:
+    if (sharding := value.sharding) is None:
         return []
     words: list[str] = []
     if any(sharding.spec):
@@ -87,8 +86,7 @@ def chosen_layouts(kernels: LocatedFigures, place: Range, values: Sequence[Seen]
 
     Empty if it is unknown, or traced, or if the expression has several values.
     """
-    chosen = chosen_sharding(kernels, place, values)
-    if chosen is None:
+    if (chosen := chosen_sharding(kernels, place, values)) is None:
         return ""
     drawn = _picture(mesh_of(kernels, chosen), chosen.spec)
     return "\n\n".join(filter(None, (prose(words(kernels, chosen)), drawn)))
@@ -111,8 +109,7 @@ _SIGNED = re.compile(r"i(\d+)$")
 
 def _hlo_type(text: str) -> str:
     """Return `s32[8]` for `i32[8]`, as HLO has it (xla/primitive_util.cc); empty for no array."""
-    match = _TYPE.fullmatch(text.replace(" ", "").removeprefix("~"))
-    if match is None:
+    if (match := _TYPE.fullmatch(text.replace(" ", "").removeprefix("~"))) is None:
         return ""
     dtype = "pred" if match[1] == "bool" else _SIGNED.sub(r"s\1", match[1])
     return f"{dtype}[{match[2]}]"

@@ -103,8 +103,7 @@ class ResizableInputs:
         Its name tells it from the set that the user works with, of which caches know the last.
         """
         named = {name: size for name, size in sizes.items() if name in self.inputs.sizes}
-        resized = self.inputs.resized({**self.inputs.sizes, **named})
-        if resized is None:
+        if (resized := self.inputs.resized({**self.inputs.sizes, **named})) is None:
             return None
         values = {name: size for name, size in sizes.items() if name not in named}
         arguments = [
@@ -167,8 +166,7 @@ class _Sweeping:
 
     async def point(self, sizes: Sizes, *, measured: bool = False) -> SweepPoint:
         """Trace and compile the function with sizes; with `measured`, also run it."""
-        example_set = self.inputs.at(sizes)
-        if example_set is None:
+        if (example_set := self.inputs.at(sizes)) is None:
             return SweepPoint(sizes, "a size would be negative")
         traces = self.engine.traces
         if self.document.module is not self.module:

@@ -39,8 +39,7 @@ def kernel_title(kernel: Kernel) -> str:
 
 def collective_text(kernel: Kernel) -> str:
     """Return `all-reduce 32 MiB over data`, with the bytes on one device, and its runs."""
-    collective = kernel.collective
-    if collective is None:
+    if (collective := kernel.collective) is None:
         return kernel.title
     axes = f" {where}" if (where := scope(collective)) else ""
     times = f", {kernel.runs} times" if kernel.runs > 1 else ""
@@ -89,8 +88,7 @@ def line(kernels: AnyFigures, kernel: Kernel) -> int | None:
 def described(kernels: AnyFigures, index: int) -> list[str]:
     """Return what is known about a collective, in prose: its data, its reason, time and groups."""
     kernel = kernels.graph.kernels[index]
-    collective = kernel.collective
-    if collective is None:
+    if (collective := kernel.collective) is None:
         return []
     operation = f" ({collective.reduction})" if collective.reduction else ""
     data = f"{units.size(collective.bytes)} on each device"
@@ -155,8 +153,7 @@ def is_async(kernel: Kernel) -> bool:
 
 def _groups(collective: Collective) -> Iterator[str]:
     """Yield the first groups of devices, or pairs of source and target."""
-    groups = collective.groups
-    if not groups:
+    if not (groups := collective.groups):
         return
     is_permutation = collective.kind == "collective-permute"
     shown = [

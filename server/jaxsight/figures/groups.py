@@ -312,8 +312,7 @@ def _name(figures: Figures[At], call: Call, place: At | None) -> str:
         name = call.name.rpartition("<locals>.")[2]
         return name.removesuffix(".__call__") or name
     text = figures.places.written(place) if place is not None else ""
-    tree = expression_in(text)
-    if tree is None:
+    if (tree := expression_in(text)) is None:
         return "library"
     name = " ".join(ast.unparse(tree.func if isinstance(tree, ast.Call) else tree).split())
     return cut(name, _LONGEST)

@@ -155,8 +155,7 @@ def _least(kernels: AnyFigures, transfers: Sequence[HostTransfer]) -> str:
 
 
 def _overlap(transfers: Sequence[HostTransfer]) -> str:
-    overlapped = sum(each.is_async for each in transfers)
-    if not overlapped:
+    if not (overlapped := sum(each.is_async for each in transfers)):
         return "not overlapped"
     part = "all " if overlapped == len(transfers) else f"{overlapped} "
     return f"{part if len(transfers) > 1 else ''}overlapped with kernels"

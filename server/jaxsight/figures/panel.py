@@ -222,7 +222,6 @@ def as_json(value: object) -> Any:
     """Return plain data as JSON, of what panels show the fields that they need."""
     if isinstance(value, tuple | list):
         return [as_json(each) for each in value]
-    sent = _SENT.get(type(value))
-    if sent is None:
+    if (sent := _SENT.get(type(value))) is None:
         return value
     return {camel(name): as_json(getattr(value, name)) for name in sent.split()}

@@ -317,8 +317,7 @@ async def answer(
     Raises:
         LookupError: there is no such function, line or target; the message says which.
     """
-    document = await engine.documents.read(question.path)
-    if document is None:
+    if (document := await engine.documents.read(question.path)) is None:
         raise LookupError(f"cannot read {Path(question.path).name}")
     known = KnownFunction(question, document)
     await known.find(engine, settle)

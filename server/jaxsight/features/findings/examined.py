@@ -62,8 +62,7 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
         only: a function that is returned alone, whether it uses JAX or not, and examined only if
             it was traced itself.
     """
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return []
     subjects = {subject.id: subject for subject in engine.documents.subjects(document)}
     views = await engine.traces.views(document, None)
@@ -114,8 +113,7 @@ async def _why_not(
     if subject is not None:
         question = await engine.traces.question(document, subject)
         return "fails", question.reason if isinstance(question, Unasked) else "it was not traced"
-    outcome = await engine.proposals.known(document, chunk, function)
-    if outcome is None:
+    if (outcome := await engine.proposals.known(document, chunk, function)) is None:
         return "untried", untraced(engine, document, chunk, function) or WITHOUT
     if outcome.computes:
         return "no-inputs", f"{NOT_CALLED} {outcome.guess.title}"

@@ -95,8 +95,7 @@ def is_quiet(view: View) -> bool:
 
 def explanation(view: View) -> str:
     """Return the error with its help and notes as Markdown, for a hover; empty for a trace."""
-    finding = next(findings(view), None)
-    if finding is None:
+    if (finding := next(findings(view), None)) is None:
         return ""
     return "\n\n".join((_line_of(finding, view), *map(prose, finding.lines[1:])))
 

@@ -137,8 +137,7 @@ async def findings(
     if (in_settings := engine.projects.settings_findings(path)) is not None:
         return Findings(in_settings)
     await engine.turns.breathe()
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return Findings([])
     subjects = engine.documents.subjects(document)
     contracted = contracts.checks(engine, document, only)
@@ -315,8 +314,7 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
         return []
     names_sizes = check.names_sizes or bool(differing)
     exploring = engine.sizes.explored(view.answer, with_names=names_sizes)
-    explored = await engine.waiting.within(exploring, check.patience, view)
-    if explored is None:
+    if (explored := await engine.waiting.within(exploring, check.patience, view)) is None:
         return differing
     engine.traces.name_sizes(view)
     mismatches = list(traced.of_annotations(view, rules)) if differing else []

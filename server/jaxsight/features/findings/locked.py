@@ -74,8 +74,7 @@ async def lockable(
     Raises:
         LookupError: there is no such target.
     """
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return []
     chosen = [named_target(name) for name in targets] or [*engine.choices.targets(path)]
     turns = asyncio.Semaphore(_TOGETHER)

@@ -208,8 +208,7 @@ class FixVerifier:
         self, sandbox: Sandbox, view: View, finding: Finding
     ) -> AsyncIterator[tuple[Candidate, Question]]:
         """Yield the candidates, each with the question about the changed text."""
-        context = FixContext.of(view, finding)
-        if context is None:
+        if (context := FixContext.of(view, finding)) is None:
             return
         for candidate in islice(candidates(context), _TRIED):
             question = await self._asked(sandbox, view, candidate.edits)
@@ -325,8 +324,7 @@ class FixVerifier:
 
 def _in_text(module: Module, finding: Finding) -> Fix | None:
     """Return the first candidate that only adds waits, and takes a finding away."""
-    context = FixContext.of(UntracedText(module), finding)
-    if context is None:
+    if (context := FixContext.of(UntracedText(module), finding)) is None:
         return None
     for candidate in islice(candidates(context), _TRIED):
         with contextlib.suppress(ValueError):

@@ -99,8 +99,7 @@ async def _hover_in(
         name = escaped(helper.function.qualname.rpartition(".")[2])
         more = f"; {PROPOSES}" if is_without_inputs(reason) else ""
         return Hover(helper.name_range, f"**{name}** is not traced: {prose(reason)}{more}")
-    chunk = document.module.chunk_at(position)
-    if chunk is None:
+    if (chunk := document.module.chunk_at(position)) is None:
         return None
     places = expressions_at(chunk, position)
     if not places and chunk.broken is None:

@@ -33,8 +33,7 @@ def key_note(view: View, place: Range, texts: Iterable[str]) -> str:
     kinds = {"PRNG keys" if match["several"] else "PRNG key" for match in found if match}
     if len(kinds) != 1 or not all(found):
         return ""
-    node = expression_in(view.module.slice_text(place))
-    if node is None:
+    if (node := expression_in(view.module.slice_text(place))) is None:
         return ""
     makes = makes_key(node, functools.partial(_full_name, dict(_origins(view))))
     is_key = makes or dotted_name(node) in _names_at(view, place.start)

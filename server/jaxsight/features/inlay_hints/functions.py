@@ -50,8 +50,7 @@ _UPDATED = 3
 def totals(shown: ShownDocument) -> Iterator[Hint]:
     """Yield the totals of each function, with what changed since its file was saved."""
     for traced in shown.views:
-        kernels = shown.kernels(traced)
-        if kernels is None:
+        if (kernels := shown.kernels(traced)) is None:
             continue
         view = kernels.view  # of an older text than the trace, until the new one is compiled
         if view.failed is not None and not view.supports_any():
@@ -245,8 +244,7 @@ def _ends(shown: ShownDocument) -> Iterator[Hint]:
     for view in inputs.without_repeats(shown.views):
         if view.stale or not failures.is_quiet(view) or view.subject.is_proposed:
             continue
-        finding = next(failures.findings(view), None)
-        if finding is None:
+        if (finding := next(failures.findings(view), None)) is None:
             continue
         is_inside = finding.range != view.name_range
         place = line_end(view.module, finding.range.end.line) if is_inside else head(view)

@@ -53,14 +53,12 @@ async def hints(
     Answers within `PATIENCE` with what is known, stale hints marked; a `Refresh` follows when
     there is more. With `wait`, answers when all hints are current.
     """
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return []
     if range is not None:
         engine.attention.show(path, range)
     settings = engine.projects.of(path).settings.inlay_hints
-    kinds = [kind for kind in KINDS if kind.is_wanted(settings)]
-    if not kinds:
+    if not (kinds := [kind for kind in KINDS if kind.is_wanted(settings)]):
         return []
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE

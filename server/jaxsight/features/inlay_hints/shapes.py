@@ -44,8 +44,7 @@ def shape_hints(
     notice = caveats.notice(view)
     for range, observation in targets:
         pairs = zip(view.seen(observation), view.named(observation), strict=True)
-        arrays = [(value, name) for value, name in pairs if trees.has_array(value.text)]
-        if not arrays:
+        if not (arrays := [(value, name) for value, name in pairs if trees.has_array(value.text)]):
             continue
         values, names = [value for value, _ in arrays], [name for _, name in arrays]
         axes, choice = _choice(kernels, range, values, view)

@@ -236,15 +236,13 @@ async def uncompiled(engine: Engine, path: str) -> list[Uncompiled]:
 
     They are those of the last findings.
     """
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return []
     found = []
     for view in await engine.traces.views(document, None):
         target, lasts, refusal = engine.choices.target(path), True, engine.programs.refusal(view)
         if not isinstance(view.answer.reply, Traced):
-            finding = next(failures.reported(view), None)
-            if finding is None:
+            if (finding := next(failures.reported(view), None)) is None:
                 continue  # a doctest that was not written as example inputs
             reason = f"tracing fails ({finding.code}, line {finding.range.start.line + 1})"
         elif refusal is not None:

@@ -268,8 +268,7 @@ def shown_times(
         target: the target.
         kernels: its kernels on that target, which may be those of an older text.
     """
-    last = engine.measurements.last(view, target)
-    if last is None:
+    if (last := engine.measurements.last(view, target)) is None:
         return None
     if not isinstance(kernels, LocatedFigures) or kernels.view.answer.key != view.answer.key:
         kernels = None
@@ -306,8 +305,7 @@ def expression_times(times: MatchedTimes, kernels: Iterable[int]) -> str:
         times: of the function.
         kernels: those that compute an expression, with whatever else they compute.
     """
-    rows = [row for index in kernels if (row := times.by_kernel.get(index)) is not None]
-    if not rows:
+    if not (rows := [row for index in kernels if (row := times.by_kernel.get(index)) is not None]):
         return ""
     estimates = [row.estimate_seconds for row in rows if row.estimate_seconds is not None]
     estimate = sum(estimates) if len(estimates) == len(rows) else None

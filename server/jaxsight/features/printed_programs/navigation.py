@@ -25,8 +25,7 @@ def definition(program: PrintedProgram, offset: int) -> Span | None:
         if start <= offset <= end:
             block = program.by_path.get(path)
             return (block.start, block.start + 1) if block is not None else None
-    named = program.key_at(offset)
-    if named is None:
+    if (named := program.key_at(offset)) is None:
         return None
     key, start, _ = named
     defined = program.definition(key, start)
@@ -37,8 +36,7 @@ def definition(program: PrintedProgram, offset: int) -> Span | None:
 
 def occurrences(program: PrintedProgram, offset: int) -> tuple[list[Span], Span | None]:
     """Return all places of the name at an offset, and its definition among them."""
-    named = program.key_at(offset)
-    if named is None:
+    if (named := program.key_at(offset)) is None:
         return [], None
     key, start, _ = named
     defined = program.definition(key, start)

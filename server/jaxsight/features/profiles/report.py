@@ -91,8 +91,7 @@ def report(profile: Profile, sources: ProfiledSources) -> ProfileReport:
 
 def headline(profile: Profile) -> str:
     """Return the figures of a whole profile in one line."""
-    devices = profile.devices
-    if not devices:
+    if not (devices := profile.devices):
         return f"{units.MEASURED} no kernels were executed"
     parts = []
     slowest = max(devices, key=lambda device: device.step_seconds)
@@ -130,8 +129,7 @@ def kernel_place(kernel: ProfiledKernel, sources: ProfiledSources) -> str:
 
 def _notes(profile: Profile, sources: ProfiledSources) -> Iterator[str]:
     """Yield how much of the time has which kind of place, and what the report cannot know."""
-    whole = profile.kernel_seconds
-    if not whole:
+    if not (whole := profile.kernel_seconds):
         return
     at_lines = sum(share.seconds for share in profile.lines.values())
     parts = [f"{units.percent(at_lines / whole)} of the time in kernels at lines of your files"]

@@ -54,8 +54,7 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
     With `only`, this is for the function that the user named, whether it is worth it or not, and
     whether its text proves the inputs or not.
     """
-    document = engine.documents.get(path)
-    if document is None:
+    if (document := engine.documents.get(path)) is None:
         return
     settings = engine.projects.of(path).settings
     clock = asyncio.get_running_loop().time

@@ -79,8 +79,7 @@ class UntilSeen:
         )
         if not is_tests and not count:
             return []
-        program = await self._program_of(path)
-        if program is None:
+        if (program := await self._program_of(path)) is None:
             return []
         until = f"{units.count(count, 'function')} {'are' if count > 1 else 'is'} seen"
         if is_tests:
@@ -108,11 +107,9 @@ class UntilSeen:
         if project.interpreter is None:
             raise LookupError(project.problem)
         name = Path(path).name
-        program = await self._program_of(path)
-        if program is None:
+        if (program := await self._program_of(path)) is None:
             raise LookupError(f"no script, test or notebook calls the functions of {name}")
-        wanted = await asyncio.to_thread(_wanted, path, project.root, program)
-        if not wanted:
+        if not (wanted := await asyncio.to_thread(_wanted, path, project.root, program)):
             raise LookupError(f"no function of {name} uses JAX and takes arguments")
         return RunPlan(path, project.root, program, wanted)
 

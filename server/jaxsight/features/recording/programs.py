@@ -166,8 +166,7 @@ def runs(path: Path, *, guarded: bool = False) -> bool:
     Args:
         guarded: whether only `if __name__ == "__main__":` counts.
     """
-    text = text_of(path)
-    if text is None:
+    if (text := text_of(path)) is None:
         return False
     for chunk in Module.parse(text).chunks:
         if is_main(chunk):

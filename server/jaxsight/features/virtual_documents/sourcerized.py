@@ -260,8 +260,7 @@ def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
     }
     while True:
         own = set().union(*(bound[node] for node in body if node not in shared))
-        reading = {node for node in shared if own & _read(node)}
-        if not reading:
+        if not (reading := {node for node in shared if own & _read(node)}):
             return shared
         shared -= reading
 
