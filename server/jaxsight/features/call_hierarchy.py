@@ -80,8 +80,7 @@ def _traced_calls(module: Module, views: list[View]) -> TracedCalls:
             if caller is None:
                 continue
             names = _meant(mention, caller.function.qualname)
-            callee = next(filter(None, map(reached.get, names)), None)
-            if callee is not None:
+            if (callee := next(filter(None, map(reached.get, names)), None)) is not None:
                 calls[place] = FunctionCall(caller, callee, place)
     return TracedCalls(
         tuple(sorted(reached.values(), key=lambda function: function.range)),

@@ -270,8 +270,7 @@ class ReportedFunction:
         yield "kernels", kernel_figure(graph)
         yield "launches", launch_figure(graph)
         yield "time (estimate)", estimated_time(graph, kernels.target)
-        times = shown_times(self.engine, self.view, self.result.target, kernels)
-        if times is not None:
+        if (times := shown_times(self.engine, self.view, self.result.target, kernels)) is not None:
             yield "time (measured)", shown.headline(times.measurement.times)
         yield "temporaries", temporary_memory(compiled)
         for name in ("arguments", "outputs", "peak"):

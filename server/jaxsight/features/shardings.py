@@ -131,8 +131,7 @@ def of_expression(kernels: LocatedFigures, place: Range, type: str) -> Chosen | 
     values = [value for value in bound if value is not None and len(bound) == 1]
     for range in (place, *values):
         results = (kernels.sharding(path, wanted) for path in kernels.written_at(range))
-        known = [chosen for chosen in results if chosen is not None]
-        if known:
+        if known := [chosen for chosen in results if chosen is not None]:
             is_certain = len({(chosen.spec, chosen.unreduced) for chosen in known}) == 1
             return known[0] if is_certain else None
     # A parameter of the function by its name, unless it is bound again.

@@ -236,8 +236,7 @@ def grouped(figures: Figures[At]) -> tuple[list[PanelGroup[At]], list[int]]:
             paths: Sequence[str] = kernel.equations or kernel.feeds
             counts = Counter(known.of.get(path, ()) for path in paths)
             main = max(paths, key=lambda path: counts[known.of.get(path, ())], default="")
-        equation = figures.equations.get(main)
-        if equation is not None:
+        if (equation := figures.equations.get(main)) is not None:
             for title, place in _steps(figures, known, equation, differentiated):
                 node = node.parts.setdefault(title, _Node(title, place))
         node.kernels.append(index)

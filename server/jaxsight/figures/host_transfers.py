@@ -27,8 +27,7 @@ def lines(kernels: AnyFigures) -> Iterator[str]:
     """
     graph = kernels.graph
     for direction in (TO_HOST, TO_DEVICE, WITHIN_HOST):
-        transfers = [each for each in graph.host_transfers if each.direction == direction]
-        if transfers:
+        if transfers := [each for each in graph.host_transfers if each.direction == direction]:
             parts = [count(len(transfers), "transfer"), moved_to_host(graph, transfers)]
             parts += [*_time(kernels, transfers), _overlap(transfers)]
             yield f"{direction}: {', '.join(parts)}"

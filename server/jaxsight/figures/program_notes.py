@@ -53,8 +53,7 @@ def memory_lines(kernels: AnyFigures) -> list[str]:
 
 def _undecided_lines(graph: Graph) -> Iterator[str]:
     """Yield what autotuning on the device may change of kernels and temporaries."""
-    matmuls = graph.kernels_for("cuBLAS")
-    if matmuls:
+    if matmuls := graph.kernels_for("cuBLAS"):
         needs = [f"{units.size(max(each.workspace or 0 for each in matmuls))} workspace"]
         if most := max(each.buffers for each in matmuls):
             needs.append(f"≤ {units.size(most)} that Triton fuses")
@@ -212,8 +211,7 @@ def undecided(kernels: AnyFigures) -> Iterator[str]:
         words = f"{_at(kernels, 'conditional', branch.equation)}: one of {branch.arms} arms runs"
         words += f" ({figure})" if (figure := _once(graph, inside, branch.loop, "up to")) else ""
         yield f"{words}; the host reads its predicate first" if on_host else words
-    named = list(dict.fromkeys(kernel.title for kernel in graph.libraries))
-    if named:
+    if named := list(dict.fromkeys(kernel.title for kernel in graph.libraries)):
         yield f"{some(named, _NAMED)}: one call launches an unknown number of kernels"
 
 

@@ -174,8 +174,7 @@ def _finding(failure: Failure, view: View) -> Finding:
         name = view.answer.question.subject.name
         words = f"while tracing `{name}` with its example inputs"
         related.append(Place(path, view.name_range, words))
-    absent = failure.stage in ("execute", "trace") and failure.message.startswith(_NO_CUDNN)
-    if absent:
+    if absent := failure.stage in ("execute", "trace") and failure.message.startswith(_NO_CUDNN):
         violation = _NEEDS_CUDNN
     violation = _with_skipped(violation, failure, view)
     severity = Severity.INFORMATION if absent else _severity(view)

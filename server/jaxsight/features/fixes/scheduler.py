@@ -102,8 +102,7 @@ class FixScheduler:
         ]
         if range is not None and path in self._work:
             self._work[path].sort(key=lambda work: work not in works)
-        waiting = [work.done for work in works if not work.done.done()]
-        if waiting:
+        if waiting := [work.done for work in works if not work.done.done()]:
             await asyncio.wait(waiting, timeout=patience)
         done = [work.done.result() for work in works if work.done.done()]
         by_edits: dict[tuple[Edit, ...], Fix] = {}

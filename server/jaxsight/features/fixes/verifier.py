@@ -211,8 +211,7 @@ class FixVerifier:
         if (context := FixContext.of(view, finding)) is None:
             return
         for candidate in islice(candidates(context), _TRIED):
-            question = await self._asked(sandbox, view, candidate.edits)
-            if question is not None:
+            if (question := await self._asked(sandbox, view, candidate.edits)) is not None:
                 yield candidate, question
 
     async def _asked(self, sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | None:
@@ -271,8 +270,7 @@ class FixVerifier:
         if before.reply.outputs != adapted.reply.outputs:
             outputs = adapted.reply.outputs
             return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
-        compared = await sandbox.compare(before, adapted)
-        return _judged(compared, same=same)
+        return _judged(await sandbox.compare(before, adapted), same=same)
 
     async def _looked_at(
         self,

@@ -79,17 +79,14 @@ async def _hover_in(
 ) -> Hover | None:
     """Return the hover at a position, which `subject` contains if it is not `None`."""
     if subject is not None and position in subject.name_range:
-        if subject.function.refused == "nested" and subject.examples.source != "program":
-            nested = await _helper_hover(engine, document, subject.placed)
-            if nested is not None:
-                return nested
+        is_nested = subject.function.refused == "nested" and subject.examples.source != "program"
+        if is_nested and (nested := await _helper_hover(engine, document, subject.placed)):
+            return nested
         view = await engine.traces.view(document, subject, PATIENCE)
         if isinstance(view, Unasked):
-            own = unasked_hover(subject, view)
-        else:
-            words = await _target_words(engine, document, view)
-            own = function_hover(subject, view, words, caveats.markdown(view.caveats))
-        return own
+            return unasked_hover(subject, view)
+        words = await _target_words(engine, document, view)
+        return function_hover(subject, view, words, caveats.markdown(view.caveats))
     helper = document.module.function_at(position)
     if helper is not None and position in helper.name_range:
         as_called = await _helper_hover(engine, document, helper)
@@ -250,8 +247,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
                 engine.waiting.go_on(task, view)
     times: dict[str, ShownTimes] = {}
     for result in results:
-        known = shown_times(engine, view, result.target, result)
-        if known is not None:
+        if (known := shown_times(engine, view, result.target, result)) is not None:
             times[result.target.name] = known
     words = target_rows(view, results, times)
     if waiting:
@@ -265,8 +261,7 @@ def _by_closeness(engine: Engine, document: Document, position: Position) -> Ite
     The traces of other subjects may have observed a helper's expressions.
     """
     subjects = engine.documents.subjects(document)
-    own = subject_at(subjects, position)
-    if own is not None:
+    if (own := subject_at(subjects, position)) is not None:
         yield own
     others = (subject for subject in subjects if subject is not own)
     yield from sorted(others, key=lambda subject: subject.is_proposed)
@@ -346,8 +341,7 @@ def _listed(title: str, facts: Iterable[str]) -> str:
 
 def _collectives(kernels: LocatedFigures) -> Iterator[str]:
     """Yield a table of the collectives of a program for several devices."""
-    rows = collectives.rows(kernels)
-    if rows:
+    if rows := collectives.rows(kernels):
         head = ("collective", "bytes", "", "time", "line")
         yield markdown_table(head, *rows[:_COLLECTIVES])
     if len(rows) > _COLLECTIVES:

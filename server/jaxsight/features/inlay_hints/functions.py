@@ -146,8 +146,7 @@ def _shares(shown: ShownDocument) -> Iterator[Hint]:
     for view in shown.views:
         if view.compiled_as != "inside" or view.stale or shown.kernels(view) is not None:
             continue
-        shares = list(shares_of(programs, view.subject_range))
-        if shares:
+        if shares := list(shares_of(programs, view.subject_range)):
             tooltip = prose("\n\n".join((*(share.words() for share in shares), _NOTE)))
             yield Hint(head(view), f"{SIGN} {shares[0].words('')}", tooltip)
 
@@ -159,8 +158,7 @@ def without_kernels(shown: ShownDocument) -> Iterator[Hint]:
     for view in shown.views:
         if view.stale or not view.is_traced:
             continue
-        refusal = programs.refusal(view)
-        if refusal is not None:
+        if (refusal := programs.refusal(view)) is not None:
             trouble, target = refusal.trouble, refusal.target
             if trouble.kind == "approval":
                 continue  # the hint about consent says it

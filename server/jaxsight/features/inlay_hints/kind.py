@@ -200,8 +200,7 @@ def fitted(parts: Sequence[LabelPart], width: int, separator: str = " · ") -> s
         part = parts[index]
         forms = (part.text, *part.shorter)
         fits = (t for t in forms if len(_joined({**kept, index: t}, separator)) <= width)
-        text = next(fits, forms[-1] if part.rank == 0 else None)
-        if text is not None:
+        if (text := next(fits, forms[-1] if part.rank == 0 else None)) is not None:
             kept[index] = text
     return _joined(kept, separator)
 

@@ -210,14 +210,10 @@ class ShownTimes:
     stale: bool
 
     @property
-    def mark(self) -> str:
-        """The mark before its figures; empty if all figures of the view have it, or none."""
-        return caveats.STALE if self.stale and not self.view.stale else ""
-
-    @property
     def figure(self) -> str:
-        """`412 µs`, or `~412 µs` of an older text: the wall time of a call."""
-        return f"{self.mark}{wall(self.measurement)}"
+        """`412 µs`, or `~412 µs` of an older text, unless all figures of the view have that mark."""
+        mark = caveats.STALE if self.stale and not self.view.stale else ""
+        return f"{mark}{wall(self.measurement)}"
 
     @property
     def headline(self) -> str:

@@ -172,8 +172,7 @@ class PrintedProgram:
         """Return the key of a word if it is a name at `start`, else an empty text."""
         key = value_key(word) if self.language == HLO else word
         for candidate in (key, function_key(word)):
-            places = self.places.get(candidate)
-            if places is not None:
+            if (places := self.places.get(candidate)) is not None:
                 index = bisect_left(places, start)
                 if index < len(places) and places[index] == start:
                     return candidate

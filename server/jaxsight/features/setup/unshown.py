@@ -239,8 +239,7 @@ class FileStatuses:
         project = engine.projects.of(path)
         if target.host:
             for view in await engine.traces.known_views(document):
-                refusal = engine.programs.refusal(view)
-                if refusal is not None:
+                if (refusal := engine.programs.refusal(view)) is not None:
                     trouble = refusal.trouble
                     if trouble.kind == "approval":
                         return "waiting", trouble.message
