@@ -211,7 +211,7 @@ class ShownTimes:
 
     @property
     def figure(self) -> str:
-        """`412 µs`, or `~412 µs` of an older text, unless all figures of the view have that mark."""
+        """`412 µs`, or `~412 µs` of an older text, unless all of the view has that mark."""
         mark = caveats.STALE if self.stale and not self.view.stale else ""
         return f"{mark}{wall(self.measurement)}"
 
