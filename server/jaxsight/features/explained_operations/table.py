@@ -56,16 +56,12 @@ def operations(language: str) -> dict[str, ExplainedOperation]:
         name = row["name"]
         explanation = row["explanation"]
         if explanation is None:
-            explanation = operations(STABLEHLO)[_in_stablehlo(name)].explanation
+            explanation = operations(STABLEHLO)[f"stablehlo.{name.replace('-', '_')}"].explanation
         words = row["words"] or (name.replace("-", "") if language == HLO else name)
         if language == STABLEHLO and "." not in name:
             name = f"stablehlo.{name}"
         found[name] = ExplainedOperation(name, language, explanation, link.format(words))
     return found
-
-
-def _in_stablehlo(name: str) -> str:
-    return f"stablehlo.{name.replace('-', '_')}"
 
 
 def explained(language: str, name: str) -> ExplainedOperation | None:

@@ -249,7 +249,12 @@ class FixVerifier:
                 if isinstance(by_values, _Verdict):
                     return by_values
             return _Verdict(effect="can be traced")
-        compared = await self._compared(sandbox, view, before, adapted, same=candidate.same)
+        if not isinstance(adapted.reply, Traced):
+            return _Verdict("its adapted form cannot be traced")
+        was, now = before.reply.outputs, adapted.reply.outputs
+        if was != now:
+            return _Verdict(f"it returns {now} instead of {was}")
+        compared = _judged(await sandbox.compare(before, adapted), same=candidate.same)
         if isinstance(compared, _Verdict):
             return compared
         for complete in (False, True):
@@ -260,17 +265,6 @@ class FixVerifier:
             with contextlib.suppress(Incomplete):
                 return _effect(FIXES[finding.code], first, second, compared, target)
         return _Verdict("it could not be compiled", untold=True)
-
-    async def _compared(
-        self, sandbox: Sandbox, view: View, before: Answer, adapted: Answer, *, same: bool
-    ) -> Compared | _Verdict:
-        """Return the comparison of two forms that were run, or why the candidate is dropped."""
-        if not isinstance(adapted.reply, Traced) or not isinstance(before.reply, Traced):
-            return _Verdict("its adapted form cannot be traced")
-        if before.reply.outputs != adapted.reply.outputs:
-            outputs = adapted.reply.outputs
-            return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
-        return _judged(await sandbox.compare(before, adapted), same=same)
 
     async def _looked_at(
         self,

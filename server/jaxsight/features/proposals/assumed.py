@@ -71,12 +71,12 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
         wanted = [
             each for each in functions if each.function.qualname == only and only not in having
         ]
-    for chunk, function in sorted(wanted, key=lambda each: rank(each.range)):
+    for placed in sorted(wanted, key=lambda each: rank(each.range)):
         if clock() > ends or engine.documents.get(path) is not document:
             return
+        name = placed.function.qualname
         try:
-            name = function.qualname
-            outcome = await _outcome(engine, document, chunk, function)
+            outcome = await _outcome(engine, document, placed)
             wants = settings.examples_assumed and name not in document.hidden
             is_good = outcome is not None and (outcome.is_shown or bool(only and outcome.computes))
             was_shown = name in document.proposed
@@ -87,7 +87,7 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
         except Superseded:
             return
         except Exception:
-            log.exception("proposing inputs of %s of %s", function.qualname, path)
+            log.exception("proposing inputs of %s of %s", name, path)
             return
         if is_good or was_shown or is_changed:
             engine.waiting.refresh(path)
@@ -107,21 +107,19 @@ def is_worth_proposing(engine: Engine, document: Document) -> bool:
     return next(_without(engine, document), None) is not None
 
 
-async def _outcome(
-    engine: Engine, document: Document, chunk: ModuleChunk, function: Function
-) -> Tried | None:
+async def _outcome(engine: Engine, document: Document, placed: PlacedFunction) -> Tried | None:
     """Return the best outcome for a function: that of a call of which some arguments are known.
 
     With other arguments than these, it would be another call.
     """
-    calls = engine.dry_runs.partial(document.path, function.qualname)
+    calls = engine.dry_runs.partial(document.path, placed.function.qualname)
     for partial in calls:
-        outcome = await engine.proposals.outcome(document, chunk, function, partial)
+        outcome = await engine.proposals.outcome(document, *placed, partial)
         if outcome is not None and outcome.is_shown:
             return outcome
-    if function.refused or calls:
+    if placed.function.refused or calls:
         return None
-    return await engine.proposals.outcome(document, chunk, function)
+    return await engine.proposals.outcome(document, *placed)
 
 
 def _without(engine: Engine, document: Document) -> Iterator[PlacedFunction]:

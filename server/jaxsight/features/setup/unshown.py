@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from jaxsight.events import FileStatus, TargetProblem
 from jaxsight.examples.jax_use import JaxUse
@@ -41,16 +40,10 @@ _NAMED = 3
 """Functions or modules that a sentence names, a choice: it is a tooltip; others are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unshown:
-    """How many functions of a file use JAX, how many of them show something, and why not all."""
-
-    using_jax: int = 0
-    shown: int = 0
-    why: str = ""
-    """A clause; empty if all are shown and no module is missing."""
-    detail: str = ""
-    """The same in whole sentences."""
+Unshown = tuple[str, str, int, int]
+"""Why not all functions of a file show something, in a clause, which is empty if all do and no
+module is missing, and in sentences; how many functions use JAX, and how many of these show
+something."""
 
 
 async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unshown | None:
@@ -69,7 +62,7 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
         if placed.function.qualname in having or jax_use.by(*placed)
     ]
     if not using or engine.projects.of(document.path).held_back:
-        return Unshown(len(using))
+        return "", "", len(using), 0
     for subject in subjects:
         question = await engine.traces.question(document, subject)
         if isinstance(question, Question) and engine.traces.cache.known(question) is None:
@@ -91,9 +84,9 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
     died = engine.dry_runs.killers(document.path) if without else []
     reasons = list(_reasons(missing, died, without if is_settled else (), broken, len(using)))
     if not reasons:
-        return Unshown(len(using), shown)
+        return "", "", len(using), shown
     detail = " ".join(sentence for _, sentence in reasons)
-    return Unshown(len(using), shown, clause(reasons[0][0], _LONGEST), detail)
+    return clause(reasons[0][0], _LONGEST), detail, len(using), shown
 
 
 def untraced(engine: Engine, document: Document, chunk: ModuleChunk, function: Function) -> str:
@@ -212,8 +205,9 @@ class FileStatuses:
         target, module = engine.choices.target(path), document.module
         subjects = engine.documents.subjects(document)
         problem, detail = await self._problem(document, target)
-        reasons = await unshown(engine, document, is_settled) or self._unshown.get(path, Unshown())
-        self._unshown[path] = reasons
+        reasons = await unshown(engine, document, is_settled) or self._unshown.get(path)
+        if reasons is not None:
+            self._unshown[path] = reasons
         status = FileStatus(
             path,
             target.name,
@@ -223,10 +217,7 @@ class FileStatuses:
             len(module.functions),
             sum(bool(subject.examples.sets) for subject in subjects),
             _JAX.search(module.text) is not None,
-            reasons.why,
-            reasons.detail,
-            reasons.using_jax,
-            reasons.shown,
+            *(reasons or ("", "", 0, 0)),
             sum(subject.is_proposed for subject in subjects),
         )
         if self._engine.documents.get(path) is document and self._last.get(path) != status:
