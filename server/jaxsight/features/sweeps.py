@@ -141,29 +141,6 @@ class _Sweeping:
     inputs: ResizableInputs
     target: Target
 
-    @staticmethod
-    async def of(
-        engine: Engine,
-        path: str,
-        function: str,
-        swept: Sequence[SweptSize],
-        target: str | None,
-        measured: bool,
-    ) -> _Sweeping:
-        """Return the sweep of a function, once it is traced with its given sizes."""
-        view = await traced_function(engine, path, function)
-        inputs = ResizableInputs.of(view.answer.question)
-        inputs.check((size.name for size in swept), function)
-        document, subject = engine.documents.find(path, function)
-        chosen = named_target(target) if target else engine.choices.target(path)
-        if measured:
-            chosen = chosen if target else engine.measurements.target(path)
-            try:
-                engine.measurements.check(path, chosen)
-            except NotMeasured as error:
-                raise LookupError(str(error)) from error
-        return _Sweeping(engine, document, subject, document.module, inputs, chosen)
-
     async def point(self, sizes: Sizes, *, measured: bool = False) -> SweepPoint:
         """Trace and compile the function with sizes; with `measured`, also run it."""
         if (example_set := self.inputs.at(sizes)) is None:
@@ -234,8 +211,18 @@ async def sweep(
         BadSizes: there are too many points, or a size is there twice.
     """
     every = combined(swept)
-    sweeping = await _Sweeping.of(engine, path, function, swept, target, measured)
-    chosen = sweeping.target
+    view = await traced_function(engine, path, function)
+    inputs = ResizableInputs.of(view.answer.question)
+    inputs.check((size.name for size in swept), function)
+    document, subject = engine.documents.find(path, function)
+    chosen = named_target(target) if target else engine.choices.target(path)
+    if measured:
+        chosen = chosen if target else engine.measurements.target(path)
+        try:
+            engine.measurements.check(path, chosen)
+        except NotMeasured as error:
+            raise LookupError(str(error)) from error
+    sweeping = _Sweeping(engine, document, subject, document.module, inputs, chosen)
     # Nothing else compiles while the function runs.
     turns, done = asyncio.Semaphore(1 if measured else _AT_A_TIME), 0
 

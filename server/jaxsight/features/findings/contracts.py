@@ -143,21 +143,19 @@ def _broken(
         if _holds(condition, figure):
             continue
         per_device = " per device" if several and METRICS[metric] == "bytes" else ""
-        if figure.most < 0 and figure.least > 0:
-            got = f"at least {_worded(metric, figure.least)}{per_device}"
-            yield condition, f"expected {limit} on {on}, got {got}", (figure.unknown_because,)
-        elif figure.most < 0:
-            message = f"expected {limit} on {on}, got an unknown number"
-            yield condition, message, (figure.unknown_because,)
-        else:
-            up_to = "up to " if figure.least < figure.most else ""
+        notes: tuple[str, ...] = (figure.unknown_because,)
+        if figure.most >= 0:
             worded = _worded(metric, figure.most)
             is_rounded = figure.most != condition.value
             if is_rounded and worded == _worded(metric, condition.value):
                 worded = f"{figure.most:,} B"  # else it would read as the limit
-            got = f"{up_to}{worded}{per_device}"
+            got = f"{'up to ' if figure.least < figure.most else ''}{worded}{per_device}"
             notes = tuple(filter(None, (figure.note, *_notes(metric, kernels))))
-            yield condition, f"expected {limit} on {on}, got {got}", notes
+        elif figure.least > 0:
+            got = f"at least {_worded(metric, figure.least)}{per_device}"
+        else:
+            got = "an unknown number"
+        yield condition, f"expected {limit} on {on}, got {got}", notes
 
 
 def _worded(metric: str, value: int) -> str:

@@ -79,13 +79,14 @@ def of_kernels(
             differ.
         slow: what was measured to save time of a slow compile.
     """
-    certain: Iterable[str] = codes
+    measured = None
     if isinstance(result, Refused):
-        certain = [code for code in codes if RULES[code].measures is CompileTimes.SLOWNESS]
+        measured = CompileTimes.SLOWNESS
     elif result.is_unfolded:
-        certain = [code for code in codes if RULES[code].measures is CompileTimes.FOLDING]
+        measured = CompileTimes.FOLDING
+    wanted = (RULES[code] for code in codes if measured in (None, RULES[code].measures))
+    rules = [(rule, find) for rule in wanted if (find := rule.in_kernels)]
     slow = slow or result.slow
-    rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
     return _judged(view, outlined, result, rules, folding, slow)
 
 
