@@ -33,7 +33,8 @@ KINDS = (
     HintKind(("kernels",), functions.totals, needs_kernels=True),
     HintKind(("kernels",), functions.without_kernels, needs_kernels=True),
     HintKind(("barriers",), lines.barriers, needs_kernels=True),
-    HintKind(("collectives",), lines.communication, needs_kernels=True),
+    HintKind(("collectives",), lines.moved, needs_kernels=True),
+    HintKind(("collectives",), lines.transfers, needs_kernels=True),
     HintKind(("measured",), lines.measured),
     HintKind(("profile",), lines.profiled),
 )

@@ -148,30 +148,34 @@ def line_hints(
         yield Hint(at, label, "\n\n".join(filter(None, parts)), view.stale)
 
 
-def of_views(
-    shown: ShownDocument, hints: Callable[[LocatedFigures], Iterable[Hint]]
-) -> Iterator[Hint]:
-    """Yield the hints about the kernels of all functions, one kind's at most once on a line.
+def of_programs(
+    hints: Callable[[ShownDocument, LocatedFigures], Iterable[Hint]],
+) -> Callable[[ShownDocument], Iterator[Hint]]:
+    """Make hints about a program ones about the kernels of all functions, once on a line.
 
     On a line in a traced function, that function's hints are shown; on other lines those of the
     first function that reaches it. These are also shown in a function that is a part of it.
     """
-    reached: set[Position] = set()
-    views = [
-        view
-        for view in inputs.without_repeats(shown.views)
-        if not view.compiled_as or shown.kernels(view) is not None
-    ]
-    for view in views:
-        kernels = shown.kernels(view)
-        for hint in hints(kernels) if kernels is not None else ():
-            at = hint.range.start
-            elsewhere = (another.subject_range for another in views if another is not view)
-            if at in view.subject_range or not (
-                at in reached or any(at in range for range in elsewhere)
-            ):
-                reached.add(at)
-                yield hint
+
+    def of_views(shown: ShownDocument) -> Iterator[Hint]:
+        reached: set[Position] = set()
+        views = [
+            view
+            for view in inputs.without_repeats(shown.views)
+            if not view.compiled_as or shown.kernels(view) is not None
+        ]
+        for view in views:
+            kernels = shown.kernels(view)
+            for hint in hints(shown, kernels) if kernels is not None else ():
+                at = hint.range.start
+                elsewhere = (another.subject_range for another in views if another is not view)
+                if at in view.subject_range or not (
+                    at in reached or any(at in range for range in elsewhere)
+                ):
+                    reached.add(at)
+                    yield hint
+
+    return of_views
 
 
 # Fit labels into the width of the setting `inlayHints.width`.

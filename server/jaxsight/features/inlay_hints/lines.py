@@ -9,7 +9,7 @@ from jaxsight.features.inlay_hints.kind import (
     ShownDocument,
     line_end,
     line_hints,
-    of_views,
+    of_programs,
 )
 from jaxsight.features.measuring.shown import lines_of, row_words, shown_times
 from jaxsight.features.model import Hint
@@ -27,24 +27,21 @@ _SENTENCES = 12
 """Number of kernels that a tooltip describes: one paragraph each, about a screen of them."""
 
 
-def barriers(shown: ShownDocument) -> Iterator[Hint]:
+@of_programs
+def barriers(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
     """Yield a hint for each line on which kernels of a function end."""
     unsaid = _UNSAID | {"collective"} if shown.wanted.collectives else _UNSAID
-
-    def boundaries(kernels: LocatedFigures) -> Iterator[Hint]:
-        every = kernels.graph.kernels
-        ending = [index for index, kernel in enumerate(every) if kernel.ends_because not in unsaid]
-        return line_hints(
-            shown,
-            kernels,
-            BARRIER,
-            [(kernels.ending(every[index]), index) for index in ending],
-            lambda ended: _reasons(kernels, ended),
-            lambda index: prose(sentence(kernels, index)),
-            _SENTENCES,
-        )
-
-    yield from of_views(shown, boundaries)
+    every = kernels.graph.kernels
+    ending = [index for index, kernel in enumerate(every) if kernel.ends_because not in unsaid]
+    return line_hints(
+        shown,
+        kernels,
+        BARRIER,
+        [(kernels.ending(every[index]), index) for index in ending],
+        lambda ended: _reasons(kernels, ended),
+        lambda index: prose(sentence(kernels, index)),
+        _SENTENCES,
+    )
 
 
 def _reasons(kernels: LocatedFigures, ended: Sequence[int]) -> list[str]:
@@ -68,80 +65,71 @@ _DESCRIBED = 5
 """Number of collectives or transfers that a tooltip describes: each takes several lines."""
 
 
-def communication(shown: ShownDocument) -> Iterator[Hint]:
-    """Yield the hints of all functions: those of collectives, and those of transfers."""
+@of_programs
+def moved(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
+    """Yield the hints of collectives."""
+    every, graph = kernels.graph.kernels, kernels.graph
 
-    def of_collectives(kernels: LocatedFigures) -> Iterator[Hint]:
-        every, graph = kernels.graph.kernels, kernels.graph
+    def described(index: int) -> str:
+        title, *facts = collectives.described(kernels, index)
+        return "\n".join([prose(title), "", *(f"* {prose(fact)}" for fact in facts)])
 
-        def described(index: int) -> str:
-            title, *facts = collectives.described(kernels, index)
-            return "\n".join([prose(title), "", *(f"* {prose(fact)}" for fact in facts)])
+    return line_hints(
+        shown,
+        kernels,
+        collectives.SIGN,
+        [
+            (collectives.place(kernels, kernel), index)
+            for index, kernel in enumerate(every)
+            if kernel.collective is not None
+        ],
+        lambda indices: collectives.summed((every[index] for index in indices), graph),
+        described,
+        _DESCRIBED,
+        escaped(f"{kernels.compiled.devices} devices of {kernels.target.title}"),
+    )
 
-        return line_hints(
-            shown,
-            kernels,
-            collectives.SIGN,
-            [
-                (collectives.place(kernels, kernel), index)
-                for index, kernel in enumerate(every)
-                if kernel.collective is not None
-            ],
-            lambda indices: collectives.summed((every[index] for index in indices), graph),
-            described,
-            _DESCRIBED,
-            escaped(f"{kernels.compiled.devices} devices of {kernels.target.title}"),
-        )
 
-    def of_transfers(kernels: LocatedFigures) -> Iterator[Hint]:
-        offloads = kernels.graph.offloads
-        return line_hints(
-            shown,
-            kernels,
-            host_transfers.SIGN,
-            [(host_transfers.place(kernels, transfer), transfer) for transfer in offloads],
-            lambda transfers: host_transfers.summed(kernels.graph, transfers),
-            lambda transfer: prose(host_transfers.sentence(kernels, transfer)),
-            _DESCRIBED,
-            escaped(kernels.target.title),
-        )
-
-    yield from of_views(shown, of_collectives)
-    yield from of_views(shown, of_transfers)
+@of_programs
+def transfers(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
+    """Yield the hints of transfers between host and device."""
+    offloads = kernels.graph.offloads
+    return line_hints(
+        shown,
+        kernels,
+        host_transfers.SIGN,
+        [(host_transfers.place(kernels, transfer), transfer) for transfer in offloads],
+        lambda transfers: host_transfers.summed(kernels.graph, transfers),
+        lambda transfer: prose(host_transfers.sentence(kernels, transfer)),
+        _DESCRIBED,
+        escaped(kernels.target.title),
+    )
 
 
 # The share of each line in the time of the device, of functions that the user had measured.
 
 
-def measured(shown: ShownDocument) -> Iterator[Hint]:
+@of_programs
+def measured(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
     """Yield a hint for each line that the device worked for, stale ones of an older text."""
-
-    def shares(kernels: LocatedFigures) -> Iterator[Hint]:
-        known = shown_times(shown.engine, kernels.view, kernels.target, kernels)
-        times = known.at_lines if known is not None else None
-        if known is None or times is None:
-            return
-        lines = {
-            line: part
-            for line, part in lines_of(times).items()
-            if line <= len(kernels.view.module.lines)
-        }
-        end = escaped(f"{known.headline}; {kernels.target.title}")
-        yield from line_hints(
-            shown,
-            times.kernels,
-            units.MEASURED,
-            [(line_end(kernels.view.module, line - 1), line) for line in lines],
-            lambda at: [units.percent(sum(lines[line] for line in at))],
-            lambda line: "\n".join(
-                f"* {prose(row_words(times, row))}"
-                for row in [row for row in times.rows if line in row.lines][:_SENTENCES]
-            ),
-            1,
-            end,
-        )
-
-    yield from of_views(shown, shares)
+    known = shown_times(shown.engine, kernels.view, kernels.target, kernels)
+    times = known.at_lines if known is not None else None
+    if known is None or times is None:
+        return
+    shares, module = lines_of(times), kernels.view.module
+    yield from line_hints(
+        shown,
+        times.kernels,
+        units.MEASURED,
+        [(line_end(module, at - 1), at) for at in shares if at <= len(module.lines)],
+        lambda at: [units.percent(sum(shares[line] for line in at))],
+        lambda line: "\n".join(
+            f"* {prose(row_words(times, row))}"
+            for row in [row for row in times.rows if line in row.lines][:_SENTENCES]
+        ),
+        1,
+        escaped(f"{known.headline}; {kernels.target.title}"),
+    )
 
 
 # The time of lines in the profile that is open.
