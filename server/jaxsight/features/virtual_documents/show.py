@@ -116,7 +116,7 @@ FUNCTION = "report"
 
 def _profile(engine: Engine, path: str) -> VirtualText:
     """Return the report of the profile that was opened."""
-    from jaxsight.features.profiles.report import as_text, report
+    from jaxsight.features.profiles import as_text, report
 
     opened = engine.profiles.opened
     if opened is None or engine.profiles.path != path:

@@ -13,7 +13,7 @@ from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.cli.output.printing import Printer, Text, print_json, print_rows, styled
 from jaxsight.cli.recording.profiled import run_profiled
-from jaxsight.features.profiles.report import ProfileReport, page, record, report
+from jaxsight.features.profiles import ProfileReport, page, record, report
 from jaxsight.files import reading
 from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.reading import read
