@@ -41,6 +41,7 @@ from jaxsight.features.findings.findings import findings
 from jaxsight.features.measuring import shown
 from jaxsight.features.model import VirtualText
 from jaxsight.features.virtual_documents.show import compiled_document, show
+from jaxsight.figures.record import fields
 from jaxsight.figures.summary import estimated_time, kernel_figure, launch_figure, temporary_memory
 from jaxsight.source.module import Module
 from jaxsight.text import units
@@ -220,10 +221,7 @@ class ReportedFunction:
                 "severity": finding.severity.value,
                 "function": self.view.subject.name,
                 "place": self._place(finding.range),
-                "message": finding.message,
-                "help": finding.help,
-                "notes": list(finding.notes),
-                "url": finding.url,
+                **fields(finding, "message help notes url"),
             }
             for finding in found.reported
             if own.start.line <= finding.range.start.line <= own.end.line

@@ -17,7 +17,7 @@ from jaxsight.features.hover.text import shortened
 from jaxsight.features.inlay_hints.shapes import line_shapes
 from jaxsight.figures import program_notes
 from jaxsight.figures.program_notes import memory_lines, undecided
-from jaxsight.figures.record import kernel_record
+from jaxsight.figures.record import fields, kernel_record
 from jaxsight.figures.rows import row, sentence
 from jaxsight.locks.differences import differences as compare
 from jaxsight.locks.facts import ProgramFacts
@@ -288,13 +288,8 @@ def collectives(found: LocatedFigures) -> AnswerPart:
         texts[0] += f" over {', '.join(each.axes)}" if each.axes else ""
         texts += [f"line {_listed(lines)}"] if lines else []
         texts += ["inserted by the partitioner"] if each.inserted else []
-        record = {
-            "kind": each.kind,
-            "bytes": each.bytes,
-            "axes": list(each.axes),
-            "lines": lines,
-            "inserted": each.inserted,
-        }
+        own = fields(each, "kind bytes axes")
+        record = {**own, "lines": lines, "inserted": each.inserted}
         rows.append(AnswerRow(one_line(" · ".join(texts)), record))
     return AnswerPart("collectives", tuple(rows))
 
