@@ -29,11 +29,11 @@ from jaxsight.rules.rule import CompileTimes, DifferingPrograms, NodeViolation, 
 from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
 from jaxsight.source.source_text import SourceText
-from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut
+from jaxsight.text.parsing import module_in
 from jaxsight.text.terminal import instruction
 from jaxsight.trust.decisions import COMMAND, command
 from jaxsight.wire.messages.compiling import Folding, SlowCompile
@@ -50,9 +50,7 @@ def of_processes(
     place = view.range_of(difference.span) if difference.span is not None else None
     at = (place or view.name_range).start
     column = len(module.line(at.line)[: at.column].encode())
-    try:
-        tree = tree_of(module.text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (tree := module_in(module.text)) is None:
         return
     differing = DifferingPrograms(
         difference.decides,

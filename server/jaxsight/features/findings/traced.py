@@ -18,8 +18,8 @@ from jaxsight.rules.explain_failure import explain
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.rule import AnnotatedFunction, Rule
 from jaxsight.source.source_text import SourceText
-from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Position, Range
+from jaxsight.text.parsing import module_in
 from jaxsight.wire.messages.replies import Traced
 
 _TRANSPARENT = re.compile(
@@ -39,17 +39,15 @@ def of_annotations(view: View, rules: Sequence[Rule]) -> Iterator[Finding]:
     if not all(_TRANSPARENT.fullmatch(text.strip().lstrip("@")) for text in function.decorators):
         return
     name, line = function.qualname.rpartition(".")[2], function.name_range.start.line + 1
-    try:
-        definitions = (
-            node
-            for node in ast.walk(tree_of(chunk.text))
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and (node.name, node.lineno) == (name, line)
-        )
-        definition = next(definitions, None)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (tree := module_in(chunk.text)) is None:
         return
-    if definition is None:
+    definitions = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.name, node.lineno) == (name, line)
+    )
+    if (definition := next(definitions, None)) is None:
         return
     source = SourceText(chunk.text)
 
