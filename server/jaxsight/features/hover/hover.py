@@ -205,11 +205,8 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
     targets = engine.choices.targets(path)
     programs = engine.programs
     asks = engine.projects.of(path).settings.kernels == "compiled"
-    if (
-        view.compiled_as
-        and asks
-        and not any(programs.is_compiled(view, target) for target in targets)
-    ):
+    is_compiled = any(programs.is_compiled(view, target) for target in targets)
+    if view.compiled_as and asks and not is_compiled:
         others = [v for v in await engine.traces.known_views(document) if not v.compiled_as]
         others += await engine.traces.programs_in(document)
         around = [own for each in others if (own := programs.kernels(each)) is not None]
@@ -217,7 +214,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
         return "\n\n".join(prose(words) for words in (*shares, inputs.not_compiled(view)))
     have_started = programs.have_started
     was_compiled = programs.was_compiled(view)
-    follows = was_compiled and not any(programs.is_compiled(view, t) for t in targets)
+    follows = was_compiled and not is_compiled
     delay = _AFTER_HOVER if follows else 0
 
     async def asked(target: Target, *, complete: bool) -> Compilation | None:
@@ -245,10 +242,8 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
         for task in tasks:
             if not task.done():
                 engine.waiting.go_on(task, view)
-    times: dict[str, ShownTimes] = {}
-    for result in results:
-        if (known := shown_times(engine, view, result.target, result)) is not None:
-            times[result.target.name] = known
+    measured = ((each.target, shown_times(engine, view, each.target, each)) for each in results)
+    times = {target.name: known for target, known in measured if known is not None}
     words = target_rows(view, results, times)
     if waiting:
         words += f"\n\n*compiling for {', '.join(waiting)}…*"
