@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from jaxsight.figures.figures import AnyFigures, At, Figures
-from jaxsight.figures.shardings import partitioner, sharded_type
+from jaxsight.figures.shardings import of_single_results, partitioner, sharded_type
 from jaxsight.figures.summary import scope
 from jaxsight.meshes.divided import divided_type
 from jaxsight.targets.chips.links import LINKS
@@ -16,7 +16,6 @@ from jaxsight.text.layout import cut
 from jaxsight.text.units import count, some
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
-from jaxsight.wire.meshes import Chosen
 
 SIGN = "⇄"
 
@@ -117,12 +116,7 @@ def _reason(kernels: AnyFigures, kernel: Kernel, collective: Collective) -> str:
 def _operands(kernels: AnyFigures, kernel: Kernel, collective: Collective) -> Iterator[str]:
     """Yield the shardings of the operands and results of a collective's operations."""
     paths = set(kernel.equations or kernel.feeds)
-    results: defaultdict[str, list[Chosen]] = defaultdict(list)
-    for chosen in kernels.compiled.shardings:
-        if chosen.equation in paths:
-            results[chosen.equation].append(chosen)
-    # An equation with several results, such as a scan, is no single operation.
-    known = [chosen[0] for chosen in results.values() if len(chosen) == 1]
+    known = [each for path, each in of_single_results(kernels).items() if path in paths]
     for chosen in known[:_SHARDINGS]:
         result = f"`{sharded_type(chosen)}`"
         operands = " and ".join(

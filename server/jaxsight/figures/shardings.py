@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,6 +17,17 @@ def sharded_type(chosen: Chosen) -> str:
     """Return a global type with its axes as jaxprs write them: `bf16[1024@data,4096]`."""
     unreduced = f"{{U:{','.join(chosen.unreduced)}}}" if chosen.unreduced else ""
     return f"{divided_type(chosen.type, chosen.spec)}{unreduced}"
+
+
+def of_single_results(figures: AnyFigures) -> dict[str, Chosen]:
+    """Return the shardings of the results of equations that have a single one, by path.
+
+    An equation with several results, such as a scan, is no single operation.
+    """
+    results: defaultdict[str, list[Chosen]] = defaultdict(list)
+    for chosen in figures.compiled.shardings:
+        results[chosen.equation].append(chosen)
+    return {path: known[0] for path, known in results.items() if len(known) == 1}
 
 
 def mesh_of(figures: AnyFigures, chosen: Chosen) -> Mesh | None:
