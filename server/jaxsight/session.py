@@ -19,13 +19,12 @@ from jaxsight import extensions
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion
 from jaxsight.features.background import Background
-from jaxsight.features.code_actions import EditorExtension
+from jaxsight.features.code_actions import EditorExtension, lenses
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
-from jaxsight.features.lenses import lenses
 from jaxsight.features.measuring.asked import AskedMeasurements
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
 from jaxsight.features.panel import panel
