@@ -12,7 +12,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from jaxsight.features.fixes.registry import FIXES
+from jaxsight.features.fixes.verifier import FIXES
 from jaxsight.rules import RULES, documentation
 
 

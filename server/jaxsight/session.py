@@ -19,20 +19,18 @@ from jaxsight import extensions
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion
 from jaxsight.features.background import Background
-from jaxsight.features.code_actions import EditorExtension
+from jaxsight.features.code_actions import EditorExtension, lenses
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
-from jaxsight.features.lenses import lenses
 from jaxsight.features.measuring.asked import AskedMeasurements
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
-from jaxsight.features.panel.panel import panel
+from jaxsight.features.panel import panel
 from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.recording.actions import UntilSeen
-from jaxsight.features.setup.installing import Installer
-from jaxsight.features.setup.targets import Offers, targets
+from jaxsight.features.setup.targets import Installer, Offers, targets
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.engine import Engine
@@ -40,9 +38,9 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import JAXPR, TransformedSource
 
 if TYPE_CHECKING:  # few sessions need these: the server holds 2 MiB less
-    from jaxsight.features.asking.answer import AgentAnswer
-    from jaxsight.features.asking.known import AgentQuestion, ComparedProgram
-    from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
+    from jaxsight.features.asking.asking import AgentQuestion, ComparedProgram
+    from jaxsight.features.asking.parts import AgentAnswer
+    from jaxsight.features.sweeps import DrawnSweep
 
 
 class Session:
@@ -231,7 +229,7 @@ class Session:
         Raises:
             LookupError: there is no profile, or it cannot be read.
         """
-        from jaxsight.features.profiles import document as profile
+        from jaxsight.features.virtual_documents import show as profile
 
         folder = self.engine.projects.first_folder
         if await self.engine.profiles.open(path, folder, report, stop) is None:
@@ -248,7 +246,7 @@ class Session:
         self, path: str, function: str, sizes: Sequence[str], figure: str
     ) -> DrawnSweep:
         """Return a sweep of a function as a panel shows it, or what may be swept."""
-        from jaxsight.features.sweeps.drawn_sweep import drawn_sweep
+        from jaxsight.features.sweeps import drawn_sweep
 
         return await drawn_sweep(self.engine, path, function, sizes, figure)
 
@@ -267,7 +265,7 @@ class Session:
         self, path: str, function: str, target: str | None, name: str
     ) -> ComparedProgram:
         """Return a function of an open document, to compare another one with it."""
-        from jaxsight.features.asking.known import ComparedProgram
+        from jaxsight.features.asking.asking import ComparedProgram
 
         if function not in self.engine.documents.functions(path):
             await self.background.settle(path, only=function)

@@ -11,7 +11,7 @@ import pytest
 
 from jaxsight import __version__
 from jaxsight.cli.app import app
-from jaxsight.features.asking.known import Topic
+from jaxsight.features.asking.asking import Topic
 from tools.agents.tasks import MOST_CALLS, MOST_CHARACTERS, PAGE, PROGRAMS, TASKS, Task, transcript
 
 ROOT = Path(__file__).parents[2]

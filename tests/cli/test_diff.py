@@ -13,7 +13,7 @@ import pytest
 from jaxsight.cli.output.printing import versioned
 from jaxsight.cli.revisions.report import ChangeOutcome, RevisionReport, changes
 from jaxsight.cli.revisions.sides import ProgramSide
-from jaxsight.features.locked.functions import LockableFunction
+from jaxsight.features.findings.locked import LockableFunction
 from jaxsight.locks.facts import KernelFact, ProgramFacts
 from jaxsight.locks.notation import LockSection
 from jaxsight.source.text import Position, Range

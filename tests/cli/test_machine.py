@@ -16,7 +16,7 @@ from jaxsight.cli.output.reports.reported import (
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings.examined import Examination
-from jaxsight.features.kernels.uncompiled import Uncompiled
+from jaxsight.features.kernels.table import Uncompiled
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Position, Range

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.cli.output.printing import as_json_line, versioned
-from jaxsight.features.asking.answer import LEAST_BUDGET, AgentAnswer
-from jaxsight.features.asking.known import AgentQuestion, ComparedProgram, Topic
+from jaxsight.features.asking.asking import AgentQuestion, ComparedProgram, Topic
+from jaxsight.features.asking.parts import LEAST_BUDGET, AgentAnswer
 from tests.cli.published import validate
 from tests.sessions import session_without_spare
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.kernels.record import record
+from jaxsight.features.kernels.table import record
 from jaxsight.features.named_function import compiled_function
-from jaxsight.features.preferred_sets import prefer_traced
-from jaxsight.features.proposals.assumed import assume
+from jaxsight.features.proposals.assumed import assume, prefer_traced
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
 from jaxsight.source.text import Position

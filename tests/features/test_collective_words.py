@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jaxsight.figures.distributed.collectives import summed
+from jaxsight.figures.collectives import summed
 from jaxsight.figures.program_notes import change
 from jaxsight.figures.summary import communication, headline, origin, scope
 from jaxsight.targets.target import parse

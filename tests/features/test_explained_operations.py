@@ -14,8 +14,13 @@ import pytest
 from jaxlib import _hlo
 from jaxlib.mlir.dialects import builtin, chlo, func, mhlo, sdy, stablehlo
 
-from jaxsight.features.explained_operations.printed import explained_at
-from jaxsight.features.explained_operations.table import explained, named, operations, similar
+from jaxsight.features.explained_operations.table import (
+    explained,
+    explained_at,
+    named,
+    operations,
+    similar,
+)
 from jaxsight.features.printed_programs.program import HLO, JAXPR, STABLEHLO
 from jaxsight.features.printed_programs.read import read
 from jaxsight.features.printed_programs.tokens import tokens

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.features.inlay_hints.budget import LabelPart, fitted, listed
+from jaxsight.features.inlay_hints.kind import LabelPart, fitted, listed
 from tests.sessions import session_without_spare
 
 FIGURES = [

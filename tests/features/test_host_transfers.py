@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.kernels.record import record as figures
+from jaxsight.features.kernels.table import record as figures
 from jaxsight.features.kernels.table import table
 from jaxsight.features.named_function import compiled_function
 from jaxsight.figures.program_notes import memory_lines

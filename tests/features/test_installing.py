@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.features.setup.installing import Installer, InstallPlan
+from jaxsight.features.setup.targets import Installer, InstallPlan
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.engine import Engine
 

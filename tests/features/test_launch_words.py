@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from jaxsight.figures.launches import iterations, undecided
-from jaxsight.figures.loop_costs import costs
+from jaxsight.figures.program_notes import costs, iterations, undecided
 from jaxsight.figures.summary import kernel_count, launches
 from jaxsight.rules.jx210_tiny_launches import rule as jx210_tiny_launches
 from jaxsight.targets.target import parse

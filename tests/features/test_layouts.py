@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.figures.distributed.layout import layout, picture
+from jaxsight.figures.shardings import layout, picture
 from jaxsight.wire.meshes import Mesh, Spec
 
 MESH = Mesh((("data", 2), ("model", 4)))

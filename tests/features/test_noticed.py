@@ -14,7 +14,7 @@ import jax
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.kernels.uncompiled import uncompiled
+from jaxsight.features.kernels.table import uncompiled
 from jaxsight.features.named_function import compiled_function
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session

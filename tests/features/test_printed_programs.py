@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jax.extend.core import Literal
 
 from jaxsight.features.printed_programs import navigation, outline
-from jaxsight.features.printed_programs.calls import calls
+from jaxsight.features.printed_programs.navigation import calls
 from jaxsight.features.printed_programs.program import (
     FUNCTION,
     LANGUAGES,

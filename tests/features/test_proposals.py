@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from jaxsight.features.model import Action
 from jaxsight.features.named_function import view_of
-from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.features.proposals.assumed import worth_proposing
 from jaxsight.queries.documents import Document
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session

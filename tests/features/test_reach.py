@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.kernels.record import record as figures
+from jaxsight.features.kernels.table import record as figures
 from jaxsight.features.kernels.table import table as rows
-from jaxsight.features.kernels.uncompiled import uncompiled
+from jaxsight.features.kernels.table import uncompiled
 from jaxsight.features.named_function import compiled_function
 from jaxsight.figures.program_notes import memory_lines, notes
 from jaxsight.queries.programs.located_figures import LocatedFigures

@@ -16,8 +16,8 @@ import pytest
 from jaxsight.compiler import folding
 from jaxsight.events import Progress
 from jaxsight.features.named_function import compiled_function
-from jaxsight.figures import compile_time
-from jaxsight.figures.figures import Figures, Nowhere
+from jaxsight.figures import program_notes
+from jaxsight.figures.figures import Figures, Places
 from jaxsight.figures.summary import headline
 from jaxsight.files import private
 from jaxsight.queries.programs.disk_cache import DiskCache
@@ -285,7 +285,7 @@ def test_a_large_trace_says_which_lines_make_it_large(
 ) -> None:
     lines = [line + 1 for line, number in made.items() for _ in range(number)]
 
-    class Lines(Nowhere[int]):
+    class Lines(Places[int]):
         def of(self, path: str) -> int:
             return lines[int(path)]
 
@@ -295,7 +295,7 @@ def test_a_large_trace_says_which_lines_make_it_large(
     equations = tuple(Equation(str(index), "add") for index in range(len(lines)))
     lowered = Lowered(0, "cpu", "", Compile(0, "cpu", ""), equations=equations, seconds=0.24)
     kernels = Figures(parse("cpu"), compiled(6.14), lowered, places=Lines())
-    assert compile_time.lines(kernels) == ["lower 0.2 s · XLA 6.1 s", *words]
+    assert program_notes.compile_lines(kernels) == ["lower 0.2 s · XLA 6.1 s", *words]
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ async def test_a_slow_program_is_shown_so_and_reported_with_what_was_measured(
     await second.aclose()
     assert isinstance(kernels, LocatedFigures)
     assert kernels.headline.endswith(" · cpu · compiled in 64 s")
-    assert compile_time.lines(kernels)[0].endswith(" · XLA 64 s")
+    assert program_notes.compile_lines(kernels)[0].endswith(" · XLA 64 s")
     assert interrupted.message.startswith("compiles for cpu in 64 s")
     assert found.code == "JX430"
     assert found.message.startswith("compiles for cpu in 64 s; without `jnp.cumsum(y)` in ")

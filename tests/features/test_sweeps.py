@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.named_function import compiled_function
-from jaxsight.features.sweeps.sweeping import sweep
+from jaxsight.features.sweeps import sweep
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
 from jaxsight.sweeps.points import Sweep

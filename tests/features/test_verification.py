@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.verification import Sliced, Verification, VerifiedImports, verify
+from jaxsight.features.findings.verification import Sliced, Verification, VerifiedImports, verify
 from jaxsight.queries.documents import Document
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, ask

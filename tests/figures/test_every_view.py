@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from jaxsight.features.asking.known import AgentQuestion, Topic
-from jaxsight.features.kernels.record import record
-from jaxsight.features.locked.functions import facts_of_kernels
+from jaxsight.features import panel as panel_record
+from jaxsight.features.asking.asking import AgentQuestion, Topic
+from jaxsight.features.findings.locked import facts_of_kernels
+from jaxsight.features.kernels.table import record
 from jaxsight.features.named_function import compiled_function
-from jaxsight.features.panel.record import record as panel_record
-from jaxsight.features.reporting.entry import ReportedFunction
+from jaxsight.features.panel import ReportedFunction
 from jaxsight.figures.summary import NOT_YET
 from jaxsight.library.kernels import Kernels
 from jaxsight.queries.programs.located_figures import LocatedFigures

@@ -15,8 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from jaxsight.features.locked.findings import finding_of_differences
-from jaxsight.features.locked.functions import LockableFunction, lockable
+from jaxsight.features.findings.locked import LockableFunction, finding_of_differences, lockable
 from jaxsight.locks.differences import differences
 from jaxsight.projects.projects import Projects
 from jaxsight.session import Session

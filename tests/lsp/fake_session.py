@@ -28,9 +28,8 @@ from jaxsight.features.model import (
     Panel,
     VirtualText,
 )
-from jaxsight.features.setup.installing import InstallPlan
-from jaxsight.features.setup.targets import Compiler, Group, Offer, Offers
-from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
+from jaxsight.features.setup.targets import Compiler, Group, InstallPlan, Offer, Offers
+from jaxsight.features.sweeps import DrawnSweep
 from jaxsight.queries.memory import Measurement
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxsight.features.kernels.record import record
+from jaxsight.features.kernels.table import record
 from jaxsight.features.named_function import compiled_function
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.programs.located_figures import LocatedFigures

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from jaxsight.features.fixes.registry import FIXES
+from jaxsight.features.fixes.verifier import FIXES
 from jaxsight.rules import RULES
 from jaxsight.rules.rule import Rule
 from jaxsight.settings.schema import SCHEMA

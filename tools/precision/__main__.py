@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxsight.features.kernels.uncompiled import uncompiled
+from jaxsight.features.kernels.table import uncompiled
 from jaxsight.features.named_function import view_of
 from jaxsight.projects.projects import Projects
 from jaxsight.session import Session

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.features.kernels.uncompiled import uncompiled
+from jaxsight.features.kernels.table import uncompiled
 from jaxsight.features.named_function import view_of
 from jaxsight.projects.projects import Projects
 from jaxsight.rules import RULES

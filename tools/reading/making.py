@@ -17,8 +17,7 @@ import jax
 import jaxlib
 
 from jaxsight import sourcerize
-from jaxsight.features.explained_operations.printed import explained_at
-from jaxsight.features.explained_operations.table import ExplainedOperation
+from jaxsight.features.explained_operations.table import ExplainedOperation, explained_at
 from jaxsight.features.model import VirtualText
 from jaxsight.features.printed_programs.program import LANGUAGES
 from jaxsight.features.printed_programs.read import read

@@ -26,7 +26,7 @@ from jaxsight import __version__
 from jaxsight.cli.errors import FOUND, NOTHING_EXAMINED
 from jaxsight.cli.sources.arguments import file_and_function
 from jaxsight.cli.trusted_paths import AGENT
-from jaxsight.features.asking.answer import AgentAnswer, AnswerPart, AnswerRow
+from jaxsight.features.asking.parts import AgentAnswer, AnswerPart, AnswerRow
 from jaxsight.files import reading
 from jaxsight.text.inert import one_line, visible, words
 from jaxsight.text.layout import cut

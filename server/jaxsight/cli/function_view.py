@@ -15,10 +15,9 @@ from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json, print_markdown, styled
 from jaxsight.cli.sources.arguments import Address
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.features import caveats
-from jaxsight.features.findings import inputs
-from jaxsight.features.hover.line_shapes import line_shapes
+from jaxsight.features import caveats, inputs
 from jaxsight.features.hover.text import function_hover, updates
+from jaxsight.features.inlay_hints.shapes import line_shapes
 from jaxsight.features.model import VirtualText
 from jaxsight.features.named_function import name_sizes
 from jaxsight.queries.traces.located_answer import View
@@ -116,9 +115,9 @@ class FunctionView:
                 shown["jaxpr"] = document.text
             case ShownForm.SHAPES:
                 shown["shapes"] = [
-                    {"row": row.line + 1, "name": name, "value": value}
-                    for row in line_shapes(view)
-                    for name, value in row.shapes
+                    {"row": line + 1, "name": name, "value": value}
+                    for line, bound in line_shapes(view).items()
+                    for name, value in bound
                 ]
             case _ if document is not None:
                 shown |= {"interpreter": self.view_name, "text": document.text}
@@ -129,7 +128,7 @@ def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:
     inside = view.subject.range
     last = inside.end.line + (1 if inside.end.column else 0)
     lines = LINE_END.split(view.module.text)[inside.start.line : last]
-    shapes = {row.line - inside.start.line: row.shapes for row in line_shapes(view)}
+    shapes = {line - inside.start.line: bound for line, bound in line_shapes(view).items()}
     expanded = [visible(line.expandtabs(4)) for line in lines]
     widths = [cell_len(expanded[at]) for at in shapes]
     column = max((width for width in widths if width <= ALIGNED_WIDTH), default=0) + HINT_GAP

@@ -9,9 +9,14 @@ import logging
 from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import compiled_parts, needs_kernels
-from jaxsight.features.preferred_sets import prefer_traced, reconsider
-from jaxsight.features.proposals.assumed import BUDGET, assume, is_worth_proposing
-from jaxsight.features.setup.file_status import FileStatuses
+from jaxsight.features.proposals.assumed import (
+    BUDGET,
+    assume,
+    is_worth_proposing,
+    prefer_traced,
+    reconsider,
+)
+from jaxsight.features.setup.unshown import FileStatuses
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.open_documents import loop_runs
@@ -97,8 +102,7 @@ class Background:
         shortest, longest = _PAUSES
         await asyncio.sleep(min(max(shortest, engine.traces.cache.seconds(path) / 2), longest))
         await engine.turns.breathe()
-        document = await engine.documents.read(path)
-        if document is None:
+        if (document := await engine.documents.read(path)) is None:
             return
         self._before()
         await self._statuses.update(document, is_settled=False)
@@ -206,8 +210,7 @@ class Background:
             await engine.turns.breathe()
             # Its example inputs may be others by now: a question about the old ones would cancel
             # that about the new ones.
-            subject = named(engine.documents.subjects(document), earlier.id)
-            if subject is None:
+            if (subject := named(engine.documents.subjects(document), earlier.id)) is None:
                 continue
             question = await engine.traces.question(document, subject)
             if isinstance(question, Unasked):

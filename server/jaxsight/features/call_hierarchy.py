@@ -24,20 +24,11 @@ PATIENCE = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class CalledFunction:
-    """A function that was traced: its qualified name, its definition, and its name's place."""
-
-    name: str
-    range: Range
-    name_range: Range
-
-
-@dataclass(frozen=True, slots=True)
 class FunctionCall:
     """A call; `range` is where the caller names the callee."""
 
-    caller: CalledFunction
-    callee: CalledFunction
+    caller: PlacedFunction
+    callee: PlacedFunction
     range: Range
 
 
@@ -45,10 +36,10 @@ class FunctionCall:
 class TracedCalls:
     """The traced functions of a file, and the calls among them in text order."""
 
-    functions: tuple[CalledFunction, ...] = ()
+    functions: tuple[PlacedFunction, ...] = ()
     calls: tuple[FunctionCall, ...] = ()
 
-    def at(self, position: Position) -> CalledFunction | None:
+    def at(self, position: Position) -> PlacedFunction | None:
         """Return the function whose name, in its definition or a call, is at a position."""
         for function in self.functions:
             if position in function.name_range:
@@ -58,8 +49,7 @@ class TracedCalls:
 
 async def traced_calls(engine: Engine, path: str) -> TracedCalls:
     """Return the traced functions of a file and their calls."""
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return TracedCalls()
     module = document.module
     views: list[View] = []
@@ -76,29 +66,24 @@ def _traced_calls(module: Module, views: list[View]) -> TracedCalls:
     observed = {place for view in views for place in view.observed}
     reached: dict[str, PlacedFunction] = {}
     for place in observed:
-        owner = module.function_at(place.start)
-        if owner is None:
+        if (owner := module.function_at(place.start)) is None:
             continue
         # What is evaluated when the function is called, not when it is defined.
         parameters = (owner.place(each.range).start for each in owner.function.parameters)
         if place.start in parameters or place.start >= owner.body.start:
             reached[owner.function.qualname] = owner
-    functions = {
-        name: CalledFunction(name, placed.range, placed.name_range)
-        for name, placed in reached.items()
-    }
     calls: dict[Range, FunctionCall] = {}
     for chunk in {chunk.first_line: chunk for chunk, _ in reached.values()}.values():
         for mention, place in _mentions(chunk, observed):
             owner = module.function_at(place.start)
-            caller = functions.get(owner[1].qualname) if owner is not None else None
+            caller = reached.get(owner.function.qualname) if owner is not None else None
             if caller is None:
                 continue
-            callee = next(filter(None, map(functions.get, _meant(mention, caller.name))), None)
-            if callee is not None:
+            names = _meant(mention, caller.function.qualname)
+            if (callee := next(filter(None, map(reached.get, names)), None)) is not None:
                 calls[place] = FunctionCall(caller, callee, place)
     return TracedCalls(
-        tuple(sorted(functions.values(), key=lambda function: function.range)),
+        tuple(sorted(reached.values(), key=lambda function: function.range)),
         tuple(calls[place] for place in sorted(calls)),
     )
 

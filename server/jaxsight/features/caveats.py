@@ -1,4 +1,4 @@
-"""Caveats in words: how an answer may differ from that of the imported module.
+"""Caveats in words: how an answer may differ from that of the imported module, or is stale.
 
 Hovers, hints, documents and the terminal show them. A caveat's reason quotes the workspace (names,
 messages of exceptions), so it is not trusted: it is one line without hidden characters
@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxsight.features import stale_marks as stale
-from jaxsight.features.model import DocumentKind, Hint, VirtualText
+from jaxsight.features.model import DocumentKind, VirtualText
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.source.text import Range
@@ -22,6 +21,11 @@ from jaxsight.text.markdown import prose
 if TYPE_CHECKING:
     # Clients convert caveats before the engine is imported.
     from jaxsight.queries.engine import Engine
+
+
+from jaxsight.features import inputs
+from jaxsight.features.findings.failures import explanation
+from jaxsight.text.inert import one_line
 
 MARK = "⚠"
 MOST = 3
@@ -71,15 +75,6 @@ def markdown(caveats: Sequence[SliceCaveat]) -> str:
     return f"{MARK} may differ from the imported module:\n\n{bullets}"
 
 
-def hint(view: View, at: Range) -> Hint | None:
-    """Return the hint at the end of the function's signature; `None` without caveats."""
-    if not view.caveats:
-        return None
-    (label,) = marks(view.caveats)
-    tooltip = "\n\n".join(filter(None, (stale.notice(view), markdown(view.caveats))))
-    return Hint(at, f"{stale.mark(view)}{label}", tooltip, view.stale)
-
-
 def lines(caveats: Sequence[SliceCaveat]) -> list[str]:
     """Return a line of plain text for each of the first caveats, and the number of further ones."""
     shown = [text(caveat) for caveat in caveats[:MOST]]
@@ -109,3 +104,43 @@ async def completeness(engine: Engine, path: str) -> list[Completeness]:
     document = await engine.documents.read(path)
     views = await engine.traces.views(document, None) if document is not None else []
     return [Completeness(view.subject.name, view.subject_range, view.caveats) for view in views]
+
+
+# Marks of answers about an older text, `~`, and of assumed inputs, `?`.
+
+
+STALE = "~"
+"""The mark before a figure: one ASCII column in every font, never cut off at the window's edge."""
+_WORDS = "stale: describes the text before the last edits"
+_AGAIN = "stale: it is being traced again"
+"""Of a text that was not edited: settings, calls or other files have changed."""
+
+
+def mark(view: View) -> str:
+    """Return the mark of a hint; empty if it is current, and no input is assumed."""
+    return f"{STALE if view.stale else ''}{inputs.mark(view)}"
+
+
+def notice(view: View) -> str:
+    """Return the first lines of a hover or tooltip: about an older text, and assumed inputs.
+
+    The error of the newest trace follows, if it failed with inputs that are not assumed.
+    """
+    is_edited = view.answer.question.module.text != view.module.text
+    stale = f"*{_WORDS if is_edited else _AGAIN}*" if view.stale else ""
+    failed = view.failed
+    if view.stale and failed is not None and not failed.assumed:
+        stale = f"*{_WORDS}; the newest trace fails:*\n\n{explanation(failed)}"
+    return "\n\n".join(filter(None, (stale, inputs.notice(view))))
+
+
+def marked(shown: VirtualText, comment: str, assumed: str = "") -> VirtualText:
+    """Return a document, with first lines that mark it if it is stale or of assumed inputs.
+
+    Args:
+        shown: the document.
+        comment: the comment prefix of the document's language.
+        assumed: the assumed inputs; empty if there are none.
+    """
+    lines = [*([_WORDS] if shown.stale else []), *([one_line(assumed)] if assumed else [])]
+    return shown.below([f"{comment} {line}" for line in lines])

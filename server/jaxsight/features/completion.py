@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from jaxsight.examples.docstrings.lines import DeclaredSet, Written, read_docstring, read_source
 from jaxsight.examples.docstrings.sections import (
@@ -40,15 +41,21 @@ _BEGUN_HEADING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Cursor:
-    """The cursor: `start` and `end` of the word around it, and its logical line."""
+    """The cursor: `start` and `end` of the word around it, and its logical line.
+
+    `sizes` and `mesh` are those of the settings.
+    """
 
     source: ChunkText
     section: Section
     start: int
     end: int
     line: LogicalLine
+    function: Function
+    sizes: Mapping[str, int]
+    mesh: Mesh | None
 
     def propose(self, label: str, kind: CompletionKind, text: str, detail: str = "") -> Completion:
         return Completion(label, kind, Edit(self.source.range(self.start, self.end), text), detail)
@@ -59,14 +66,38 @@ class _Cursor:
         _, end = self.source.line_bounds(self.source.line_of(self.end))
         return not self.source.text[self.end : end].strip()
 
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """The tokens of the line before the word."""
+        reader = TokenReader(self.source, self.line.start, max(self.line.start, self.start))
+        tokens = []
+        while not reader.token.is_a("end"):
+            tokens.append(reader.advance())
+        return tokens
+
+    @cached_property
+    def declared(self) -> DeclaredSet:
+        """The set around the cursor, without the cursor's line."""
+        text = self.source.text
+        end = max(self.line.end, self.end)
+        blanked = re.sub(r"[^\r\n]", " ", text[self.line.start : end])
+        source = ChunkText(text[: self.line.start] + blanked + text[end:], self.source.origin)
+        heading = self.section.heading
+        found = (each for each in read_source(source).sets if each.heading == heading)
+        return next(found, DeclaredSet(self.section.name, heading))
+
+    @property
+    def sections(self) -> tuple[DeclaredSet, ...]:
+        """Sets whose sizes and mesh the set around the cursor has, and that one."""
+        own = read_docstring(self.function.docstring)
+        return (*_class_sets(self.function), *own.sets[:1], self.declared)
+
 
 async def completions(engine: Engine, path: str, position: Position) -> list[Completion]:
     """Return completions inside a section of example inputs; none elsewhere."""
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return []
-    there = document.module.function_at(position)
-    if there is None:
+    if (there := document.module.function_at(position)) is None:
         return []
     chunk, function = there
     outside = engine.projects.of(path).outside
@@ -84,24 +115,22 @@ def complete(
     if function.docstring is None:
         return []
     source = ChunkText(function.docstring.text, function.docstring.start)
-    offset = source.offset(position)
-    if offset is None:
+    if (offset := source.offset(position)) is None:
         return []
     sections = find_sections(source).sections
-    section = _section_around(source, sections, offset)
-    if section is None:
+    if (section := _section_around(source, sections, offset)) is None:
         return list(_headings(source, sections, offset))
     start, end = _word_around(source, offset, _WORD)
     line = _line_around(source, section, start)
     if (contract := _CONTRACT.match(source.text, line.start, offset)) is not None:
         start, end = _word_around(source, offset, _METRIC if contract["close"] else _TARGET)
-    cursor = _Cursor(source, section, start, end, line)
+    cursor = _Cursor(source, section, start, end, line, function, sizes, mesh)
     line_start = max(line.start, source.line_bounds(source.line_of(start))[0])
     # A comment hides the character that is appended at the cursor from the reader.
     probe = TokenReader(ChunkText(source.text[line_start:start] + "\x00"))
     while not probe.token.is_a("end"):
         if probe.token.text == "\x00":
-            return list(_inside(cursor, function, sizes, mesh))
+            return list(_inside(cursor))
         probe.advance()
     return []
 
@@ -118,50 +147,35 @@ def _section_around(
 ) -> Section | None:
     """Return the section that a line typed at the offset belongs to."""
     line = source.line_of(offset)
-    for section in reversed(sections):
-        if section.topic != "inputs" or section.line > line:
-            continue
-        if section.line == line:
-            heading_end = source.offset(section.heading.end)
-            colon = -1 if heading_end is None else source.text.find(":", heading_end, offset)
-            return section if colon >= 0 else None
-        first, end = section.lines
-        if line < first:
-            return None
-        between = "".join(source.line(n) for n in range(end, line))
-        column = offset - source.line_bounds(line)[0]
-        deeper = (
-            column >= section.indent if section.style == "numpydoc" else column > section.indent
-        )
-        if line < end or (not between.strip() and not source.line(line).strip() and deeper):
-            return section
+    above = (each for each in reversed(sections) if each.topic == "inputs" and each.line <= line)
+    if (section := next(above, None)) is None:
         return None
-    return None
+    if section.line == line:
+        heading_end = source.offset(section.heading.end)
+        colon = -1 if heading_end is None else source.text.find(":", heading_end, offset)
+        return section if colon >= 0 else None
+    first, end = section.lines
+    between = "".join(source.line(n) for n in range(end, line + 1))
+    column = offset - source.line_bounds(line)[0]
+    least = section.indent + (section.style != "numpydoc")
+    is_inside = line < end or (not between.strip() and column >= least)
+    return section if line >= first and is_inside else None
 
 
 def _line_around(source: ChunkText, section: Section, offset: int) -> LogicalLine:
     """Return the logical line that the offset continues; an empty one if it begins one."""
     if source.line_of(offset) == section.line and section.inline is None:
         return LogicalLine(offset, offset)
-    last = None
-    for line in logical_lines(source, section):
-        if line.start <= offset:
-            last = line
-    if last is None:
-        return LogicalLine(offset, offset)
-    unclosed = opened(source.text, last.start, offset) > 0
-    if offset <= last.end or unclosed:
-        return last
+    above = [line for line in logical_lines(source, section) if line.start <= offset]
+    if above and (offset <= above[-1].end or opened(source.text, above[-1].start, offset) > 0):
+        return above[-1]
     return LogicalLine(offset, offset)
 
 
-def _inside(
-    cursor: _Cursor, function: Function, sizes: Mapping[str, int], mesh: Mesh | None
-) -> Iterator[Completion]:
-    tokens = list(_tokens(cursor))
+def _inside(cursor: _Cursor) -> Iterator[Completion]:
+    tokens, declared = cursor.tokens, cursor.declared
     words = [token.text for token in tokens]
-    declared = _declared_around(cursor)
-    is_free = MESH not in Signature(function).plain
+    is_free = MESH not in Signature(cursor.function).plain
     open_ = _brackets(tokens)
     # An open bracket is an array's if it follows a dtype, or a key's `>`.
     in_shape = any(
@@ -187,12 +201,12 @@ def _inside(
                 text = f"{metric} <= " if cursor.ends_line else metric
                 yield cursor.propose(metric, "keyword", text)
     elif words[:2] == [MESH, ":"] and (is_free or words[3:4] == ["="]):
-        yield from _mesh_axes(cursor, declared, tokens)
+        yield from _mesh_axes(cursor)
     elif "=" in words and ":" not in words[: words.index("=")]:
         return
     elif ":" not in words:
         if not words or words[-1] == ",":
-            yield from _arguments(cursor, function, declared)
+            yield from _arguments(cursor)
         if not words:
             if is_free and all(line.name != MESH for line in declared.examples):
                 yield cursor.propose(MESH, "keyword", f"{MESH}: ", "mesh: data=2, model=4")
@@ -201,43 +215,24 @@ def _inside(
             yield cursor.propose("Expect", "keyword", "Expect (", contract)
     elif in_shape:
         if _after_at(words):
-            yield from _known_axes(cursor, function, declared, mesh)
+            yield from _known_axes(cursor)
         elif words[-1] in ("[", ",", "+", "-", "*", "//", "%", "("):
-            yield from _known_sizes(cursor, function, declared, sizes)
+            yield from _known_sizes(cursor)
     elif words[-1] in (":", ",", "(", "[", "~") and not at_dict_key:
         if words == [MESH, ":"]:
-            yield from _mesh_axes(cursor, declared, tokens)
+            yield from _mesh_axes(cursor)
         for dtype in DTYPES:
             yield cursor.propose(short(dtype), "dtype", short(dtype), dtype)
         yield cursor.propose("key<fry>", "dtype", "key<fry>", "typed PRNG keys")
 
 
-def _tokens(cursor: _Cursor) -> Iterator[Token]:
-    reader = TokenReader(cursor.source, cursor.line.start, max(cursor.line.start, cursor.start))
-    while not reader.token.is_a("end"):
-        yield reader.advance()
-
-
-def _declared_around(cursor: _Cursor) -> DeclaredSet:
-    """Return the set around the cursor, without the cursor's line."""
-    text = cursor.source.text
-    end = max(cursor.line.end, cursor.end)
-    blanked = re.sub(r"[^\r\n]", " ", text[cursor.line.start : end])
-    source = ChunkText(text[: cursor.line.start] + blanked + text[end:], cursor.source.origin)
-    for declared in read_source(source).sets:
-        if declared.heading == cursor.section.heading:
-            return declared
-    return DeclaredSet(cursor.section.name, cursor.section.heading)
-
-
-def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> Iterator[Completion]:
-    signature = Signature(function)
-    covered = {g.name for g in declared.examples}
-    words = {token.text for token in _tokens(cursor)}
-    shared = {g.name for s in _class_sets(function) for g in s.examples}
+def _arguments(cursor: _Cursor) -> Iterator[Completion]:
+    signature = Signature(cursor.function)
+    covered = {g.name for g in cursor.declared.examples} | {token.text for token in cursor.tokens}
+    shared = {g.name for s in _class_sets(cursor.function) for g in s.examples}
     for parameter in signature.parameters:
         name = parameter.name
-        if name in covered or name in words or (name == signature.self_name and name in shared):
+        if name in covered or (name == signature.self_name and name in shared):
             continue
         stars = {"var_positional": "*", "var_keyword": "**"}.get(parameter.kind, "")
         sign = " = " if name == signature.self_name else ": "
@@ -252,14 +247,11 @@ def _class_sets(function: Function) -> tuple[DeclaredSet, ...]:
     return read_docstring(function.class_docstring).sets
 
 
-def _known_sizes(
-    cursor: _Cursor, function: Function, declared: DeclaredSet, sizes: Mapping[str, int]
-) -> Iterator[Completion]:
-    own = read_docstring(function.docstring)
-    sizes_shown: dict[str, str] = {name: f"{value} (settings)" for name, value in sizes.items()}
-    for section in (*_class_sets(function), *own.sets[:1], declared):
+def _known_sizes(cursor: _Cursor) -> Iterator[Completion]:
+    sizes_shown = {name: f"{value} (settings)" for name, value in cursor.sizes.items()}
+    for section in cursor.sections:
         sizes_shown |= {d.name: show_size(d.size) for d in section.sizes}
-    names = [n for g in declared.examples for n in _size_names(g.value)]
+    names = [n for g in cursor.declared.examples for n in _size_names(g.value)]
     for name in dict.fromkeys((*sizes_shown, *names)):
         yield cursor.propose(name, "size", name, sizes_shown.get(name, ""))
 
@@ -272,11 +264,12 @@ def _size_names(value: Written) -> list[str]:
     return [name for size in sizes_of(value) for name in names_in(size)]
 
 
-def _mesh_axes(cursor: _Cursor, declared: DeclaredSet, tokens: list[Token]) -> Iterator[Completion]:
+def _mesh_axes(cursor: _Cursor) -> Iterator[Completion]:
     """Yield completions of a `mesh:` line: axes that arrays use, then types after a size."""
+    tokens, examples = cursor.tokens, cursor.declared.examples
     if tokens[-1].is_(":", ","):
         words = {token.text for token in tokens}
-        for name in dict.fromkeys(n for g in declared.examples for n in _axis_names(g.value)):
+        for name in dict.fromkeys(n for g in examples for n in _axis_names(g.value)):
             if name not in words:
                 yield cursor.propose(name, "size", f"{name}=" if cursor.ends_line else name)
     elif tokens[-1].kind in ("number", "name") and tokens[-1].text not in TYPES:
@@ -301,14 +294,12 @@ def _after_at(words: list[str]) -> bool:
     return False
 
 
-def _known_axes(
-    cursor: _Cursor, function: Function, declared: DeclaredSet, mesh: Mesh | None
-) -> Iterator[Completion]:
+def _known_axes(cursor: _Cursor) -> Iterator[Completion]:
     """Yield the axes of the section's mesh, or of the settings', and those that arrays use."""
-    sections = (*_class_sets(function), *read_docstring(function.docstring).sets[:1], declared)
-    lines = [line for section in sections for line in section.examples]
+    lines = [line for section in cursor.sections for line in section.examples]
     meshes = [line.value for line in lines if isinstance(line.value, MeshAxes)]
-    axes = {name: f"{size} (settings)" for name, size in mesh.axes} if mesh is not None else {}
+    of_settings = cursor.mesh.axes if cursor.mesh is not None else ()
+    axes = {name: f"{size} (settings)" for name, size in of_settings}
     if meshes:
         axes = {axis.name: show_size(axis.size) for axis in meshes[-1].axes}
     used = [name for line in lines for name in _axis_names(line.value)] if not axes else []
@@ -349,10 +340,8 @@ def _headings(
         if style == "rest":
             # The colon before the title may be typed already.
             text = text if source.text[first - 1 : first] != ":" else text[1:]
-        yield Completion(
-            f"{name}:", "keyword", Edit(range, text), "example inputs to trace the function with"
-        )
+        detail = "example inputs to trace the function with"
+        yield Completion(f"{name}:", "keyword", Edit(range, text), detail)
     if "Expect (".lower().startswith(title.lower()):
-        yield Completion(
-            "Expect", "keyword", Edit(range, "Expect ("), "Expect (h100): kernels <= 3"
-        )
+        detail = "Expect (h100): kernels <= 3"
+        yield Completion("Expect", "keyword", Edit(range, "Expect ("), detail)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from jaxsight.figures.summary import WITH_SIZES, headline, origin
 from jaxsight.meshes.divided import shardings_by_name
@@ -28,53 +28,31 @@ At = TypeVar("At")
 """A place in the source: of an open document, or of a file as Python has it."""
 
 
-class Places(Protocol[At]):
-    """Where a program is written: without any of these, its source is not looked at."""
+class Places(Generic[At]):
+    """Where a program is written; by itself, nothing has a place."""
 
     def of(self, path: str) -> At | None:
         """Return the place of an equation; without one, that of the equation around it."""
+        return None
 
     def text(self, path: str) -> str:
         """Return the user's text of an equation on one line; empty if it has no place."""
+        return ""
 
     def lines(self, at: At) -> tuple[str, int, int]:
         """Return a file's title, empty for that of the function, the first and the last line."""
-
-    def at(self, span: Span) -> At | None:
-        """Return where a span is now; `None` if it is gone."""
-
-    def written(self, at: At) -> str:
-        """Return the text at a place."""
-
-    def tree(self, chunk: str) -> ast.AST | None:
-        """Return the syntax tree of a traced chunk; `None` if it is not known."""
-
-
-class Nowhere(Generic[At]):
-    """No places."""
-
-    def of(self, path: str) -> At | None:
-        """Return that an equation has no place."""
-        return None
-
-    def text(self, path: str) -> str:
-        """Return that an equation has no text."""
-        return ""
-
-    def lines(self, at: At) -> tuple[str, int, int]:
-        """Return no line."""
         return "", 0, 0
 
     def at(self, span: Span) -> At | None:
-        """Return that a span is nowhere."""
+        """Return where a span is now; `None` if it is gone."""
         return None
 
     def written(self, at: At) -> str:
-        """Return no text."""
+        """Return the text at a place."""
         return ""
 
     def tree(self, chunk: str) -> ast.AST | None:
-        """Return that the source is not known."""
+        """Return the syntax tree of a traced chunk; `None` if it is not known."""
         return None
 
 
@@ -88,7 +66,7 @@ class Figures(Generic[At]):
     lowered: Lowered
     is_unfolded: bool = False
     """Whether it was compiled without constant folding, unlike the user's own compile."""
-    places: Places[At] = field(default_factory=Nowhere)
+    places: Places[At] = field(default_factory=Places)
 
     @staticmethod
     def of(

@@ -30,6 +30,7 @@ from jaxsight.wire.spans import Span
 
 Trees = Callable[[str], ast.AST | None]
 """Returns the syntax tree of a chunk, in which lines count from 1; `None` if it is not known."""
+Countable = Callable[[Span | None, Span | None], bool]
 Step = tuple[int, int]
 """An index of a call, and which one of its loop it is: from 1; 0 without a loop or if unknown."""
 Chain = tuple[Step, ...]
@@ -88,9 +89,9 @@ def chains(equations: Sequence[Equation], calls: Sequence[Call], trees: Trees) -
     """
     around = [_around(calls, index) for index in range(len(calls))]
     ordered = sorted(equations, key=lambda equation: equation_order(equation.path))
-    loops = _Loops(trees)
+    are_countable = _countable(trees)
     forward = [each for each in ordered if not each.backward]
-    counted, times = _counted(forward, calls, around, loops, is_backward=False)
+    counted, times = _counted(forward, calls, around, are_countable, is_backward=False)
     known = Chains(times=times)
     for path, chain in counted.items():  # without the numbers that are not certain
         known.of[path] = tuple(
@@ -98,7 +99,7 @@ def chains(equations: Sequence[Equation], calls: Sequence[Call], trees: Trees) -
             for at, (index, number) in enumerate(chain)
         )
     backward = [each for each in ordered if each.backward]
-    counted, times = _counted(backward, calls, around, loops, is_backward=True)
+    counted, times = _counted(backward, calls, around, are_countable, is_backward=True)
     for path, chain in counted.items():  # with the numbers of the forward pass, where known
         turned: Chain = ()
         for at, (index, number) in enumerate(chain):
@@ -122,7 +123,7 @@ def _counted(
     equations: Sequence[Equation],
     calls: Sequence[Call],
     around: Sequence[tuple[int, ...]],
-    loops: _Loops,
+    are_countable: Countable,
     *,
     is_backward: bool,
 ) -> tuple[dict[str, Chain], dict[tuple[Chain, int], int]]:
@@ -140,7 +141,7 @@ def _counted(
             index = indexes[at]
             inside = calls[indexes[at + 1]].span if at + 1 < len(indexes) else equation.span
             number = 0
-            if loops.are_countable(calls[index].span, inside) and inside is not None:
+            if are_countable(calls[index].span, inside) and inside is not None:
                 # Expressions sort as they are evaluated: operands before what uses them.
                 here = (inside.end_line, inside.end_column, -inside.line, -inside.column)
                 count = counts.setdefault((chain, index), _Calls(here, [set()]))
@@ -150,38 +151,31 @@ def _counted(
     return chains_of, {key: count.count for key, count in counts.items()}
 
 
-@dataclass(slots=True)
-class _Loops:
-    """Where the traced functions have loops."""
+def _countable(trees: Trees) -> Countable:
+    """Return whether a call is in a loop, and a place inside its function is in none.
 
-    trees: Trees
-    _countable: dict[tuple[Span | None, Span | None], bool] = field(default_factory=dict)
+    False if one of them is not known.
+    """
 
-    def are_countable(self, call: Span | None, inside: Span | None) -> bool:
-        """Return whether a call is in a loop, and a place inside its function is in none.
+    @functools.cache
+    def are_countable(call: Span | None, inside: Span | None) -> bool:
+        if call is None or inside is None or not any(map(_is_loop, _around_span(trees, call))):
+            return False
+        function = _around_span(trees, inside)[:1]
+        return bool(function) and not any(map(_is_loop, _body(function[0])))
 
-        False if one of them is not known.
-        """
-        key = (call, inside)
-        known = self._countable.get(key)
-        if known is None:
-            known = call is not None and inside is not None
-            known = known and any(_is_loop(node) for node in self._around(call))
-            function = self._around(inside)[:1] if known else []
-            known = known and bool(function) and not any(map(_is_loop, _body(function[0])))
-            self._countable[key] = known
-        return known
+    return are_countable
 
-    def _around(self, span: Span | None) -> list[ast.AST]:
-        """Return the innermost function around a place and the nodes in it around the place.
 
-        Empty outside of functions. Lines count from the start of the chunk.
-        """
-        tree = self.trees(span.chunk) if span is not None else None
-        if span is None or tree is None:
-            return []
-        around = nodes_around(tree, (span.line, span.column))
-        return around if isinstance(next(iter(around), None), FUNCTIONS) else []
+def _around_span(trees: Trees, span: Span) -> list[ast.AST]:
+    """Return the innermost function around a place and the nodes in it around the place.
+
+    Empty outside of functions. Lines count from the start of the chunk.
+    """
+    if (tree := trees(span.chunk)) is None:
+        return []
+    around = nodes_around(tree, (span.line, span.column))
+    return around if isinstance(next(iter(around), None), FUNCTIONS) else []
 
 
 def _is_loop(node: ast.AST) -> bool:
@@ -236,8 +230,7 @@ def grouped(figures: Figures[At]) -> tuple[list[PanelGroup[At]], list[int]]:
             paths: Sequence[str] = kernel.equations or kernel.feeds
             counts = Counter(known.of.get(path, ()) for path in paths)
             main = max(paths, key=lambda path: counts[known.of.get(path, ())], default="")
-        equation = figures.equations.get(main)
-        if equation is not None:
+        if (equation := figures.equations.get(main)) is not None:
             for title, place in _steps(figures, known, equation, differentiated):
                 node = node.parts.setdefault(title, _Node(title, place))
         node.kernels.append(index)
@@ -312,8 +305,7 @@ def _name(figures: Figures[At], call: Call, place: At | None) -> str:
         name = call.name.rpartition("<locals>.")[2]
         return name.removesuffix(".__call__") or name
     text = figures.places.written(place) if place is not None else ""
-    tree = expression_in(text)
-    if tree is None:
+    if (tree := expression_in(text)) is None:
         return "library"
     name = " ".join(ast.unparse(tree.func if isinstance(tree, ast.Call) else tree).split())
     return cut(name, _LONGEST)

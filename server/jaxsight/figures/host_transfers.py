@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jaxsight.figures.distributed.collectives import runs
+from jaxsight.figures.collectives import runs
 from jaxsight.figures.figures import AnyFigures, At, Figures
 from jaxsight.figures.summary import moved_to_host
 from jaxsight.targets import host_links
@@ -27,11 +27,9 @@ def lines(kernels: AnyFigures) -> Iterator[str]:
     """
     graph = kernels.graph
     for direction in (TO_HOST, TO_DEVICE, WITHIN_HOST):
-        transfers = [each for each in graph.host_transfers if each.direction == direction]
-        if transfers:
+        if transfers := [each for each in graph.host_transfers if each.direction == direction]:
             parts = [count(len(transfers), "transfer"), moved_to_host(graph, transfers)]
-            parts += _time(kernels, transfers)
-            parts.append(_overlap(transfers))
+            parts += [*_time(kernels, transfers), _overlap(transfers)]
             yield f"{direction}: {', '.join(parts)}"
     if memory := host_memory(kernels.compiled.memory.host):
         yield memory
@@ -39,15 +37,9 @@ def lines(kernels: AnyFigures) -> Iterator[str]:
 
 def host_memory(memory: HostMemory) -> str:
     """Return `host memory: 512 MiB arguments, 256 MiB temporaries`; empty if there is none."""
-    parts = [
-        f"{units.size(amount)} {name}"
-        for name, amount in (
-            ("arguments", memory.arguments),
-            ("outputs", memory.outputs),
-            ("temporaries", memory.temporaries),
-        )
-        if amount > 0
-    ]
+    names = ("arguments", "outputs", "temporaries")
+    amounts = {name: getattr(memory, name) for name in names}
+    parts = [f"{units.size(amount)} {name}" for name, amount in amounts.items() if amount > 0]
     reused = f" ({units.size(memory.aliased)} donated)" if memory.aliased > 0 else ""
     return f"host memory: {', '.join(parts)}{reused}" if parts else ""
 
@@ -69,9 +61,8 @@ def summed(graph: Graph, transfers: Iterable[HostTransfer]) -> list[str]:
 
 def sentence(kernels: AnyFigures, transfer: HostTransfer) -> str:
     """Return all that is known of a transfer: its data, time, and whether kernels run meanwhile."""
-    parts = [f"{transfer.what} {text(transfer)}"]
-    parts += _time(kernels, [transfer])
-    parts.append(_overlap([transfer]))
+    said = f"{transfer.what} {text(transfer)}"
+    parts = [said, *_time(kernels, [transfer]), _overlap([transfer])]
     return f"{SIGN} {', '.join(parts)}"
 
 
@@ -94,7 +85,7 @@ def largest(kernels: AnyFigures, most: int) -> Iterator[str]:
     graph = kernels.graph
     by_size = sorted(graph.offloads, key=lambda each: each.runs * each.bytes, reverse=True)
     for transfer in by_size[:most]:
-        at = _lines(kernels, transfer)
+        at = lines_of(kernels, transfer)
         yield f"{text(transfer)}{f' at line {at[0]}' if at else ''}"
     if len(by_size) > most:
         yield f"and {len(by_size) - most} more"
@@ -102,7 +93,7 @@ def largest(kernels: AnyFigures, most: int) -> Iterator[str]:
 
 def where(kernels: AnyFigures, transfer: HostTransfer) -> str:
     """Return the lines of a transfer (`9, 10`), or those of the nearest kernels (`for 12`)."""
-    listed = ", ".join(map(str, _lines(kernels, transfer)))
+    listed = ", ".join(map(str, lines_of(kernels, transfer)))
     return f"for {listed}" if listed and not _own(kernels, transfer) else listed
 
 
@@ -117,7 +108,7 @@ def place(kernels: Figures[At], transfer: HostTransfer) -> At | None:
     return next((at for at in places if at is not None), None)
 
 
-def _lines(kernels: AnyFigures, transfer: HostTransfer) -> list[int]:
+def lines_of(kernels: AnyFigures, transfer: HostTransfer) -> list[int]:
     return kernels.lines_of(paths(kernels, transfer))
 
 
@@ -163,43 +154,7 @@ def _least(kernels: AnyFigures, transfers: Sequence[HostTransfer]) -> str:
 
 
 def _overlap(transfers: Sequence[HostTransfer]) -> str:
-    overlapped = sum(each.is_async for each in transfers)
-    if not overlapped:
+    if not (overlapped := sum(each.is_async for each in transfers)):
         return "not overlapped"
-    if len(transfers) == 1:
-        return "overlapped with kernels"
-    part = "all" if overlapped == len(transfers) else f"{overlapped}"
-    return f"{part} overlapped with kernels"
-
-
-def record(kernels: AnyFigures) -> dict[str, object]:
-    """Return the figures as JSON; sizes in bytes, `least_seconds` at the rate of the link."""
-    graph = kernels.graph
-    link = host_links.link(kernels.target)
-    memory = kernels.compiled.memory.host
-    return {
-        "host_transfers": [
-            {
-                "name": transfer.name,
-                "direction": transfer.direction,
-                "what": transfer.what,
-                "type": transfer.type,
-                "bytes": transfer.bytes,
-                "runs": transfer.runs,
-                "async": transfer.is_async,
-                "least_seconds": host_links.least_seconds(transfer, kernels.target),
-                "kernel": transfer.kernel,
-                "equations": list(transfer.equations),
-                "lines": _lines(kernels, transfer),
-            }
-            for transfer in graph.host_transfers
-        ],
-        "host_bytes": graph.host_bytes(graph.host_transfers),
-        "host_bytes_at_least": graph.host_bytes_at_least(graph.host_transfers),
-        "host_bytes_known": graph.host_bytes_known,
-        "host_link": None if link is None else {"name": link.name, "bandwidth": link.bandwidth},
-        "host_temp_bytes": memory.temporaries,
-        "host_argument_bytes": memory.arguments,
-        "host_output_bytes": memory.outputs,
-        "host_aliased_bytes": memory.aliased,
-    }
+    part = "all " if overlapped == len(transfers) else f"{overlapped} "
+    return f"{part if len(transfers) > 1 else ''}overlapped with kernels"

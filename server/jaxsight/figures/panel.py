@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxsight.figures.compile_time import notable_lines
-from jaxsight.figures.distributed.collectives import described
-from jaxsight.figures.distributed.layout import layout
-from jaxsight.figures.distributed.shardings import local_type, mesh_of, sharded_type
+from jaxsight.figures.collectives import described
 from jaxsight.figures.figures import AnyFigures, At, Figures
 from jaxsight.figures.groups import PanelGroup, grouped
-from jaxsight.figures.program_notes import change, meshes, notes
+from jaxsight.figures.program_notes import change, meshes, notable_lines, notes
+from jaxsight.figures.shardings import layout, local_type, mesh_of, of_single_results, sharded_type
 from jaxsight.figures.summary import scope
 from jaxsight.targets.roofline import estimate
 from jaxsight.text.layout import cut
@@ -29,7 +27,6 @@ from jaxsight.wire.kernel_graph import (
     Temporary,
     Value,
 )
-from jaxsight.wire.meshes import Chosen
 from jaxsight.wire.messages.compiling import Compiled, Memory
 from jaxsight.wire.messages.replies import Equation
 
@@ -142,19 +139,15 @@ def panel_record(
 
 def _divided(figures: AnyFigures) -> dict[str, Json]:
     """Return how the results of equations are divided, of those with a single known result."""
-    results: dict[str, list[Chosen]] = {}
-    for chosen in figures.compiled.shardings:
-        results.setdefault(chosen.equation, []).append(chosen)
     divided = {}
-    for path, known in results.items():
-        if len(known) == 1:
-            mesh = mesh_of(figures, known[0])
-            grid = layout(mesh, known[0].spec) if mesh is not None else None
-            divided[path] = {
-                "text": sharded_type(known[0]),
-                "local": local_type(known[0], mesh) if mesh is not None else "",
-                "cells": as_json(grid.cells) if grid is not None else [],
-            }
+    for path, chosen in of_single_results(figures).items():
+        mesh = mesh_of(figures, chosen)
+        grid = layout(mesh, chosen.spec) if mesh is not None else None
+        divided[path] = {
+            "text": sharded_type(chosen),
+            "local": local_type(chosen, mesh) if mesh is not None else "",
+            "cells": as_json(grid.cells) if grid is not None else [],
+        }
     return divided
 
 
@@ -224,7 +217,6 @@ def as_json(value: object) -> Any:
     """Return plain data as JSON, of what panels show the fields that they need."""
     if isinstance(value, tuple | list):
         return [as_json(each) for each in value]
-    sent = _SENT.get(type(value))
-    if sent is None:
+    if (sent := _SENT.get(type(value))) is None:
         return value
     return {camel(name): as_json(getattr(value, name)) for name in sent.split()}

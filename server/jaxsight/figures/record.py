@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from jaxsight.figures import compile_time, host_transfers, loop_costs
+from jaxsight.figures import host_transfers, program_notes
 from jaxsight.figures.figures import AnyFigures
+from jaxsight.targets import host_links
 from jaxsight.targets.roofline import bounds, estimate, together, total
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.meshes import Chosen
+
+
+def fields(value: object, names: str) -> dict[str, object]:
+    """Return attributes of an object as JSON, each under its own name."""
+    return {name: _plain(getattr(value, name)) for name in names.split()}
+
+
+def _plain(value: object) -> object:
+    return list(map(_plain, value)) if isinstance(value, tuple) else value
 
 
 def record(kernels: AnyFigures, function: str) -> dict[str, object]:
@@ -33,24 +43,19 @@ def record(kernels: AnyFigures, function: str) -> dict[str, object]:
         "meshes": meshes,
         "compiled": compiled.how,
         "jaxlib": compiled.jaxlib,
-        "kernel_count": graph.kernel_count,
-        "kernels_at_most": graph.kernels_at_most,
-        "launch_count": graph.launch_count,
-        "launches_at_least": graph.launches_at_least,
-        "launches_at_most": graph.launches_at_most,
-        "launches_known": graph.launches_known,
+        **fields(graph, "kernel_count kernels_at_most"),
+        **fields(graph, "launch_count launches_at_least launches_at_most launches_known"),
         "temp_bytes": compiled.temporaries,
         "temp_bytes_at_most": most if (most := compiled.temporaries_at_most) >= 0 else None,
         "argument_bytes": sizes.arguments,
         "output_bytes": sizes.outputs,
         "code_bytes": sizes.code,
         "aliased_bytes": sizes.aliased,
-        "folded_bytes": graph.folded_bytes,
-        "constant_bytes": graph.constant_bytes,
+        **fields(graph, "folded_bytes constant_bytes"),
         "donations": [{"input": d.name, "result": d.result or None} for d in kernels.donations],
         "flops": compiled.flops,
         "transfers": graph.transfers,
-        **host_transfers.record(kernels),
+        **_host(kernels),
         **_communication(kernels),
         "callback_count": graph.callback_count,
         "trace_seconds": kernels.trace_seconds,
@@ -59,7 +64,7 @@ def record(kernels: AnyFigures, function: str) -> dict[str, object]:
         "equation_count": len(kernels.equations),
         "equations_by_line": [
             {"line": line, "equations": number}
-            for line, number in compile_time.equations_by_line(kernels).most_common()
+            for line, number in program_notes.equations_by_line(kernels).most_common()
         ],
         **_parts(kernels),
         "notes": [*compiled.notes, *graph.notes],
@@ -76,15 +81,11 @@ def _parts(kernels: AnyFigures) -> dict[str, object]:
         "kernels": [kernel_record(kernels, kernel) for kernel in graph.kernels],
         "loops": [
             {
-                "name": loop.name,
-                "trips": loop.trips,
-                "waits": loop.waits,
-                "parent": loop.parent,
-                "equation": loop.equation,
+                **fields(loop, "name trips waits parent equation"),
                 "iteration_device_seconds": cost.device,
                 "iteration_host_seconds": cost.host,
             }
-            for loop, cost in zip(graph.loops, loop_costs.costs(kernels), strict=True)
+            for loop, cost in zip(graph.loops, program_notes.costs(kernels), strict=True)
         ],
         "temporaries": [
             {
@@ -105,10 +106,7 @@ def _communication(kernels: AnyFigures) -> dict[str, object]:
         "collectives": [
             {
                 "kernel": kernel.name,
-                "kind": collective.kind,
-                "bytes": collective.bytes,
-                "groups": [list(group) for group in collective.groups],
-                "axes": list(collective.axes),
+                **fields(collective, "kind bytes groups axes"),
                 "lines": kernels.lines(kernel) or kernels.fed_lines(kernel),
                 "estimate_seconds": estimate(kernel, kernels.target),
                 "inserted": collective.inserted,
@@ -129,9 +127,7 @@ def _communication(kernels: AnyFigures) -> dict[str, object]:
         },
         "rematerialized": [
             {
-                "type": value.type,
-                "source": value.source,
-                "target": value.target,
+                **fields(value, "type source target"),
                 "lines": kernels.lines_of((value.equation,)),
             }
             for value in kernels.compiled.rematerialized
@@ -152,11 +148,7 @@ def kernel_record(kernels: AnyFigures, kernel: Kernel) -> dict[str, object]:
         "lines": kernels.lines(kernel),
         "feeds": list(kernel.feeds),
         "feeds_lines": kernels.fed_lines(kernel),
-        "launches": kernel.launches,
-        "launches_at_most": kernel.launches_at_most,
-        "loops": list(kernel.loops),
-        "bytes_in": kernel.bytes_in,
-        "bytes_out": kernel.bytes_out,
+        **fields(kernel, "launches launches_at_most loops bytes_in bytes_out"),
         "workspace_bytes": kernel.workspace,
         "flops": kernel.flops,
         "estimate_seconds": seconds.least if seconds else None,
@@ -175,9 +167,32 @@ def kernel_record(kernels: AnyFigures, kernel: Kernel) -> dict[str, object]:
 
 def _sharding(name: str, chosen: Chosen) -> dict[str, object]:
     """Return a sharding; `spec` has the mesh axes of each dimension, major to minor."""
+    return {"name": name, **fields(chosen, "type spec unreduced")}
+
+
+def _host(kernels: AnyFigures) -> dict[str, object]:
+    """Return the figures as JSON; sizes in bytes, `least_seconds` at the rate of the link."""
+    graph = kernels.graph
+    link = host_links.link(kernels.target)
+    memory = kernels.compiled.memory.host
     return {
-        "name": name,
-        "type": chosen.type,
-        "spec": [list(axes) for axes in chosen.spec],
-        "unreduced": list(chosen.unreduced),
+        "host_transfers": [
+            {
+                **fields(transfer, "name direction what type bytes runs"),
+                "async": transfer.is_async,
+                "least_seconds": host_links.least_seconds(transfer, kernels.target),
+                "kernel": transfer.kernel,
+                "equations": list(transfer.equations),
+                "lines": host_transfers.lines_of(kernels, transfer),
+            }
+            for transfer in graph.host_transfers
+        ],
+        "host_bytes": graph.host_bytes(graph.host_transfers),
+        "host_bytes_at_least": graph.host_bytes_at_least(graph.host_transfers),
+        "host_bytes_known": graph.host_bytes_known,
+        "host_link": None if link is None else fields(link, "name bandwidth"),
+        "host_temp_bytes": memory.temporaries,
+        "host_argument_bytes": memory.arguments,
+        "host_output_bytes": memory.outputs,
+        "host_aliased_bytes": memory.aliased,
     }

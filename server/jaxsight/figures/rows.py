@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
-from jaxsight.figures.distributed import collectives
+from jaxsight.figures import collectives
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.figures.summary import launches_of
-from jaxsight.targets.roofline import bounds
+from jaxsight.targets.roofline import bounds, together
 from jaxsight.text import units
+from jaxsight.text.inert import one_line
 from jaxsight.wire.kernel_graph import Kernel
 
 COLUMNS = ("", "kernel", "launches", "in", "out", "≈ time", "fusion boundary", "lines")
@@ -20,8 +23,7 @@ _LINES = 8
 """Lines of a kernel in a row, a choice: more would wrap, and a fused kernel may have hundreds."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRow:
+class KernelRow(NamedTuple):
     """What is shown of a kernel, in words."""
 
     number: str
@@ -41,17 +43,8 @@ class KernelRow:
 
     def cells(self, indent: str = "") -> tuple[str, ...]:
         """Return the texts in the order of `COLUMNS`, the title moved in for each loop."""
-        title = f"{indent * self.depth}{self.title}"
-        return (
-            self.number,
-            title,
-            self.launches,
-            self.read,
-            self.written,
-            self.time,
-            self.boundary,
-            self.lines,
-        )
+        number, title, depth, *others = self
+        return number, f"{indent * depth}{title}", *others
 
 
 def row(figures: AnyFigures, index: int) -> KernelRow:
@@ -116,3 +109,86 @@ def _time(figures: AnyFigures, kernel: Kernel) -> str:
     if found is None or not kernel.launches:
         return ""
     return f"{'' if found.is_certain else '≥ '}{units.time(found.least)}"
+
+
+# A function's kernels by the functions and modules that their equations were created in.
+
+
+FEW = 20
+"""Kernels that a table lists, a choice: a screen. Programs with more are summed up by module."""
+
+Scope = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelGroup:
+    """Kernels of a scope: their indices, and sums over all their launches in one run.
+
+    `bytes` are read and written, each input once; `seconds` is an estimate, `None` if that of one
+    of the kernels is unknown.
+    """
+
+    scope: Scope
+    kernels: tuple[int, ...]
+    bytes: int
+    seconds: float | None
+
+
+def groups(kernels: AnyFigures, most: int) -> list[KernelGroup]:
+    """Return at most about `most` groups, as deep as that allows, in the order of first launch.
+
+    The first level is not cut further. Kernels of the function itself have an empty scope.
+    """
+    scopes = _scopes(kernels)
+    deepest = max(map(len, scopes), default=0)
+    cut = scopes
+    for depth in range(deepest, 0, -1):
+        cut = [scope[:depth] for scope in scopes]
+        if len(set(cut)) <= most:
+            break
+    by_scope: dict[Scope, list[int]] = {}
+    for index, scope in enumerate(cut):
+        by_scope.setdefault(scope, []).append(index)
+    return [_group(kernels, scope, indices) for scope, indices in by_scope.items()]
+
+
+def runs(kernels: AnyFigures) -> list[KernelGroup]:
+    """Return the runs of successive kernels of one scope, in the order of launches."""
+    numbered = groupby(enumerate(_scopes(kernels)), key=lambda pair: pair[1])
+    return [_group(kernels, scope, [index for index, _ in pairs]) for scope, pairs in numbered]
+
+
+def _scopes(kernels: AnyFigures) -> list[Scope]:
+    return [kernels.scope(kernel) for kernel in kernels.graph.kernels]
+
+
+def _group(kernels: AnyFigures, scope: Scope, indices: Sequence[int]) -> KernelGroup:
+    chosen = [kernels.graph.kernels[index] for index in indices]
+    moved = sum(kernel.runs * (kernel.bytes_in + kernel.bytes_out) for kernel in chosen)
+    return KernelGroup(scope, tuple(indices), moved, together(chosen, kernels.target))
+
+
+def group_title(group: KernelGroup, function: str) -> str:
+    """Return `loss/model/blocks[3]/attn`; the function's name for its own kernels."""
+    return one_line("/".join(group.scope) or function)
+
+
+def group_words(group: KernelGroup) -> list[str]:
+    """Return `12 kernels`, `4 MiB` and, where it is known, `≈ 3.6 µs`."""
+    words = [units.count(len(group.kernels), "kernel"), units.size(group.bytes)]
+    if group.seconds is not None and group.seconds >= units.SHORTEST:
+        words.append(units.about(group.seconds))
+    return words
+
+
+def by_module(kernels: AnyFigures, function: str, most: int) -> Iterator[str]:
+    """Yield `loss/model/blocks[3]/attn: 12 kernels, 4 MiB` for each group of a large program.
+
+    Yields nothing for a small one, and for one whose kernels all belong to the same group.
+    """
+    if kernels.graph.kernel_count <= FEW:
+        return
+    found = groups(kernels, most)
+    if len(found) > 1:
+        for group in found:
+            yield f"{group_title(group, function)}: {', '.join(group_words(group))}"

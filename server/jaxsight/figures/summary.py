@@ -148,8 +148,7 @@ def host_transfer_figure(graph: Graph) -> list[str]:
 
     Callbacks have a figure of their own.
     """
-    offloads = graph.offloads
-    if not offloads:
+    if not (offloads := graph.offloads):
         return []
     return [f"{count(len(offloads), 'host transfer')}, {moved_to_host(graph, offloads)}"]
 
@@ -164,8 +163,7 @@ def moved_to_host(graph: Graph, transfers: Iterable[HostTransfer]) -> str:
 
 def estimated_time(graph: Graph, target: Target) -> str:
     """Return `≈ 38 µs`, or `≥ 38 µs` where a part is not known; empty without an estimate."""
-    found = total(graph, target)
-    if found is None:
+    if (found := total(graph, target)) is None:
         return ""
     return f"≥ {units.time(found.seconds)}" if found.is_lower_bound else units.about(found.seconds)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from jaxsight.figures.figures import Places
 from jaxsight.lru import Recent
 from jaxsight.text.parsing import module_in, nodes_around
 from jaxsight.wire.spans import Span
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from jaxsight_source.compat.locations import Location
 
 
-class LivePlaces:
+class LivePlaces(Places["Location"]):
     """Where a live function's equations are written, as the files and cells are now."""
 
     def __init__(self, places: Mapping[str, Location]) -> None:

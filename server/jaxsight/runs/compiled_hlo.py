@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from jaxsight.compiler.hlo import read
-from jaxsight.figures.figures import AnyFigures, Figures, Nowhere
+from jaxsight.figures.figures import AnyFigures, Figures, Places
 from jaxsight.hlo.metadata import HloFrames, with_names
 from jaxsight.profiles.places import library_of
 from jaxsight.runs.collected import RunProgram
@@ -27,7 +27,7 @@ _PLATFORMS = {"gpu": "cuda"}
 """Names of platforms for the kernel graph, by those of clients; others are the same."""
 
 
-class _Lines(Nowhere[Span]):
+class _Lines(Places[Span]):
     """The lines of a program's equations."""
 
     def __init__(self, operations: Written) -> None:

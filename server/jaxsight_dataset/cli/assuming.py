@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jaxsight.examples import choice
 from jaxsight.examples.sets import ExampleSet
-from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.features.proposals.assumed import worth_proposing
 from jaxsight.files import reading
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document

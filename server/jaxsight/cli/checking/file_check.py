@@ -25,11 +25,10 @@ from jaxsight.cli.sources.arguments import SourceFile
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features.caveats import Completeness, completeness
 from jaxsight.features.findings.examined import examined
-from jaxsight.features.fixes.registry import FIXES
-from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.kernels.uncompiled import uncompiled
-from jaxsight.features.locked.functions import LockableFunction, LockedFile, lockable
-from jaxsight.features.verification import VerifiedImports, verify
+from jaxsight.features.findings.locked import LockableFunction, LockedFile, lockable
+from jaxsight.features.findings.verification import VerifiedImports, verify
+from jaxsight.features.fixes.verifier import FIXES, Fix
+from jaxsight.features.kernels.table import uncompiled
 from jaxsight.files import reading
 from jaxsight.files.markers import is_marked
 from jaxsight.projects.projects import SETTINGS_FILE

@@ -13,9 +13,8 @@ from jaxsight.cli.output.printing import Printer, print_note, write_file
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.cli.sources.arguments import SourceFile
 from jaxsight.features.findings.findings import path_in_project
+from jaxsight.features.findings.locked import LockableFunction, LockedFile, finding_of_differences
 from jaxsight.features.findings.report import is_ignored, wanted
-from jaxsight.features.locked.findings import finding_of_differences
-from jaxsight.features.locked.functions import LockableFunction, LockedFile
 from jaxsight.files import reading
 from jaxsight.locks.differences import FactDifference, Figure, differences
 from jaxsight.locks.facts import ProgramFacts

@@ -17,8 +17,8 @@ from jaxsight.cli.sources.arguments import (
     parse_against,
     paths_of,
 )
-from jaxsight.features.asking.answer import LEAST_BUDGET
-from jaxsight.features.asking.known import AgentQuestion, ComparedProgram, Topic, first_column
+from jaxsight.features.asking.asking import AgentQuestion, ComparedProgram, Topic, first_column
+from jaxsight.features.asking.parts import LEAST_BUDGET
 from jaxsight.source.module import Module
 
 BUDGET = 2000

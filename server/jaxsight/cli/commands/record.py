@@ -24,7 +24,8 @@ from jaxsight.cli.output.printing import Printer, print_json_line
 from jaxsight.cli.parameters import Command, Python
 from jaxsight.cli.recorded_examples import WrittenTo, write_examples
 from jaxsight.cli.user_python import program_environment, starting
-from jaxsight.features.recording import wanted
+from jaxsight.features.recording import programs
+from jaxsight.features.recording.programs import Key
 from jaxsight.features.recording.until_seen import (
     TIME_LIMIT,
     Run,
@@ -32,7 +33,6 @@ from jaxsight.features.recording.until_seen import (
     SeenFunctions,
     run_until_seen,
 )
-from jaxsight.features.recording.wanted import Key
 from jaxsight.recording import recorded_file, running, summary
 from jaxsight.recording.merging import Recording
 from jaxsight.recording.observing.functions import is_test
@@ -124,7 +124,7 @@ def _wanted(request: RunRequest) -> tuple[Path, tuple[Key, ...]]:
             raise CommandError(f"{one_line(str(file))}: no such file")
     if files and not Path(os.path.realpath(files[0])).is_relative_to(root):
         root = project_root(Path(os.path.realpath(files[0])).parent)
-    if keys := wanted.functions_of(root, files or wanted.files_reached(ran, root)):
+    if keys := programs.functions_of(root, files or programs.files_reached(ran, root)):
         return root, keys
     if files:
         names = ", ".join(one_line(str(file)) for file in files)

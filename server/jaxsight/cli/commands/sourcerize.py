@@ -26,10 +26,9 @@ from jaxsight.cli.output.printing import (
 from jaxsight.cli.sources.arguments import STDIN, Address, parse_address
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.features import caveats
+from jaxsight.features import caveats, inputs
 from jaxsight.features.caveats import commented
-from jaxsight.features.findings import inputs
-from jaxsight.features.fixes.record import location
+from jaxsight.features.fixes.scheduler import location
 from jaxsight.features.model import VirtualText
 from jaxsight.features.virtual_documents.show import with_settings
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized, label

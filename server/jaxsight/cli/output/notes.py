@@ -10,10 +10,8 @@ from jaxsight.cli.output.printing import Printer, print_note, styled
 from jaxsight.cli.output.reports.reported import ExaminedFile, IncompleteFunction, RefusedFunction
 from jaxsight.cli.output.reports.text import shown_path
 from jaxsight.cli.sources.notebooks import Cells
-from jaxsight.features import caveats
+from jaxsight.features import caveats, inputs
 from jaxsight.features.caveats import Completeness
-from jaxsight.features.findings import inputs
-from jaxsight.features.proposals import assumptions
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import SliceCaveat
 from jaxsight.text.inert import one_line
@@ -62,7 +60,7 @@ def print_inputs(printer: Printer, view: View, *, sizes: bool = False) -> None:
     if inputs.is_written(view):
         return
     if view.assumed and sizes:
-        header = one_line(assumptions.header(view.answer.question, view.size_names))
+        header = one_line(inputs.header(view.answer.question, view.size_names))
         print_note(printer, header)
         return
     assumed = inputs.origin(view) == inputs.ASSUMED

@@ -17,16 +17,14 @@ from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.sources.arguments import Address, parse_address, parse_against
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.features.findings import inputs
+from jaxsight.features import inputs
 from jaxsight.features.kernels import pallas
 from jaxsight.features.kernels.pallas import called_kernels
-from jaxsight.features.kernels.record import record
+from jaxsight.features.kernels.table import record
 from jaxsight.features.measuring.asked import measured_function
 from jaxsight.features.named_function import compiled_function, name_sizes
-from jaxsight.features.panel.record import swept_record
-from jaxsight.features.reporting.entry import ReportedFunction, merged
-from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
-from jaxsight.features.sweeps.sweeping import sweep
+from jaxsight.features.panel import ReportedFunction, merged, swept_record
+from jaxsight.features.sweeps import DrawnSweep, sweep
 from jaxsight.figures.panel import Json
 from jaxsight.figures.program_notes import change
 from jaxsight.queries.measurements import NotMeasured

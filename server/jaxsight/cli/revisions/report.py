@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows
 from jaxsight.cli.revisions.sides import ProgramKey, ProgramSide
-from jaxsight.features.locked.functions import LockableFunction
+from jaxsight.features.findings.locked import LockableFunction
 from jaxsight.locks.differences import FactDifference, Figure, differences
 from jaxsight.locks.facts import ProgramFacts
 from jaxsight.text import units

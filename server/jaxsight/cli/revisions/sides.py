@@ -20,7 +20,7 @@ from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.sources.arguments import SourceFile, python_files
-from jaxsight.features.locked.functions import LockableFunction
+from jaxsight.features.findings.locked import LockableFunction
 
 _BROKEN = frozenset({SYNTAX, UNREADABLE, FAILED})
 

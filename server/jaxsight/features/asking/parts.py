@@ -6,19 +6,18 @@ Rows quote the workspace, so their texts are without hidden characters (`text/in
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from jaxsight.features.asking.answer import AnswerPart, AnswerRow
 from jaxsight.features.findings.examined import Examination
-from jaxsight.features.fixes.record import edit_records, fix_record
+from jaxsight.features.findings.locked import facts_of_kernels
+from jaxsight.features.fixes.scheduler import edit_records, fix_record
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.hover.line_shapes import line_shapes
 from jaxsight.features.hover.text import shortened
-from jaxsight.features.locked.functions import facts_of_kernels
-from jaxsight.figures import compile_time
-from jaxsight.figures.launches import undecided
-from jaxsight.figures.program_notes import memory_lines
-from jaxsight.figures.record import kernel_record
+from jaxsight.features.inlay_hints.shapes import line_shapes
+from jaxsight.figures import program_notes
+from jaxsight.figures.program_notes import memory_lines, undecided
+from jaxsight.figures.record import fields, kernel_record
 from jaxsight.figures.rows import row, sentence
 from jaxsight.locks.differences import differences as compare
 from jaxsight.locks.facts import ProgramFacts
@@ -35,6 +34,90 @@ from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut
 from jaxsight.wire.messages.replies import Traced
+
+LEAST_BUDGET = 400
+"""The fewest characters of an answer: what it is about, and a command for more."""
+_FLOORS = (3, 1, 0)
+"""Rows that the parts keep, round after round: each keeps some before one loses all."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """A row: its text, of one line or several, and the same as JSON."""
+
+    text: str
+    record: Mapping[str, object] | str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """Rows about one thing, the most important first; without any, there are none of it."""
+
+    name: str
+    """The key of the rows in JSON, and their title as text, unless there is another one."""
+    rows: tuple[AnswerRow, ...]
+    title: str = ""
+    is_inline: bool = False
+    """Whether the rows are written on the line of the title."""
+    rest: int = 0
+    """Further rows that were not even offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAnswer:
+    """An answer: what it is about, and its parts, the most important first."""
+
+    headline: str
+    head: Mapping[str, object]
+    """The same as JSON."""
+    parts: tuple[AnswerPart, ...]
+
+    def text(self, budget: int) -> str:
+        """Return the answer as text of at most so many characters."""
+        shown = self._fitted(budget, lambda counts: len(self._text(counts)))
+        return cut(self._text(shown), budget) if shown else self._text(shown)
+
+    def record(self, budget: int, length: Callable[[object], int]) -> dict[str, object]:
+        """Return the answer as JSON, which `length` says the characters of.
+
+        `left_out` has the number of rows that are not there, for each part that is cut.
+        """
+        return self._record(self._fitted(budget, lambda counts: length(self._record(counts))))
+
+    def _fitted(self, budget: int, length: Callable[[Sequence[int]], int]) -> Sequence[int]:
+        """Return how many rows of each part are shown."""
+        counts = [len(part.rows) for part in self.parts]
+        for floor in _FLOORS:
+            for index in reversed(range(len(counts))):
+                while counts[index] > floor and length(counts) > budget:
+                    counts[index] -= 1
+        return counts
+
+    def _text(self, counts: Sequence[int]) -> str:
+        lines = [self.headline]
+        for part, count in zip(self.parts, counts, strict=True):
+            title, texts = part.title or part.name, [row.text for row in part.rows[:count]]
+            left = len(part.rows) - count + part.rest
+            if not texts:
+                lines.append(f"{title}: {f'{left} not shown' if left else 'none'}")
+            elif part.is_inline:
+                more = [f"and {left} more"] if left else []
+                lines.append(f"{title}: {', '.join([*texts, *more])}")
+            else:
+                lines.append(f"{title}:")
+                lines += [f"  {line}" for text in texts for line in text.split("\n")]
+                lines += [f"  and {left} more"] if left else []
+        return "\n".join(lines)
+
+    def _record(self, counts: Sequence[int]) -> dict[str, object]:
+        parts = list(zip(self.parts, counts, strict=True))
+        left = {part.name: len(part.rows) - count + part.rest for part, count in parts}
+        return {
+            **self.head,
+            **{part.name: [row.record for row in part.rows[:count]] for part, count in parts},
+            "left_out": {name: count for name, count in left.items() if count},
+        }
+
 
 _RECORDED = (
     "what",
@@ -80,14 +163,14 @@ def shapes(view: View) -> AnswerPart:
     """Return what each line binds."""
     rows = (
         AnswerRow(
-            f"{each.line + 1}: "
-            + ", ".join(f"{one_line(name)}: {one_line(shape)}" for name, shape in each.shapes),
+            f"{line + 1}: "
+            + ", ".join(f"{one_line(name)}: {one_line(shape)}" for name, shape in bound),
             {
-                "row": each.line + 1,
-                "values": [{"name": name, "value": shape} for name, shape in each.shapes],
+                "row": line + 1,
+                "values": [{"name": name, "value": shape} for name, shape in bound],
             },
         )
-        for each in line_shapes(view)
+        for line, bound in line_shapes(view).items()
     )
     return AnswerPart("shapes", tuple(rows))
 
@@ -191,7 +274,7 @@ def differences(found: LocatedFigures, before: ProgramFacts, name: str) -> Answe
 
 def notes(found: LocatedFigures) -> AnswerPart:
     """Return what takes long to compile, and what is only known when the program runs."""
-    lines = [*compile_time.notable_lines(found), *undecided(found), *found.compiled.notes]
+    lines = [*program_notes.notable_lines(found), *undecided(found), *found.compiled.notes]
     return AnswerPart("notes", tuple(short(line, line) for line in lines))
 
 
@@ -205,13 +288,8 @@ def collectives(found: LocatedFigures) -> AnswerPart:
         texts[0] += f" over {', '.join(each.axes)}" if each.axes else ""
         texts += [f"line {_listed(lines)}"] if lines else []
         texts += ["inserted by the partitioner"] if each.inserted else []
-        record = {
-            "kind": each.kind,
-            "bytes": each.bytes,
-            "axes": list(each.axes),
-            "lines": lines,
-            "inserted": each.inserted,
-        }
+        own = fields(each, "kind bytes axes")
+        record = {**own, "lines": lines, "inserted": each.inserted}
         rows.append(AnswerRow(one_line(" · ".join(texts)), record))
     return AnswerPart("collectives", tuple(rows))
 

@@ -4,5 +4,5 @@
 with its link, in which `{}` stands for the name; a line is `name: explanation`, or
 `name=words: explanation` where the link has other words than the name. HLO's lines without an
 explanation have that of StableHLO's operation of the same name.
-`table.py` reads them, and `printed.py` explains what is at a place in a printed program.
+`table.py` reads them, and explains what is at a place in a printed program.
 """

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from jaxsight.features.printed_programs.program import HLO, JAXPR, STABLEHLO
+from jaxsight.features.printed_programs.program import HLO, JAXPR, STABLEHLO, PrintedProgram
+from jaxsight.features.printed_programs.tokens import tokens
 from jaxsight.files import reading
 from jaxsight.text.markdown import prose, span
 
@@ -55,16 +56,12 @@ def operations(language: str) -> dict[str, ExplainedOperation]:
         name = row["name"]
         explanation = row["explanation"]
         if explanation is None:
-            explanation = operations(STABLEHLO)[_in_stablehlo(name)].explanation
+            explanation = operations(STABLEHLO)[f"stablehlo.{name.replace('-', '_')}"].explanation
         words = row["words"] or (name.replace("-", "") if language == HLO else name)
         if language == STABLEHLO and "." not in name:
             name = f"stablehlo.{name}"
         found[name] = ExplainedOperation(name, language, explanation, link.format(words))
     return found
-
-
-def _in_stablehlo(name: str) -> str:
-    return f"stablehlo.{name.replace('-', '_')}"
 
 
 def explained(language: str, name: str) -> ExplainedOperation | None:
@@ -115,3 +112,27 @@ def similar(word: str) -> list[str]:
     names = {name for language in _FILES for name in operations(language)}
     names |= {name.partition(".")[2] for name in names if "." in name}
     return difflib.get_close_matches(word.lower(), sorted(names), _MOST_SIMILAR)
+
+
+# The explanation of the operation at a place in a printed program.
+
+
+def explained_at(
+    program: PrintedProgram, offset: int
+) -> tuple[ExplainedOperation, int, int] | None:
+    """Return the operation at an offset with its start and end; `None` if there is none."""
+    line = program.line(offset)
+    for token in tokens(program, line, line):
+        if token.start > offset:
+            break
+        if offset > token.end:
+            continue
+        name = program.text[token.start : token.end]
+        if program.language == STABLEHLO and token.kind in ("keyword", "string"):
+            # `module` and `func.func` are keywords; names in MLIR's generic form are quoted.
+            name = name.strip('"')
+        elif not token.is_primitive:
+            return None
+        found = explained(program.language, name)
+        return (found, token.start, token.end) if found is not None else None
+    return None

@@ -11,15 +11,15 @@ from typing import Literal
 
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.examples.sets import Examples
-from jaxsight.features.findings import failures, inputs
-from jaxsight.features.findings.reached import ReachedPlaces
+from jaxsight.features import inputs
+from jaxsight.features.findings import failures
+from jaxsight.features.inputs import ReachedPlaces
 from jaxsight.features.setup.unshown import NOT_CALLED, WITHOUT, untraced
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked, refusal
-from jaxsight.source.functions import Function
-from jaxsight.source.module import ModuleChunk
+from jaxsight.source.module import PlacedFunction
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
 
@@ -61,8 +61,7 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
         only: a function that is returned alone, whether it uses JAX or not, and examined only if
             it was traced itself.
     """
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return []
     subjects = {subject.id: subject for subject in engine.documents.subjects(document)}
     views = await engine.traces.views(document, None)
@@ -86,7 +85,7 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
         elif id not in subjects and not only and not jax_use.by(chunk, function):
             found.append(Examination(name, at, kind="program", reason=_PROGRAM))
         else:
-            kind, reason = await _why_not(engine, document, chunk, function, subjects.get(id), view)
+            kind, reason = await _why_not(engine, document, placed, subjects.get(id), view)
             found.append(Examination(name, at, kind=kind, reason=clause(reason, _LONGEST)))
     return found
 
@@ -94,8 +93,7 @@ async def examined(engine: Engine, path: str, only: str = "") -> list[Examinatio
 async def _why_not(
     engine: Engine,
     document: Document,
-    chunk: ModuleChunk,
-    function: Function,
+    placed: PlacedFunction,
     subject: Subject | None,
     view: View | None,
 ) -> tuple[Kind, str]:
@@ -106,16 +104,14 @@ async def _why_not(
         error = next(failures.findings(view), None)
         why = error.message if error is not None else "it fails"
         return "fails", f"tracing fails with inputs {inputs.described(view)}: {why}"
-    if function.refused:
-        return "unsupported", refusal(
-            subject or Subject(chunk, function, Examples(), function.qualname)
-        )
+    if placed.function.refused:
+        name = placed.function.qualname
+        return "unsupported", refusal(subject or Subject(*placed, Examples(), name))
     if subject is not None:
         question = await engine.traces.question(document, subject)
         return "fails", question.reason if isinstance(question, Unasked) else "it was not traced"
-    outcome = await engine.proposals.known(document, chunk, function)
-    if outcome is None:
-        return "untried", untraced(engine, document, chunk, function) or WITHOUT
+    if (outcome := await engine.proposals.known(document, *placed)) is None:
+        return "untried", untraced(engine, document, *placed) or WITHOUT
     if outcome.computes:
         return "no-inputs", f"{NOT_CALLED} {outcome.guess.title}"
     if outcome.is_traced:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.explain_failure import explain, rule_of_crashes
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
-from jaxsight.rules.rule import Violation
+from jaxsight.rules.rule import NodeViolation, Rule, Violation
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import words
 from jaxsight.text.markdown import prose
@@ -20,6 +20,31 @@ from jaxsight.wire.observations import Failure, Frame
 from jaxsight.workers.results import Died
 
 
+def finding_from(
+    rule: Rule,
+    range: Range,
+    violation: Violation | NodeViolation,
+    *,
+    severity: Severity | None = None,
+    notes: Iterable[str] = (),
+    related: Iterable[Place] = (),
+    stale: bool = False,
+) -> Finding:
+    """Return the finding of a violation at its place in the text."""
+    return Finding(
+        rule.code,
+        severity or Severity(violation.severity or rule.severity),
+        range,
+        violation.message,
+        (violation.url if isinstance(violation, Violation) else "") or rule.url,
+        tuple(related),
+        stale,
+        violation.help,
+        (*violation.notes, *notes),
+        violation.data,
+    )
+
+
 def findings(view: View) -> Iterator[Finding]:
     """Yield the error that ended a trace; nothing if the trace succeeded, or was a dry run."""
     match view.answer.reply:
@@ -27,15 +52,15 @@ def findings(view: View) -> Iterator[Finding]:
             return
         case Died() as died:
             message, notes = divided(died.message)
-            crash = finding_of(
+            yield finding_of(
                 rule_of_crashes().code,
                 view.name_range,
                 message,
                 severity=_severity(view),
                 help=died.help,
                 notes=(*notes, *died.notes),
+                stale=view.stale,
             )
-            yield replace(crash, stale=view.stale)
         case Failed(failure=failure):
             yield _finding(failure, view)
 
@@ -70,8 +95,7 @@ def is_quiet(view: View) -> bool:
 
 def explanation(view: View) -> str:
     """Return the error with its help and notes as Markdown, for a hover; empty for a trace."""
-    finding = next(findings(view), None)
-    if finding is None:
+    if (finding := next(findings(view), None)) is None:
         return ""
     return "\n\n".join((_line_of(finding, view), *map(prose, finding.lines[1:])))
 
@@ -129,11 +153,7 @@ def _severity(view: View) -> Severity:
 
 def _finding(failure: Failure, view: View) -> Finding:
     path = view.answer.question.path
-    here = [
-        (frame, range)
-        for frame in failure.frames
-        if frame.span is not None and (range := view.range_of(frame.span)) is not None
-    ]
+    here = places(failure, view)
     if failure.stage == "inputs":
         range = view.argument_range(failure.argument)
     elif here:
@@ -154,22 +174,22 @@ def _finding(failure: Failure, view: View) -> Finding:
         name = view.answer.question.subject.name
         words = f"while tracing `{name}` with its example inputs"
         related.append(Place(path, view.name_range, words))
-    absent = failure.stage in ("execute", "trace") and failure.message.startswith(_NO_CUDNN)
-    if absent:
+    if absent := failure.stage in ("execute", "trace") and failure.message.startswith(_NO_CUDNN):
         violation = _NEEDS_CUDNN
     violation = _with_skipped(violation, failure, view)
-    return Finding(
-        rule.code,
-        Severity.INFORMATION if absent else _severity(view),
-        range,
-        violation.message,
-        violation.url or rule.url,
-        tuple(related),
-        view.stale,
-        violation.help,
-        violation.notes,
-        violation.data,
+    severity = Severity.INFORMATION if absent else _severity(view)
+    return finding_from(
+        rule, range, violation, severity=severity, related=related, stale=view.stale
     )
+
+
+def places(failure: Failure, view: View) -> list[tuple[Frame, Range]]:
+    """Return the frames of a traceback that are in the file, outermost first, with their places."""
+    return [
+        (frame, range)
+        for frame in failure.frames
+        if frame.span is not None and (range := view.range_of(frame.span)) is not None
+    ]
 
 
 def related_places(failure: Failure, path: str, here: Sequence[tuple[Frame, Range]]) -> list[Place]:

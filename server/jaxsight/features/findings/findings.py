@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from jaxsight.features import contracts
-from jaxsight.features.findings import failures, figures, inputs, nested, observed, run_rules, sizes
+from jaxsight.features import inputs
+from jaxsight.features.findings import contracts, failures, run_rules, traced
 from jaxsight.features.findings.report import one_a_line, report, wanted
-from jaxsight.features.hover import called
+from jaxsight.features.hover.text import signature
+from jaxsight.features.inlay_hints.functions import SIGN, totals
 from jaxsight.features.inlay_hints.hints import needs_kernels
-from jaxsight.features.proposals import assumptions
+from jaxsight.features.inlay_hints.kind import ShownDocument, head
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.processes.comparison import ProcessDifference
@@ -23,15 +24,20 @@ from jaxsight.queries.programs.located_figures import Compilation, LocatedFigure
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.rules import RULES
-from jaxsight.rules.finding import Finding, finding_of
+from jaxsight.rules.finding import Finding, Severity
 from jaxsight.rules.rule import CompileTimes, DifferingPrograms, NodeViolation, Rule
 from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
 from jaxsight.source.source_text import SourceText
-from jaxsight.source.statements import tree_of
+from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import Target
+from jaxsight.text.inert import one_line
+from jaxsight.text.layout import cut
+from jaxsight.text.parsing import module_in
+from jaxsight.text.terminal import instruction
+from jaxsight.trust.decisions import COMMAND, command
 from jaxsight.wire.messages.compiling import Folding, SlowCompile
-from jaxsight.wire.messages.replies import Outlined
+from jaxsight.wire.messages.replies import Outlined, Traced
 
 # The finding of a function whose program differs between the processes of a job.
 
@@ -44,9 +50,7 @@ def of_processes(
     place = view.range_of(difference.span) if difference.span is not None else None
     at = (place or view.name_range).start
     column = len(module.line(at.line)[: at.column].encode())
-    try:
-        tree = tree_of(module.text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (tree := module_in(module.text)) is None:
         return
     differing = DifferingPrograms(
         difference.decides,
@@ -64,15 +68,7 @@ def of_processes(
         range = place or view.name_range
         if isinstance(violation, NodeViolation):
             range = SourceText(module.text).range(violation.node)
-        yield finding_of(
-            rule.code,
-            range,
-            violation.message,
-            help=violation.help,
-            notes=violation.notes,
-            data=violation.data,
-            stale=view.stale,
-        )
+        yield failures.finding_from(rule, range, violation, stale=view.stale)
 
 
 CONTRACT_PATIENCE = 0.3
@@ -116,26 +112,6 @@ class _Check:
     compares_processes: bool
     """Whether functions are traced as processes of a job; else only those that differed before."""
 
-    @staticmethod
-    def of(
-        engine: Engine,
-        path: str,
-        codes: tuple[str, ...],
-        patience: float | None,
-        kernels: bool | None,
-    ) -> _Check:
-        """Return how `findings` checks a file."""
-        settings = engine.projects.of(path).settings
-        in_editor = kernels is None
-        return _Check(
-            codes,
-            patience,
-            CONTRACT_PATIENCE if patience is None and in_editor else patience,
-            needs_kernels(settings.inlay_hints) if kernels is None else kernels,
-            in_editor,
-            not in_editor or engine.programs.is_saved(path),  # it takes processes of its own
-        )
-
 
 async def findings(
     engine: Engine,
@@ -159,23 +135,30 @@ async def findings(
     if (in_settings := engine.projects.settings_findings(path)) is not None:
         return Findings(in_settings)
     await engine.turns.breathe()
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return Findings([])
     subjects = engine.documents.subjects(document)
     contracted = contracts.checks(engine, document, only)
     views, in_text = await _traced_and_read(engine, document, patience, only)
     project = engine.projects.of(path)
     file = path_in_project(project.root, path)
-    check = _Check.of(engine, path, wanted(project.settings, file), patience, kernels)
-    looked_at = called.without_repeats(views)
+    settings, in_editor = project.settings, kernels is None
+    check = _Check(
+        wanted(settings, file),
+        patience,
+        CONTRACT_PATIENCE if patience is None and in_editor else patience,
+        needs_kernels(settings.inlay_hints) if kernels is None else kernels,
+        in_editor,
+        not in_editor or engine.programs.is_saved(path),  # it takes processes of its own
+    )
+    looked_at = inputs.without_repeats(views)
     pairs = [(view, error) for view in looked_at for error in failures.reported(view, in_text)]
     together = _TOGETHER if kernels is True else 1
     pairs += await _in_functions(engine, looked_at, check, together)
     owners = {finding: view for view, finding in one_a_line(pairs)}
     in_text = [each for each in in_text if not any(map(each.repeats, owners))]
-    all_findings = [*owners, *in_text, *nested.findings(subjects, views)]
-    all_findings += [] if only else observed.findings(engine, document, views, all_findings)
+    all_findings = [*owners, *in_text, *traced.unused_nested(subjects, views)]
+    all_findings += [] if only else traced.raised(engine, document, views, all_findings)
     all_findings += await engine.waiting.ready(contracted, check.far, path)
     for finding in all_findings:
         if finding not in owners:
@@ -185,12 +168,12 @@ async def findings(
         document.module,
         subjects,
         all_findings,
-        project.settings,
+        settings,
         file,
         complete=kernels is True and len(views) == len(subjects),
     )
-    if kernels is None and project.settings.figures_as_diagnostics:
-        reported += figures.findings(engine, document, views)
+    if in_editor and settings.figures_as_diagnostics:
+        reported += _of_figures(engine, document, views)
     return Findings(
         reported,
         document.module,
@@ -299,7 +282,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         view, lambda: run_rules.of_program(view, outlined, codes, target)
     )
     if view.assumed:
-        note = assumptions.words(view.answer.question)
+        note = inputs.assumed(view.answer.question)
         return [
             replace(found, notes=(*found.notes, note), assumed=inputs.described(view))
             for found in in_program
@@ -324,18 +307,17 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
         return []
     rules = [RULES[code] for code in check.codes]
     about_sizes = any(rule.explain_size is not None for rule in rules)
-    differing = list(sizes.of_annotations(view, rules))
+    differing = list(traced.of_annotations(view, rules))
     if not differing and not about_sizes:
         return []
     names_sizes = check.names_sizes or bool(differing)
     exploring = engine.sizes.explored(view.answer, with_names=names_sizes)
-    explored = await engine.waiting.within(exploring, check.patience, view)
-    if explored is None:
+    if (explored := await engine.waiting.within(exploring, check.patience, view)) is None:
         return differing
     engine.traces.name_sizes(view)
-    mismatches = list(sizes.of_annotations(view, rules)) if differing else []
+    mismatches = list(traced.of_annotations(view, rules)) if differing else []
     if explored.fixed is not None:
-        mismatches += sizes.of_fixed_size(view, explored.fixed, rules)
+        mismatches += traced.of_fixed_size(view, explored.fixed, rules)
     return mismatches
 
 
@@ -394,3 +376,43 @@ async def _slow(
         return None
     measuring = engine.programs.slow_compile(view, result)
     return await engine.waiting.within(measuring, check.patience, view)
+
+
+# What hints say at the head of a function, as information: for clients that show nothing else.
+
+
+CODE = "figures"
+UNTRUSTED = "untrusted"
+"""Neither is a rule, so they cannot be selected or ignored."""
+
+_LONGEST = 100
+"""Characters of a message, as of those of rules."""
+
+
+def _of_figures(engine: Engine, document: Document, views: Sequence[View]) -> Iterator[Finding]:
+    """Yield the figures of each traced function, with its types as a note.
+
+    Until its kernels are known, the message has the types. Where nothing may run, there is a
+    warning in files that name JAX: such a client has nothing else to show that.
+    """
+    project = engine.projects.of(document.path)
+    if project.held_back:
+        if "jax" in document.text:
+            start = Range(Position(0, 0), Position(0, 0))
+            message = "this file's code does not run, because its folder is not trusted"
+            remedy = instruction(command(project.folder), f"run the command `{COMMAND}`")
+            yield Finding(UNTRUSTED, Severity.WARNING, start, message, help=remedy)
+        return
+    settings = project.settings.inlay_hints
+    shown = ShownDocument(engine, document, views, replace(settings, width=_LONGEST), None)
+    by_place = {
+        hint.range: one_line(hint.label).removeprefix(SIGN).strip() for hint in totals(shown)
+    }
+    for view in views:
+        if isinstance(view.answer.reply, Traced):
+            text = signature(view.subject.name, view.shown(view.answer.reply))
+            types = one_line(" ".join(text.split())).replace("( ", "(").replace(", )", ")")
+            message = by_place.get(head(view)) or cut(types, _LONGEST)
+            notes = (types,) if message != types else ()
+            place, is_stale = view.name_range, bool(view.stale)
+            yield Finding(CODE, Severity.INFORMATION, place, message, stale=is_stale, notes=notes)

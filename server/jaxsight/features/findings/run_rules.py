@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
+from jaxsight.features.findings.failures import finding_from
 from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.equation_ranges import EquationRanges
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
-from jaxsight.rules.finding import Finding, Place, Severity, finding_of
+from jaxsight.rules.finding import Finding, Place, finding_of
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import CompileTimes, FindInProgram, NodeViolation, Rule, Violation
 from jaxsight.rules.text.statements import Statement
@@ -78,13 +79,14 @@ def of_kernels(
             differ.
         slow: what was measured to save time of a slow compile.
     """
-    certain: Iterable[str] = codes
+    measured = None
     if isinstance(result, Refused):
-        certain = [code for code in codes if RULES[code].measures is CompileTimes.SLOWNESS]
+        measured = CompileTimes.SLOWNESS
     elif result.is_unfolded:
-        certain = [code for code in codes if RULES[code].measures is CompileTimes.FOLDING]
+        measured = CompileTimes.FOLDING
+    wanted = (RULES[code] for code in codes if measured in (None, RULES[code].measures))
+    rules = [(rule, find) for rule in wanted if (find := rule.in_kernels)]
     slow = slow or result.slow
-    rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
     return _judged(view, outlined, result, rules, folding, slow)
 
 
@@ -109,7 +111,7 @@ def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
             if violation is not None
         )
     for rule, range, found in violations:
-        yield _finding(rule, range.shifted(chunk.first_line), found)
+        yield finding_from(rule, range.shifted(chunk.first_line), found)
 
 
 _texts: WeakKeyDictionary[TopLevelStatement, tuple[tuple[Rule, Range, NodeViolation], ...]] = (
@@ -133,7 +135,7 @@ def of_module(module: Module) -> Iterator[Finding]:
         for violation in violations:
             chunk = chunks[violation.statement]
             range = SourceText(chunk.text).range(violation.violation.node)
-            yield _finding(rule, range.shifted(chunk.first_line), violation.violation)
+            yield finding_from(rule, range.shifted(chunk.first_line), violation.violation)
 
 
 def _statements_of(module: Module) -> list[Statement]:
@@ -262,31 +264,8 @@ def _placed(
         for equation, words in violation.related
         if (at := places.of(equation)) is not None and at != range
     )
-    return _finding(
-        rule, range or view.name_range, violation, notes=notes, related=related, stale=view.stale
-    )
-
-
-def _finding(
-    rule: Rule,
-    range: Range,
-    violation: Violation | NodeViolation,
-    *,
-    notes: Iterable[str] = (),
-    related: Iterable[Place] = (),
-    stale: bool = False,
-) -> Finding:
-    return finding_of(
-        rule.code,
-        range,
-        violation.message,
-        severity=Severity(violation.severity) if violation.severity else None,
-        help=violation.help,
-        notes=(*violation.notes, *notes),
-        data=violation.data,
-        related=tuple(related),
-        stale=stale,
-    )
+    at = range or view.name_range
+    return finding_from(rule, at, violation, notes=notes, related=related, stale=view.stale)
 
 
 def _steps(body: Body) -> Iterator[Step]:

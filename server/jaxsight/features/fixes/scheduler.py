@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxsight.features.findings.findings import Findings
-from jaxsight.features.fixes.registry import FIXES
-from jaxsight.features.fixes.verifier import Fix, FixVerifier
-from jaxsight.projects.project import Project
-from jaxsight.queries.documents import Document
+from jaxsight.features.fixes.verifier import FIXES, Fix, FixVerifier
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.sandbox import Sandboxes
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.rule import Proof
 from jaxsight.source.module import Module
-from jaxsight.source.text import Edit, Range
+from jaxsight.source.text import Edit, Position, Range
 from jaxsight.targets.target import Target
 
 log = logging.getLogger(__name__)
@@ -44,8 +41,7 @@ class _Work:
 class FixScheduler:
     """The fixes of a session."""
 
-    documents: Mapping[str, Document]
-    project_of: Callable[[str], Project]
+    engine: Engine
     verifying: FixVerifier
     _work: dict[str, list[_Work]] = field(default_factory=dict)
     """By file, in the order of verification."""
@@ -56,20 +52,9 @@ class FixScheduler:
     @staticmethod
     def of(engine: Engine) -> FixScheduler:
         """Return the fixes of a session."""
-        verifying = FixVerifier(
-            engine.programs.compiling,
-            engine.aside,
-            engine.processes,
-        )
-        return FixScheduler(engine.documents.by_path, engine.projects.of, verifying)
+        return FixScheduler(engine, FixVerifier(engine))
 
-    def start(
-        self,
-        path: str,
-        report: Findings,
-        *,
-        pause: float = PAUSE,
-    ) -> None:
+    def start(self, path: str, report: Findings, *, pause: float = PAUSE) -> None:
         """Verify fixes of a file's current findings, in place of the earlier ones."""
         views = {finding: view for view, finding in report.owners}
         pairs: list[tuple[View | None, Finding]] = []
@@ -117,8 +102,7 @@ class FixScheduler:
         ]
         if range is not None and path in self._work:
             self._work[path].sort(key=lambda work: work not in works)
-        waiting = [work.done for work in works if not work.done.done()]
-        if waiting:
+        if waiting := [work.done for work in works if not work.done.done()]:
             await asyncio.wait(waiting, timeout=patience)
         done = [work.done.result() for work in works if work.done.done()]
         by_edits: dict[tuple[Edit, ...], Fix] = {}
@@ -149,7 +133,7 @@ class FixScheduler:
             if (first := next(waiting, None)) is None:
                 return
             path, work = first
-            sandbox = self._sandboxes.of(self.project_of(path))
+            sandbox = self._sandboxes.of(self.engine.projects.of(path))
             trying = asyncio.create_task(
                 self.verifying.fix(sandbox, work.view, work.finding, work.target)
                 if work.view is not None
@@ -159,8 +143,7 @@ class FixScheduler:
             fix: Fix | None = None
             try:
                 await asyncio.wait([trying])
-                if not trying.cancelled():
-                    fix = trying.result()
+                fix = None if trying.cancelled() else trying.result()
             except asyncio.CancelledError:
                 trying.cancel()
                 raise
@@ -171,3 +154,32 @@ class FixScheduler:
                 sandbox.rest()
                 if not work.done.done():
                     work.done.set_result(fix)
+
+
+# Fixes as JSON, with ruff's keys: rows and columns count from 1, ends are exclusive.
+
+
+def fix_record(fix: Fix) -> dict[str, object]:
+    """Return a fix; `unsafe` ones need `--unsafe-fixes`."""
+    return {
+        "applicability": "safe" if fix.safe else "unsafe",
+        "message": fix.title,
+        "edits": edit_records(fix.edits),
+    }
+
+
+def edit_records(edits: Sequence[Edit]) -> list[dict[str, object]]:
+    """Return edits of a text, each with its range and the text that replaces it."""
+    return [
+        {
+            "content": edit.text,
+            "location": location(edit.range.start),
+            "end_location": location(edit.range.end),
+        }
+        for edit in edits
+    ]
+
+
+def location(position: Position) -> dict[str, int]:
+    """Return a position."""
+    return {"row": position.line + 1, "column": position.column + 1}

@@ -9,26 +9,26 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from itertools import chain, islice
 
 from jaxsight.features.findings import failures, run_rules
 from jaxsight.features.fixes import waits
-from jaxsight.features.fixes.registry import FIXES, candidates
 from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.figures.summary import devices
 from jaxsight.files.texts import Version
 from jaxsight.queries.cache import Cache
-from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.long_work import Aside
-from jaxsight.queries.processes.explorer import ProcessExplorer
-from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
+from jaxsight.queries.documents import Document
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.compile_cache import TraceGone
 from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, ask
-from jaxsight.rules import RULES
+from jaxsight.queries.traces.traces import named
+from jaxsight.rules import RULES, Table
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext, UntracedText, applied
@@ -43,6 +43,19 @@ from jaxsight.wire.messages.replies import Compared, Traced
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
+
+FIXES: Mapping[str, Remedy] = Table(
+    lambda: {code: rule.remedy for code, rule in RULES.items() if rule.remedy is not None}
+)
+
+
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Return the changes to try for a finding, the best first."""
+    propose, data = FIXES[context.finding.code].propose, context.finding.data
+    if len(signature(propose).parameters) == 1:
+        return propose(context)
+    return propose(context, data) if data is not None else iter(())
+
 
 log = logging.getLogger(__name__)
 
@@ -89,14 +102,9 @@ class _Verdict:
 
 @dataclass(eq=False, slots=True)
 class FixVerifier:
-    """The verified fixes of a session.
+    """The verified fixes of a session."""
 
-    `compiling` returns the session's own compiled programs.
-    """
-
-    compiling: Callable[[], CompileCache]
-    aside: Aside
-    processes: ProcessExplorer
+    engine: Engine
     _verdicts: Cache[object, _Verdict] = field(default_factory=lambda: Cache(size=_KEPT))
     _unharmed_by: Cache[tuple[str, str], tuple[_Verdict, Mapping[str, Version]]] = field(
         default_factory=lambda: Cache(size=_KEPT)
@@ -116,11 +124,10 @@ class FixVerifier:
             key = view.answer.key, question.key, finding.code, name
             verdict = self._verdicts.get(key)
             if verdict is None:
-                verdict = await self._verdict(sandbox, view, question, finding, candidate, target)
+                how = (sandbox, view, question, finding, candidate, target)
+                verdict = await self._verdict(*how)
                 if verdict.untold:  # the tracer had dropped one of the two traces, or ended
-                    verdict = await self._verdict(
-                        sandbox, view, question, finding, candidate, target
-                    )
+                    verdict = await self._verdict(*how)
                 self._verdicts.put(key, verdict)
                 if verdict.dropped:
                     log.info("%s: %s: dropped: %s", finding.code, candidate.title, verdict.dropped)
@@ -135,7 +142,7 @@ class FixVerifier:
 
     async def in_text(self, module: Module, finding: Finding) -> Fix | None:
         """Return the first candidate for a finding that the text alone proves."""
-        return await self.aside.judge(module, lambda: _in_text(module, finding))
+        return await self.engine.aside.judge(module, lambda: _in_text(module, finding))
 
     async def _harmless(self, sandbox: Sandbox, view: View, candidate: Candidate) -> bool:
         """Return whether the change leaves other example sets and functions of the file unaffected.
@@ -153,20 +160,16 @@ class FixVerifier:
         before = Document(own.path, view.module)
         after = Document(own.path, view.module.edited(text))
 
-        def subjects() -> tuple[Subject, ...]:
-            return before.subjects(sandbox.project.outside)
+        judge = functools.partial(self.engine.aside.judge, view.module)
 
-        def context(name: str, set_name: str) -> tuple[Question | None, Question | None]:
-            return (
-                _question(sandbox, before, name, set_name, own.trace),
-                _question(sandbox, after, name, set_name, own.trace),
-            )
+        def asked(name: str, set_name: str) -> list[Question | None]:
+            texts = before, after
+            return [_question(sandbox, text, name, set_name, own.trace) for text in texts]
 
-        for subject in await self.aside.judge(view.module, subjects):
+        for subject in await judge(lambda: before.subjects(sandbox.project.outside)):
             for example_set in subject.examples.sets[:_SETS]:
-                first, second = await self.aside.judge(
-                    view.module, functools.partial(context, subject.id, example_set.name)
-                )
+                of_set = functools.partial(asked, subject.id, example_set.name)
+                first, second = await judge(of_set)
                 if first is None or second is None or first.key in (second.key, own.key):
                     continue
                 if not any(chunk.first_line in changed for chunk in first.slice.module_chunks):
@@ -205,16 +208,14 @@ class FixVerifier:
         self, sandbox: Sandbox, view: View, finding: Finding
     ) -> AsyncIterator[tuple[Candidate, Question]]:
         """Yield the candidates, each with the question about the changed text."""
-        context = FixContext.of(view, finding)
-        if context is None:
+        if (context := FixContext.of(view, finding)) is None:
             return
         for candidate in islice(candidates(context), _TRIED):
-            question = await self._asked(sandbox, view, candidate.edits)
-            if question is not None:
+            if (question := await self._asked(sandbox, view, candidate.edits)) is not None:
                 yield candidate, question
 
     async def _asked(self, sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | None:
-        return await self.aside.judge(view.module, lambda: _asked(sandbox, view, edits))
+        return await self.engine.aside.judge(view.module, lambda: _asked(sandbox, view, edits))
 
     async def _verdict(
         self,
@@ -248,7 +249,12 @@ class FixVerifier:
                 if isinstance(by_values, _Verdict):
                     return by_values
             return _Verdict(effect="can be traced")
-        compared = await self._compared(sandbox, view, before, adapted, same=candidate.same)
+        if not isinstance(adapted.reply, Traced):
+            return _Verdict("its adapted form cannot be traced")
+        was, now = before.reply.outputs, adapted.reply.outputs
+        if was != now:
+            return _Verdict(f"it returns {now} instead of {was}")
+        compared = _judged(await sandbox.compare(before, adapted), same=candidate.same)
         if isinstance(compared, _Verdict):
             return compared
         for complete in (False, True):
@@ -259,18 +265,6 @@ class FixVerifier:
             with contextlib.suppress(Incomplete):
                 return _effect(FIXES[finding.code], first, second, compared, target)
         return _Verdict("it could not be compiled", untold=True)
-
-    async def _compared(
-        self, sandbox: Sandbox, view: View, before: Answer, adapted: Answer, *, same: bool
-    ) -> Compared | _Verdict:
-        """Return the comparison of two forms that were run, or why the candidate is dropped."""
-        if not isinstance(adapted.reply, Traced) or not isinstance(before.reply, Traced):
-            return _Verdict("its adapted form cannot be traced")
-        if before.reply.outputs != adapted.reply.outputs:
-            outputs = adapted.reply.outputs
-            return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
-        compared = await sandbox.compare(before, adapted)
-        return _judged(compared, same=same)
 
     async def _looked_at(
         self,
@@ -291,7 +285,10 @@ class FixVerifier:
         result: AnyFigures | Refused | None = None
         if target is not None and interpreter is not None:
             how = (answer, target, interpreter.path, sandbox.lower)
-            compiling, is_measured = self.compiling(), RULES[code].measures is CompileTimes.FOLDING
+            compiling, is_measured = (
+                self.engine.programs.compiling(),
+                RULES[code].measures is CompileTimes.FOLDING,
+            )
             with contextlib.suppress(TraceGone):
                 if is_measured and is_worth_measuring(outlined.folds):
                     folding = await compiling.folding(*how)
@@ -305,24 +302,21 @@ class FixVerifier:
             judged = run_rules.of_kernels(view, outlined, result, [code], folding)
             if judged.incomplete:
                 return await self._looked_at(sandbox, answer, code, target=target, complete=True)
-            findings = judged.findings
+            count = len(judged.findings)
         elif RULES[code].in_program is not None:
-            findings = run_rules.of_program(view, outlined, [code], target)
+            count = len(run_rules.of_program(view, outlined, [code], target))
         elif RULES[code].explain_processes is not None:
             if target is None:
                 return None
-            differs = await self.processes.difference(answer, target) is not None
-            return _Look(int(differs), FormCosts.of(answer.reply, compiled, folding))
+            count = int(await self.engine.processes.difference(answer, target) is not None)
         else:
             count = _count_in_text(question.module, code)
-            return _Look(count, FormCosts.of(answer.reply, compiled, folding))
-        return _Look(len(findings), FormCosts.of(answer.reply, compiled, folding))
+        return _Look(count, FormCosts.of(answer.reply, compiled, folding))
 
 
 def _in_text(module: Module, finding: Finding) -> Fix | None:
     """Return the first candidate that only adds waits, and takes a finding away."""
-    context = FixContext.of(UntracedText(module), finding)
-    if context is None:
+    if (context := FixContext.of(UntracedText(module), finding)) is None:
         return None
     for candidate in islice(candidates(context), _TRIED):
         with contextlib.suppress(ValueError):
@@ -370,31 +364,29 @@ def _effect(
     if remedy.proof in (Proof.GONE, Proof.COMMUNICATED) and after.findings >= before.findings:
         return _Verdict("it does not help: the finding remains")
     words = list(figures.words(before.figures, after.figures, timed=remedy.timed))
+    forms = before.figures, after.figures
     match remedy.proof:
         case Proof.SMALLER:
-            helps = figures.smaller(before.figures, after.figures)
+            helps = figures.smaller(*forms)
         case Proof.FEWER:
-            fewer = figures.fewer(before.figures, after.figures)
-            helps = after.findings <= before.findings and fewer
+            helps = after.findings <= before.findings and figures.fewer(*forms)
         case Proof.COMMUNICATED:
-            helps = figures.less_communicated(before.figures, after.figures)
+            helps = figures.less_communicated(*forms)
         case Proof.GONE:
             helps = True
-    worse = figures.worse(before.figures, after.figures) - remedy.trades
-    too_slow = not remedy.costs_any and figures.too_slow(
-        before.figures, after.figures, _LONGEST_TRADE
-    )
+    worse = figures.worse(*forms) - remedy.trades
+    too_slow = not remedy.costs_any and figures.too_slow(*forms, _LONGEST_TRADE)
     if not helps or worse or too_slow:
         return _Verdict(f"it does not help: {', '.join(words) or 'no figure changes'}")
-    if after.figures.compiled is not None and target is not None and words:
-        compiled = after.figures.compiled
+    compiled = after.figures.compiled
+    if compiled is not None and target is not None and words:
         is_said = words[-1].endswith(figures.PER_DEVICE)
         several = " (per device)" if compiled.devices > 1 and not is_said else ""
         words[-1] += f" on {devices(compiled, target)}{several}"
     was, now = compared.nonfinite
     if was != now:
         words.insert(0, f"NaN or infinite gradients {was} → {now}")
-    return _Verdict(effect=", ".join(words), costs=figures.more(before.figures, after.figures))
+    return _Verdict(effect=", ".join(words), costs=figures.more(*forms))
 
 
 def _asked(sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | None:
@@ -421,8 +413,7 @@ def _question(
     It is asked for the devices of another request.
     """
     project = sandbox.project
-    subjects = document.subjects(project.outside)
-    subject = next((candidate for candidate in subjects if candidate.id == function), None)
+    subject = named(document.subjects(project.outside), function)
     if subject is None or not subject.examples.sets:
         return None
     sets = subject.examples.sets

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from jaxsight.features import caveats
-from jaxsight.features.distributed.shardings import chosen_layouts, traced_layouts
-from jaxsight.features.hover import called
-from jaxsight.features.hover.targets import target_rows
+from jaxsight.features import caveats, inputs
 from jaxsight.features.hover.text import (
     expression_hover,
     function_hover,
@@ -17,14 +14,26 @@ from jaxsight.features.hover.text import (
     unasked_hover,
     with_wait,
 )
-from jaxsight.features.kernels.expressions import expression_words
-from jaxsight.features.kernels.shares import shares_of
-from jaxsight.features.measuring.shown import ShownTimes, expression_times, shown_times
+from jaxsight.features.kernels.table import explanation, expression_words, shares_of
+from jaxsight.features.measuring.shown import ShownTimes, expression_times, kernel_rows, shown_times
 from jaxsight.features.model import Hover
 from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, untraced
+from jaxsight.features.shardings import chosen_layouts, traced_layouts
+from jaxsight.figures import collectives, host_transfers, program_notes
+from jaxsight.figures.program_notes import distribution_lines
+from jaxsight.figures.rows import by_module
+from jaxsight.figures.summary import (
+    estimated_time,
+    how,
+    kernel_figure,
+    launch_figure,
+    long_compile,
+    temporary_memory,
+)
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import Compilation
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
+from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.queries.traces.tracer_requests import Waits
@@ -32,7 +41,10 @@ from jaxsight.source.module import ModuleChunk, PlacedFunction
 from jaxsight.source.relocate import expressions_at
 from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import Target
-from jaxsight.text.markdown import escaped, prose
+from jaxsight.text import units
+from jaxsight.text.markdown import escaped, markdown_table, prose
+from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.queue import Urgency
 
 PATIENCE = 1.5
@@ -67,17 +79,14 @@ async def _hover_in(
 ) -> Hover | None:
     """Return the hover at a position, which `subject` contains if it is not `None`."""
     if subject is not None and position in subject.name_range:
-        if subject.function.refused == "nested" and subject.examples.source != "program":
-            nested = await _helper_hover(engine, document, subject.placed)
-            if nested is not None:
-                return nested
+        is_nested = subject.function.refused == "nested" and subject.examples.source != "program"
+        if is_nested and (nested := await _helper_hover(engine, document, subject.placed)):
+            return nested
         view = await engine.traces.view(document, subject, PATIENCE)
         if isinstance(view, Unasked):
-            own = unasked_hover(subject, view)
-        else:
-            words = await _target_words(engine, document, view)
-            own = function_hover(subject, view, words, caveats.markdown(view.caveats))
-        return own
+            return unasked_hover(subject, view)
+        words = await _target_words(engine, document, view)
+        return function_hover(subject, view, words, caveats.markdown(view.caveats))
     helper = document.module.function_at(position)
     if helper is not None and position in helper.name_range:
         as_called = await _helper_hover(engine, document, helper)
@@ -87,8 +96,7 @@ async def _hover_in(
         name = escaped(helper.function.qualname.rpartition(".")[2])
         more = f"; {PROPOSES}" if is_without_inputs(reason) else ""
         return Hover(helper.name_range, f"**{name}** is not traced: {prose(reason)}{more}")
-    chunk = document.module.chunk_at(position)
-    if chunk is None:
+    if (chunk := document.module.chunk_at(position)) is None:
         return None
     places = expressions_at(chunk, position)
     if not places and chunk.broken is None:
@@ -197,19 +205,16 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
     targets = engine.choices.targets(path)
     programs = engine.programs
     asks = engine.projects.of(path).settings.kernels == "compiled"
-    if (
-        view.compiled_as
-        and asks
-        and not any(programs.is_compiled(view, target) for target in targets)
-    ):
+    is_compiled = any(programs.is_compiled(view, target) for target in targets)
+    if view.compiled_as and asks and not is_compiled:
         others = [v for v in await engine.traces.known_views(document) if not v.compiled_as]
         others += await engine.traces.programs_in(document)
         around = [own for each in others if (own := programs.kernels(each)) is not None]
-        shares = [share.words for share in shares_of(around, view.subject_range)]
-        return "\n\n".join(prose(words) for words in (*shares, called.not_compiled(view)))
+        shares = [share.words() for share in shares_of(around, view.subject_range)]
+        return "\n\n".join(prose(words) for words in (*shares, inputs.not_compiled(view)))
     have_started = programs.have_started
     was_compiled = programs.was_compiled(view)
-    follows = was_compiled and not any(programs.is_compiled(view, t) for t in targets)
+    follows = was_compiled and not is_compiled
     delay = _AFTER_HOVER if follows else 0
 
     async def asked(target: Target, *, complete: bool) -> Compilation | None:
@@ -237,11 +242,8 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
         for task in tasks:
             if not task.done():
                 engine.waiting.go_on(task, view)
-    times: dict[str, ShownTimes] = {}
-    for result in results:
-        known = shown_times(engine, view, result.target, result)
-        if known is not None:
-            times[result.target.name] = known
+    measured = ((each.target, shown_times(engine, view, each.target, each)) for each in results)
+    times = {target.name: known for target, known in measured if known is not None}
     words = target_rows(view, results, times)
     if waiting:
         words += f"\n\n*compiling for {', '.join(waiting)}…*"
@@ -254,8 +256,105 @@ def _by_closeness(engine: Engine, document: Document, position: Position) -> Ite
     The traces of other subjects may have observed a helper's expressions.
     """
     subjects = engine.documents.subjects(document)
-    own = subject_at(subjects, position)
-    if own is not None:
+    if (own := subject_at(subjects, position)) is not None:
         yield own
     others = (subject for subject in subjects if subject is not own)
     yield from sorted(others, key=lambda subject: subject.is_proposed)
+
+
+# The rows of a hover about targets.
+
+
+_MODULES = 12
+"""Modules or functions that kernels are summed by, a choice: about half of a hover."""
+_DEAREST = 5
+"""Measured kernels that are listed, a choice: the tooltip and the panel have all."""
+_COLLECTIVES = 12
+"""Collectives that a table has, likewise; the document of kernels has all."""
+
+
+def target_rows(view: View, results: Sequence[Compilation], times: Mapping[str, ShownTimes]) -> str:
+    """Return a Markdown table with a row for each target, for a hover.
+
+    Programs for several devices follow: their mesh, memory and collectives.
+
+    Args:
+        view: the function.
+        results: its programs.
+        times: what it took, by the names of the targets on which it was measured.
+    """
+    names = ["target", "kernels", "launches", "read", "written", "temporaries", "time", "compiled"]
+    if times:
+        names.insert(-1, "measured")
+    rows, troubles = list[Sequence[str]](), []
+    for result in results:
+        match result:
+            case LocatedFigures(compiled=compiled):
+                graph, long = compiled.graph, long_compile(compiled)
+                scope = " per device" if compiled.devices > 1 else ""
+                time = estimated_time(graph, result.target) or "–"
+                amounts = [*_traffic(graph), f"{temporary_memory(compiled)}{scope}"]
+                if view.has_unknown_sizes:  # its numbers only stand for them
+                    amounts, time = ["–"] * 3, "–"
+                took = times.get(result.target.name)
+                measured = [took.figure if took is not None else "–"] if times else []
+                counts = kernel_figure(graph), launch_figure(graph)
+                made = ", ".join(filter(None, (how(compiled), long)))
+                name = _name(compiled, result.target)
+                rows.append((name, *counts, *amounts, time, *measured, made))
+            case Refused(trouble=trouble):
+                why = explanation(trouble, result.target)
+                troubles.append(f"**{escaped(result.target.name)}**: {prose(why)}")
+    parts = [markdown_table(names, *rows)] if rows else []
+    for name, shown in times.items():
+        lines = [*shown.facts]
+        if (matched := shown.matched) is not None:
+            lines += kernel_rows(matched, _DEAREST)
+        parts.append(_listed(f"**{escaped(name)}** measured:", map(prose, lines)))
+    known = [result for result in results if isinstance(result, LocatedFigures)]
+    for kernels in known[:1]:  # how the first one was made, and of what
+        parts += map(prose, program_notes.notable_lines(kernels))
+        modules = [*map(escaped, by_module(kernels, view.subject.name, _MODULES))]
+        if modules and not view.has_unknown_sizes:
+            title = f"**{escaped(kernels.target.name)}** by module:"
+            parts.append(_listed(title, modules))
+    for kernels in known:
+        if kernels.compiled.devices > 1:
+            title = f"**{escaped(_name(kernels.compiled, kernels.target))}**"
+            facts = map(prose, distribution_lines(kernels))
+            parts += (_listed(title, facts), *_collectives(kernels))
+    for kernels in known:
+        if transfers := [*map(prose, host_transfers.lines(kernels))]:
+            name = escaped(_name(kernels.compiled, kernels.target))
+            parts.append(_listed(f"**{name}**: between host and device", transfers))
+    return "\n\n".join([*parts, *troubles])
+
+
+def _listed(title: str, facts: Iterable[str]) -> str:
+    return "\n".join([title, "", *(f"* {fact}" for fact in facts)])
+
+
+def _collectives(kernels: LocatedFigures) -> Iterator[str]:
+    """Yield a table of the collectives of a program for several devices."""
+    if rows := collectives.rows(kernels):
+        head = ("collective", "bytes", "", "time", "line")
+        yield markdown_table(head, *rows[:_COLLECTIVES])
+    if len(rows) > _COLLECTIVES:
+        yield f"and {len(rows) - _COLLECTIVES} more"
+
+
+def _name(compiled: Compiled, target: Target) -> str:
+    """Return the target's name, with the number of devices if the name does not have it."""
+    if compiled.devices in (1, target.devices):
+        return target.name
+    return f"{compiled.devices} × {target.name}"
+
+
+def _traffic(graph: Graph) -> tuple[str, str]:
+    """Return the bytes that kernels read and write in one run; `–` if values decide which run."""
+    if graph.branches:
+        return "–", "–"
+    sign = "" if graph.trips_known else "≥ "
+    read = sum(kernel.runs * kernel.bytes_in for kernel in graph.kernels)
+    written = sum(kernel.runs * kernel.bytes_out for kernel in graph.kernels)
+    return f"{sign}{units.size(read)}", f"{sign}{units.size(written)}"

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable
 
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.analysis.syntax_trees import dotted_name
-from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Position, Range
 from jaxsight.text.names import bound_in
-from jaxsight.text.parsing import expression_in
+from jaxsight.text.parsing import expression_in, module_in
 
 _MODULE = "jax.random."
 _MAKE = frozenset({"PRNGKey", "split", "fold_in", "key_data", "clone"})
@@ -33,8 +32,7 @@ def key_note(view: View, place: Range, texts: Iterable[str]) -> str:
     kinds = {"PRNG keys" if match["several"] else "PRNG key" for match in found if match}
     if len(kinds) != 1 or not all(found):
         return ""
-    node = expression_in(view.module.slice_text(place))
-    if node is None:
+    if (node := expression_in(view.module.slice_text(place))) is None:
         return ""
     makes = makes_key(node, functools.partial(_full_name, dict(_origins(view))))
     is_key = makes or dotted_name(node) in _names_at(view, place.start)
@@ -65,10 +63,8 @@ def _origins(view: View) -> _Origins:
 
 @functools.lru_cache(maxsize=_CHUNKS)
 def _names_in(text: str, origins: _Origins) -> frozenset[str]:
-    try:
-        return key_names(tree_of(text), functools.partial(_full_name, dict(origins)))
-    except (SyntaxError, ValueError):
-        return frozenset()
+    full_name = functools.partial(_full_name, dict(origins))
+    return key_names(tree, full_name) if (tree := module_in(text)) is not None else frozenset()
 
 
 def _full_name(origins: dict[str, str], name: str) -> str:

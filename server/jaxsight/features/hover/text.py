@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jaxsight.features import caveats
-from jaxsight.features import stale_marks as stale
-from jaxsight.features.distributed import shardings
+from jaxsight.features import caveats, inputs, shardings
 from jaxsight.features.findings.failures import explanation
-from jaxsight.features.hover import called, random_keys
+from jaxsight.features.hover import random_keys
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
-from jaxsight.features.proposals import assumptions
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
@@ -37,6 +35,8 @@ _LONGEST_INPUT = 60
 """Characters of such an input in a signature, a choice: a longer one has its figures there."""
 _LONGEST_NAME = 72
 """Characters of a headline, a choice: it must not wrap. Of a longer one the last 8 are kept."""
+_INNER_SPACE = re.compile(r"(?<=[(\[]) | ?,? (?=\))| (?=\])")
+"""What an expression of several lines has inside its brackets, once it is on one line."""
 _SHORT_JAXPR, _JAXPR_LINES = 20, 10
 """Lines up to which a jaxpr is shown whole, and lines of a longer one: kernels follow on screen."""
 
@@ -61,7 +61,7 @@ def function_hover(
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
         traced = view.shown(answer.reply) if view.assumed else answer.reply
-        parts.append(f"*{assumptions.WITH_SIZES}:*" if targets and view.assumed else "")
+        parts.append(f"*{inputs.WITH_SIZES}:*" if targets and view.assumed else "")
         parts.append(targets)
         parts.append(fenced(named_signature(subject.name, view, traced)))
         parts.append(_facts(subject, view, traced))
@@ -86,7 +86,7 @@ def function_hover(
     else:
         parts.append(
             f"**{escaped(subject.name)}** {'is shown' if view.is_run else 'cannot be traced'} "
-            f"{called.words(view) or f'with {_set_words(subject, view)}'}"
+            f"{inputs.caller(view) or f'with {_set_words(subject, view)}'}"
         )
         parts.append(explanation(view))
         parts.append(notes)
@@ -129,12 +129,12 @@ def expression_hover(
         notes.append(f"and {observation.more} more")
     subject = view.answer.question.subject
     chosen = view.set_name
-    inputs = f" with example inputs *{escaped(chosen)}*" if chosen else ""
+    given = f" with example inputs *{escaped(chosen)}*" if chosen else ""
     if view.subject.is_proposed:
-        inputs = " with assumed inputs"
-    if calls := called.words(view):
-        inputs = f" {calls}"
-    notes.append(f"in {span(subject.name)}{inputs}" if subject.name else inputs.strip())
+        given = " with assumed inputs"
+    if calls := inputs.caller(view):
+        given = f" {calls}"
+    notes.append(f"in {span(subject.name)}{given}" if subject.name else given.strip())
     notes += caveats.marks(view.caveats)
     lines.append(" · ".join(notes))
     if layouts:
@@ -185,19 +185,10 @@ def _parameter(name: str, types: Sequence[str], values: Sequence[Seen]) -> str:
 
 def shortened(source: str) -> str:
     """Return an expression on one line, without its middle if it is long."""
-    line = (
-        " ".join(source.split())
-        .replace("( ", "(")
-        .replace("[ ", "[")
-        .replace(", )", ")")
-        .replace(" )", ")")
-        .replace(" ]", "]")
-    )
-    return (
-        line
-        if len(line) <= _LONGEST_NAME
-        else f"{line[: _LONGEST_NAME - 12].rstrip()} … {line[-8:].lstrip()}"
-    )
+    line = _INNER_SPACE.sub("", " ".join(source.split()))
+    if len(line) <= _LONGEST_NAME:
+        return line
+    return f"{line[: _LONGEST_NAME - 12].rstrip()} … {line[-8:].lstrip()}"
 
 
 def unasked_hover(subject: Subject, why: Unasked, range: Range | None = None) -> Hover:
@@ -249,7 +240,7 @@ def _facts(subject: Subject, view: View, traced: Traced) -> str:
         number = units.count(len(traced.constants), "captured constant")
         facts.append(f"{number}, {units.size(total)}")
     facts += random_keys.parameter_notes(view, traced.parameters)
-    facts.append(f"traced {called.words(view) or f'with {_set_words(subject, view)}'}")
+    facts.append(f"traced {inputs.caller(view) or f'with {_set_words(subject, view)}'}")
     return " · ".join(facts)
 
 
@@ -280,26 +271,19 @@ def _set_words(subject: Subject, view: View) -> str:
 
 
 def _notes(values: Iterable[Seen]) -> Iterable[str]:
-    shown: set[str] = set()
-    for value in values:
-        for note in (
-            *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
-            "weak type" if value.weak else "",
-            *shardings.notes(value),
-        ):
-            if note and note not in shown:
-                shown.add(note)
-                yield note
+    return dict.fromkeys(note for value in values for note in value_notes(value))
 
 
-def surroundings(value: Seen) -> str:
-    """Return what a value was computed in, outermost first: `scan body › grad`.
+def value_notes(value: Seen) -> list[str]:
+    """Return what is known of a value besides its type, in Markdown.
 
-    Calls of jitted functions are omitted.
+    What it was computed in is `inside scan body › grad`, without calls of jitted functions.
     """
-    return " › ".join(place for place in value.inside if place != "jit")
+    inside = " › ".join(place for place in value.inside if place != "jit")
+    notes = [f"inside {escaped(inside)}" if inside else "", "weak type" if value.weak else ""]
+    return [*filter(None, notes), *shardings.notes(value)]
 
 
 def _hover(range: Range, parts: Iterable[str], view: View) -> Hover:
     """Return the hover of the non-empty parts, below a notice if they are stale."""
-    return Hover(range, "\n\n".join(filter(None, (stale.notice(view), *parts))), view.stale)
+    return Hover(range, "\n\n".join(filter(None, (caveats.notice(view), *parts))), view.stale)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import pkgutil
 from collections.abc import Sequence
-from importlib import import_module
 
-from jaxsight.features import inlay_hints
+from jaxsight.features.inlay_hints import functions, lines, shapes
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
@@ -27,10 +25,20 @@ _TRACED_AGAIN = 3
 """Times that hints wait for functions that were traced again while they were compiled, a choice."""
 
 
-_NAMES = sorted(module.name for module in pkgutil.iter_modules(inlay_hints.__path__))
-_MODULES = [import_module(f"{inlay_hints.__name__}.{name}") for name in _NAMES if name != "hints"]
-KINDS: tuple[HintKind, ...] = tuple(module.KIND for module in _MODULES if hasattr(module, "KIND"))
-"""The kinds that the modules of this folder declare."""
+KINDS = (
+    HintKind(("shapes",), shapes.hints),
+    HintKind(("shapes",), functions.untraced),
+    HintKind(("shapes", "kernels"), functions.marks),
+    HintKind(("shapes", "kernels", "barriers", "collectives"), functions.consent),
+    HintKind(("kernels",), functions.totals, needs_kernels=True),
+    HintKind(("kernels",), functions.without_kernels, needs_kernels=True),
+    HintKind(("barriers",), lines.barriers, needs_kernels=True),
+    HintKind(("collectives",), lines.moved, needs_kernels=True),
+    HintKind(("collectives",), lines.transfers, needs_kernels=True),
+    HintKind(("measured",), lines.measured),
+    HintKind(("profile",), lines.profiled),
+)
+"""All kinds of hints."""
 
 
 def needs_kernels(settings: InlayHints) -> bool:
@@ -46,14 +54,12 @@ async def hints(
     Answers within `PATIENCE` with what is known, stale hints marked; a `Refresh` follows when
     there is more. With `wait`, answers when all hints are current.
     """
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return []
     if range is not None:
         engine.attention.show(path, range)
     settings = engine.projects.of(path).settings.inlay_hints
-    kinds = [kind for kind in KINDS if kind.is_wanted(settings)]
-    if not kinds:
+    if not (kinds := [kind for kind in KINDS if kind.is_wanted(settings)]):
         return []
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from jaxsight.features import stale_marks as stale
-from jaxsight.features.distributed import shardings
-from jaxsight.features.distributed.chosen_shardings import chosen_axes, is_replicated, words
-from jaxsight.features.hover import called
+from jaxsight.features import caveats, inputs, shardings
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.random_keys import key_note
-from jaxsight.features.hover.text import surroundings
-from jaxsight.features.inlay_hints.budget import LabelPart, fitted
-from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
-from jaxsight.features.inlay_hints.places import line_end
+from jaxsight.features.hover.text import value_notes
+from jaxsight.features.inlay_hints.kind import LabelPart, ShownDocument, fitted, line_end
 from jaxsight.features.model import Hint
+from jaxsight.features.shardings import chosen_axes, is_replicated, words
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
 from jaxsight.text.inert import one_line
-from jaxsight.text.markdown import escaped, prose, span
+from jaxsight.text.markdown import prose, span
 from jaxsight.wire.observations import Observation, Seen
 
 _SHOWN_VALUES = 2
@@ -45,22 +41,21 @@ def shape_hints(
         width: the characters of a label.
         kernels: its kernels, which may be those of an older text.
     """
-    notice = stale.notice(view)
+    notice = caveats.notice(view)
     for range, observation in targets:
         pairs = zip(view.seen(observation), view.named(observation), strict=True)
-        arrays = [(value, name) for value, name in pairs if trees.has_array(value.text)]
-        if not arrays:
+        if not (arrays := [(value, name) for value, name in pairs if trees.has_array(value.text)]):
             continue
         values, names = [value for value, _ in arrays], [name for _, name in arrays]
         axes, choice = _choice(kernels, range, values, view)
         key = key_note(view, range, (value.text for value in values))
         suffix = f" ({key})" if key else axes
         tooltip = _tooltip(values, names, observation.more)
-        mark = f": {stale.mark(view)}"
+        mark = f": {caveats.mark(view)}"
         yield Hint(
             range,
             f"{mark}{_label(values, names, observation.more, suffix, width - len(mark))}",
-            "\n\n".join(filter(None, (notice, tooltip, key, choice, called.words(view)))),
+            "\n\n".join(filter(None, (notice, tooltip, key, choice, inputs.caller(view)))),
             view.stale,
             attached=True,
         )
@@ -77,8 +72,8 @@ def _choice(
     chosen = shardings.chosen_sharding(kernels, range, values) if kernels is not None else None
     if kernels is None or chosen is None or is_replicated(chosen):
         return "", ""
-    mark = "" if view.stale else stale.mark(kernels.view)
-    notice = "" if view.stale else stale.notice(kernels.view)
+    mark = "" if view.stale else caveats.mark(kernels.view)
+    notice = "" if view.stale else caveats.notice(kernels.view)
     text = "\n\n".join(filter(None, (notice, prose(words(kernels, chosen)))))
     return f" {mark}{chosen_axes(chosen)}", text
 
@@ -108,13 +103,8 @@ def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
     """Return the types with what is known about them, those with names of sizes in both forms."""
     lines = []
     for value, name in zip(values, names, strict=True):
-        notes = [
-            *([span(value.text)] if name != value.text else []),
-            *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
-            *(["weak type"] if value.weak else []),
-            *shardings.notes(value),
-        ]
-        lines.append(" · ".join([span(name), *notes]))
+        types = dict.fromkeys((name, value.text))
+        lines.append(" · ".join([*map(span, types), *value_notes(value)]))
         if value.tree is not None:
             lines.append(array_trees.block(value.tree))
     if more:
@@ -130,7 +120,7 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
     shapes: dict[Range, Hint] = {}
     certain: set[Range] = set()
     fresh: set[Range] = set()
-    kept = called.without_repeats(shown.views)
+    kept = inputs.without_repeats(shown.views)
     for view in sorted(shown.views, key=lambda view: (view.stale, bool(view.assumed))):
         if view.stale and view not in kept:
             continue  # its caller's last trace says what is left of it
@@ -194,4 +184,24 @@ def _at_line_ends(hints: Iterable[Hint], shown: ShownDocument) -> Iterator[Hint]
         )
 
 
-KIND = HintKind(("shapes",), hints)
+# The shapes of what a function binds, line by line, for clients without inlay hints.
+
+
+_SHAPE_WIDTH = 50
+"""Characters of a shape, a choice: more than `inlayHints.width` (40), as no code follows it
+here."""
+
+
+def line_shapes(view: View) -> dict[int, list[tuple[str, str]]]:
+    """Return the names with their shapes that each line (from 0) of the function binds."""
+    inside = view.subject.range
+    targets = [
+        (range, observation)
+        for range, observation in sorted(view.observed.items(), key=lambda entry: entry[0])
+        if observation.kind in ("target", "parameter") and range.start in inside
+    ]
+    by_line: dict[int, list[tuple[str, str]]] = {}
+    for hint in shape_hints(targets, view, _SHAPE_WIDTH):
+        name = view.module.slice_text(hint.range)
+        by_line.setdefault(hint.range.end.line, []).append((name, hint.label.removeprefix(": ")))
+    return by_line

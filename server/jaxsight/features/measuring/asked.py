@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jaxsight.features import named_function
-from jaxsight.features.measuring import words
+from jaxsight.features.measuring import shown
 from jaxsight.features.measuring.shown import MatchedTimes, ShownTimes, matched
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
@@ -136,7 +136,7 @@ class AskedMeasurements:
             if not is_told:  # the lens offers to cancel it
                 engine.waiting.refresh(plan.path)
                 is_told = True
-            report(words.step(stage))
+            report(shown.step(stage))
 
         try:
             times = await measured_function(

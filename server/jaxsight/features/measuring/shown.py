@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
-from jaxsight.features import stale_marks
-from jaxsight.features.measuring import words
+from jaxsight.features import caveats
+from jaxsight.figures.record import fields
 from jaxsight.figures.summary import estimated_time
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.memory import Measurement
@@ -20,9 +20,120 @@ from jaxsight.queries.programs.located_figures import Compilation, LocatedFigure
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
 from jaxsight.targets.roofline import total
-from jaxsight.targets.target import Target
+from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.messages.measuring import BUSY, Conditions, MeasuredRatio, ProgramTimes
+from jaxsight.wire.messages.replies import Stage
+
+HOST_BOUND = 0.5
+"""The share of the wall time in which no kernel runs from which a program is said to wait for the
+host, a choice: then faster kernels would change less than half of it."""
+_NOTABLE = 0.05
+"""The share of the wall time from which time without kernels is said."""
+_STAGES = {
+    "execute": "running the module",
+    "inputs": "making inputs",
+    "trace": "tracing",
+    "wait": "waiting for another measurement",
+    "compile": "compiling",
+    "measure": "running",
+    "profile": "profiling",
+}
+"""What is being done, by the name of the stage."""
+_SLOW_GOVERNORS = ("powersave", "conservative", "ondemand")
+"""Governors under which a CPU's frequency follows its load (the kernel's `cpufreq`). With Intel's
+driver, `powersave` does so, too."""
+
+
+def step(stage: Stage) -> str:
+    """Return what is being done: `tracing`, or the statement of the module that is executed."""
+    return stage.detail or _STAGES.get(stage.stage, stage.stage)
+
+
+def wall(measurement: Measurement) -> str:
+    """Return `412 µs`: the median of the wall time."""
+    return units.time(measurement.times.wall.median)
+
+
+def headline(times: ProgramTimes) -> str:
+    """Return `412 µs (quartiles 409 µs–418 µs, 310 runs)`."""
+    wall, runs = times.wall, units.count(times.wall.runs, "run")
+    if wall.runs == 1:
+        return f"{units.time(wall.median)} (1 run)"
+    quartiles = f"{units.time(wall.quartile1)}–{units.time(wall.quartile3)}"
+    return f"{units.time(wall.median)} (quartiles {quartiles}, {runs})"
+
+
+def facts(measurement: Measurement) -> list[str]:
+    """Return lines about how it was measured and what may disturb, for a hover or a terminal."""
+    times, conditions = measurement.times, measurement.conditions
+    made = _made(times, measurement.trace_seconds)
+    return [*_device(times), *made, *_disturbed(conditions, measurement.target.platform)]
+
+
+def compared(ratio: MeasuredRatio, first: str, second: str) -> str:
+    """Return how long two functions take: `fast takes 0.52 times as long as slow (0.50–0.54)`.
+
+    Args:
+        ratio: of the second function to the first.
+        first: the name of the first function.
+        second: the name of the second.
+    """
+    times, ends = _figure(1 / ratio.ratio), (_figure(1 / ratio.high), _figure(1 / ratio.low))
+    interval = f"95 % interval {ends[0]}–{ends[1]}"
+    if ratio.low <= 1 <= ratio.high:
+        return f"no difference found between {first} and {second}: ratio {times} ({interval})"
+    return f"{first} takes {times} times as long as {second} ({interval})"
+
+
+def _figure(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 10 else f"{ratio:.0f}"
+
+
+def _device(times: ProgramTimes) -> Iterator[str]:
+    if times.profile_problem:
+        yield f"no times of kernels: {times.profile_problem}"
+        return
+    median = times.wall.median
+    busy = f"device busy for {units.time(times.device_seconds)} of {units.time(median)}"
+    idle = 1 - times.device_seconds / median if median else 0.0
+    if times.profile_note:
+        yield times.profile_note
+    elif idle >= HOST_BOUND:
+        yield f"{busy}: it mostly waits for the host"
+    elif idle < _NOTABLE:  # runs that are profiled take longer than those that are timed
+        yield "device busy all the time"
+    else:
+        yield busy
+    if times.between_seconds >= _NOTABLE * median:
+        yield f"between kernels: {units.time(times.between_seconds)}"
+    for transfer in times.transfers:
+        calls = units.count(round(transfer.calls), "time")
+        yield f"{transfer.name}: {units.time(transfer.seconds)}, {calls}"
+
+
+def _made(times: ProgramTimes, traced: float | None) -> Iterator[str]:
+    stages = [f"trace {units.seconds(traced)}"] if traced is not None else []
+    stages.append(f"lower {units.seconds(times.lower_seconds)}")
+    yield " · ".join([*stages, f"XLA {units.seconds(times.compile_seconds)}"])
+    if times.peak_bytes >= 0:
+        yield f"peak memory of the device {units.size(times.peak_bytes)}"
+    if times.drawn:
+        yield f"random arguments: {units.some(times.drawn, 4)}"
+
+
+def _disturbed(conditions: Conditions, platform: str) -> Iterator[str]:
+    if conditions.is_busy:
+        busy = f"other processes kept {conditions.others:.1f} of {conditions.cores} cores busy"
+        yield f"{busy}: times may be longer than on an idle machine"
+    elif conditions.others < 0 and conditions.load > BUSY * conditions.cores:
+        yield f"load {conditions.load:.1f} before: times may be longer than on an idle machine"
+    if platform == CPU and conditions.governor in _SLOW_GOVERNORS:
+        yield f"the CPU's frequency varies (governor {conditions.governor})"
+    if conditions.command_buffers:
+        yield "kernels were profiled without command buffers, which the timed runs have"
+
 
 # Measured times of a function's kernels, beside their estimates and at their lines.
 
@@ -99,21 +210,16 @@ class ShownTimes:
     stale: bool
 
     @property
-    def mark(self) -> str:
-        """The mark before its figures; empty if all figures of the view have it, or none."""
-        return stale_marks.MARK if self.stale and not self.view.stale else ""
-
-    @property
     def figure(self) -> str:
-        """`412 µs`, or `~412 µs` of an older text: the wall time of a call."""
-        return f"{self.mark}{words.wall(self.measurement)}"
+        """`412 µs`, or `~412 µs` of an older text, unless all of the view has that mark."""
+        mark = caveats.STALE if self.stale and not self.view.stale else ""
+        return f"{mark}{wall(self.measurement)}"
 
     @property
     def headline(self) -> str:
         """`412 µs measured (≈ 380)`, with the estimate of the same program."""
-        if estimate := self.estimate:
-            return f"{self.figure} measured ({estimate})"
-        return f"{self.figure} measured"
+        estimate = f" ({self.estimate})" if self.estimate else ""
+        return f"{self.figure} measured{estimate}"
 
     @property
     def estimate(self) -> str:
@@ -126,7 +232,7 @@ class ShownTimes:
     @property
     def facts(self) -> list[str]:
         """Lines about how it was measured, the first of which says if it is of an older text."""
-        lines = [words.headline(self.measurement.times), *words.facts(self.measurement)]
+        lines = [headline(self.measurement.times), *facts(self.measurement)]
         return [_OLDER, *lines] if self.stale else lines
 
     @property
@@ -158,8 +264,7 @@ def shown_times(
         target: the target.
         kernels: its kernels on that target, which may be those of an older text.
     """
-    last = engine.measurements.last(view, target)
-    if last is None:
+    if (last := engine.measurements.last(view, target)) is None:
         return None
     if not isinstance(kernels, LocatedFigures) or kernels.view.answer.key != view.answer.key:
         kernels = None
@@ -196,8 +301,7 @@ def expression_times(times: MatchedTimes, kernels: Iterable[int]) -> str:
         times: of the function.
         kernels: those that compute an expression, with whatever else they compute.
     """
-    rows = [row for index in kernels if (row := times.by_kernel.get(index)) is not None]
-    if not rows:
+    if not (rows := [row for index in kernels if (row := times.by_kernel.get(index)) is not None]):
         return ""
     estimates = [row.estimate_seconds for row in rows if row.estimate_seconds is not None]
     estimate = sum(estimates) if len(estimates) == len(rows) else None
@@ -226,3 +330,77 @@ def kernel_rows(times: MatchedTimes, most: int) -> Sequence[str]:
 def _unit(text: str) -> str:
     """Return the unit of a time with the space before it: ` µs`."""
     return f" {text.rpartition(' ')[2]}"
+
+
+# A measurement as JSON, for the command line and for clients.
+
+
+def record(found: MatchedTimes, function: str) -> dict[str, object]:
+    """Return all figures of a measurement as JSON.
+
+    Times are in seconds of one run, `kernels` the dearest first. `estimate_seconds` is a roofline
+    estimate. What the device ran besides the kernels of the graph has `kernel` `null`.
+    """
+    measurement, conditions = found.measurement, found.measurement.conditions
+    return {
+        "function": function,
+        "target": measurement.target.name,
+        **times_record(measurement.times),
+        "estimate_seconds": found.estimate_seconds,
+        "trace_seconds": measurement.trace_seconds,
+        "kernel_count": found.kernels.graph.kernel_count,
+        "kernels": [
+            {
+                "name": row.name,
+                "kernel": row.index,
+                **fields(row, "calls seconds share estimate_seconds ratio lines"),
+                **fields(row, "bytes_per_second flops_per_second"),
+                **fields(row, "arithmetic_share bandwidth_share"),
+            }
+            for row in found.rows
+        ],
+        "unmatched_seconds": found.unmatched_seconds,
+        "device": {"kind": conditions.device_kind, "platform": conditions.platform},
+        **fields(conditions, "jax jaxlib"),
+        "noise": {
+            "cores": conditions.cores,
+            "load": _known(conditions.load),
+            "other_cores": _known(conditions.others),
+            "busy": conditions.is_busy,
+            "governor": conditions.governor or None,
+            **fields(conditions, "clock_seconds waited_seconds"),
+        },
+        "command_buffers": conditions.command_buffers,
+    }
+
+
+def ratio_record(ratio: MeasuredRatio) -> dict[str, float]:
+    """Return how much longer the other function takes, with an interval of 95 %."""
+    return asdict(ratio)
+
+
+def times_record(times: ProgramTimes) -> dict[str, object]:
+    """Return the times of a program as JSON, without its kernels."""
+    wall = times.wall
+    return {
+        "wall_seconds": wall.median,
+        "wall_seconds_quartiles": [wall.quartile1, wall.quartile3],
+        "wall_seconds_interval": [wall.low, wall.high],
+        "wall_seconds_least": wall.least,
+        "runs": wall.runs,
+        "first_seconds": times.first_seconds,
+        "device_seconds": _known(times.device_seconds),
+        "host_seconds_between_kernels": _known(times.between_seconds),
+        "host_seconds_around_kernels": _known(times.host_seconds),
+        "transfers": list(map(asdict, times.transfers)),
+        "profiled_runs": times.profiled_runs,
+        "profile_problem": times.profile_problem or None,
+        "lower_seconds": times.lower_seconds,
+        "compile_seconds": times.compile_seconds,
+        "peak_bytes": None if times.peak_bytes < 0 else times.peak_bytes,
+        "random_arguments": list(times.drawn),
+    }
+
+
+def _known(seconds: float) -> float | None:
+    return None if seconds < 0 else seconds

@@ -59,8 +59,7 @@ def _block(program: PrintedProgram, at: ComputationSpans) -> tuple[PrintedBlock,
 
 def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, line: str) -> None:
     """Read the line of an instruction, which begins at an offset."""
-    at = spans(line)
-    if at is None:
+    if (at := spans(line)) is None:
         return
     name = value_key(line[at.name : at.name_end])
     comment = line.rfind("  // ")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from jaxsight.features.printed_programs.program import FUNCTION, PrintedProgram
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.features.printed_programs.program import FUNCTION, PrintedBlock, PrintedProgram
 
 _MOST_HIGHLIGHTS = 2_000
 """Occurrences of a value, a choice: those around the cursor; editors draw each."""
@@ -22,8 +25,7 @@ def definition(program: PrintedProgram, offset: int) -> Span | None:
         if start <= offset <= end:
             block = program.by_path.get(path)
             return (block.start, block.start + 1) if block is not None else None
-    named = program.key_at(offset)
-    if named is None:
+    if (named := program.key_at(offset)) is None:
         return None
     key, start, _ = named
     defined = program.definition(key, start)
@@ -34,8 +36,7 @@ def definition(program: PrintedProgram, offset: int) -> Span | None:
 
 def occurrences(program: PrintedProgram, offset: int) -> tuple[list[Span], Span | None]:
     """Return all places of the name at an offset, and its definition among them."""
-    named = program.key_at(offset)
-    if named is None:
+    if (named := program.key_at(offset)) is None:
         return [], None
     key, start, _ = named
     defined = program.definition(key, start)
@@ -74,3 +75,41 @@ def nearest(spans: list[Span], offset: int) -> list[Span]:
     if len(spans) <= _MOST_HIGHLIGHTS:
         return spans
     return sorted(sorted(spans, key=lambda span: abs(span[0] - offset))[:_MOST_HIGHLIGHTS])
+
+
+# Which functions and computations of a program call which.
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedCall:
+    """A call of function `callee` in function `caller`, between offsets."""
+
+    caller: str
+    callee: str
+    start: int
+    end: int
+
+
+def function_at(program: PrintedProgram, offset: int) -> str | None:
+    """Return the key of the function that is named at an offset, else of the one around it."""
+    named = program.key_at(offset)
+    if named is not None and named[0] in program.functions:
+        return named[0]
+    block: PrintedBlock | None = program.block_at(offset)
+    while block is not None and not block.is_function:
+        block = block.parent
+    return block.key if block is not None else None
+
+
+def calls(program: PrintedProgram) -> Iterator[PrintedCall]:
+    """Yield all calls in a program, in order within a function."""
+    waiting = [(program.root, "")]
+    while waiting:
+        block, caller = waiting.pop()
+        if block.is_function:
+            caller = block.key
+        waiting += [(inner, caller) for inner in block.blocks]
+        for statement in block.statements if caller else ():
+            for callee, start in statement.calls:
+                if callee in program.functions:
+                    yield PrintedCall(caller, callee, start, program.word(start)[1])

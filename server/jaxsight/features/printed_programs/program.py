@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 
 from jaxsight.source.text import Position, Range
 
@@ -133,7 +134,7 @@ class PrintedProgram:
         """Return the innermost block around an offset."""
         block = self.root
         while True:
-            index = bisect_right(block.blocks, offset, key=_start) - 1
+            index = bisect_right(block.blocks, offset, key=attrgetter("start")) - 1
             if index < 0 or offset > block.blocks[index].end:
                 return block
             block = block.blocks[index]
@@ -142,7 +143,7 @@ class PrintedProgram:
         """Yield the blocks around an offset, innermost first, each with its statement there."""
         block: PrintedBlock | None = self.block_at(offset)
         while block is not None:
-            index = bisect_right(block.statements, offset, key=_start) - 1
+            index = bisect_right(block.statements, offset, key=attrgetter("start")) - 1
             statement = block.statements[index] if index >= 0 else None
             inside = statement is not None and offset <= statement.end
             yield block, statement if inside else None
@@ -172,8 +173,7 @@ class PrintedProgram:
         """Return the key of a word if it is a name at `start`, else an empty text."""
         key = value_key(word) if self.language == HLO else word
         for candidate in (key, function_key(word)):
-            places = self.places.get(candidate)
-            if places is not None:
+            if (places := self.places.get(candidate)) is not None:
                 index = bisect_left(places, start)
                 if index < len(places) and places[index] == start:
                     return candidate
@@ -227,10 +227,6 @@ class PrintedProgram:
                     found[f"{path}{index}/{inner.name}"] = inner
                     waiting.append((f"{path}{index}/{inner.name}/", inner))
         return found
-
-
-def _start(part: PrintedBlock | PrintedStatement) -> int:
-    return part.start
 
 
 def function_key(word: str) -> str:

@@ -25,6 +25,7 @@ from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Edit, Position, Range
+from jaxsight.source.text_shift import common_prefix
 from jaxsight.text.inert import clause
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ async def add_examples(
 
     The inputs in use are first, if nobody wrote them and they can be written. Others are proposed.
     """
-    innermost = document.module.function_at(range.start)
-    if innermost is None:
+    if (innermost := document.module.function_at(range.start)) is None:
         return []
     chunk, function = innermost
     own = [s for s in subjects if s.chunk is chunk and s.name == function.qualname]
@@ -137,8 +137,7 @@ class _Wanting:
 
         Its edits are those of the best guess, for editors that need them at once.
         """
-        guess = await asyncio.to_thread(self._guess)
-        if guess is None:
+        if (guess := await asyncio.to_thread(self._guess)) is None:
             return []
         if self._is_installed:
             return self._actions(guess, "not tried yet")
@@ -189,8 +188,7 @@ class _Wanting:
             return [Action(title, ADD_EXAMPLES, (self._section(lines),))]
         file = str(Path(self.engine.projects.of(self.document.path).root, SETTINGS_FILE))
         key = f"{module_name(self.document.path)}:{self.function.qualname}"
-        edits = settings_edits(file, key, "\n".join(lines))
-        if edits is None:
+        if (edits := settings_edits(file, key, "\n".join(lines))) is None:
             return []
         return [Action(f"{title} (in {SETTINGS_FILE})", ADD_EXAMPLES, edits, file=file)]
 
@@ -201,16 +199,11 @@ def settings_edits(file: str, key: str, inputs: str) -> tuple[Edit, ...] | None:
         text = reading.source(file) if reading.exists(file) else ""
     except reading.UnreadableError:
         return None
-    changed = with_entries(text, {key: inputs})
-    if changed is None:
+    if (changed := with_entries(text, {key: inputs})) is None:
         return None
     before, after = text.splitlines(keepends=True), changed.splitlines(keepends=True)
-    first = next(
-        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(before)
-    )
-    kept = 0
-    while kept < len(before) - first and before[-1 - kept] == after[-1 - kept]:
-        kept += 1
+    first = common_prefix(before, after)
+    kept = common_prefix(before[first:][::-1], after[::-1])
     new = "".join(after[first : len(after) - kept])
     end = Position(len(before) - kept, 0)
     if before and not before[-1].endswith("\n") and not kept:
@@ -227,8 +220,7 @@ async def resolve(engine: Engine, path: str, pending: str) -> tuple[Edit, ...]:
     name = pending.removeprefix(PENDING)
     wanting = await _Wanting.find(engine, path, name)
     trying = await wanting.tried(_LONG_PATIENCE)
-    actions = await wanting.of(trying.result() if trying.done() else None)
-    if not actions:
+    if not (actions := await wanting.of(trying.result() if trying.done() else None)):
         raise LookupError(f"nothing can be proposed for {name}")
     return actions[0].edits
 
@@ -260,7 +252,6 @@ async def keep_proposed(engine: Engine, path: str, name: str) -> Action:
         LookupError: there is none.
     """
     wanting = await _Wanting.find(engine, path, name)
-    actions = await wanting.of((await wanting.tried(None)).result())
-    if not actions:
+    if not (actions := await wanting.of((await wanting.tried(None)).result())):
         raise LookupError(f"no proposed inputs of {name} can be written")
     return actions[0]

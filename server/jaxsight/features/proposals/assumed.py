@@ -13,7 +13,6 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jaxsight.features.proposals.functions import worth_proposing
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.proposals.proposals import show
@@ -27,6 +26,18 @@ from jaxsight.workers.supervisor import Priority
 
 if TYPE_CHECKING:
     from jaxsight.queries.proposals.trying import Tried
+
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from jaxsight.examples.jax_use import JaxUse
+from jaxsight.examples.signature import Signature
+from jaxsight.features.inputs import ReachedPlaces
+from jaxsight.queries.documents import Subject
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.wire.messages.replies import Failed
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +54,7 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
     With `only`, this is for the function that the user named, whether it is worth it or not, and
     whether its text proves the inputs or not.
     """
-    document = engine.documents.get(path)
-    if document is None:
+    if (document := engine.documents.get(path)) is None:
         return
     settings = engine.projects.of(path).settings
     clock = asyncio.get_running_loop().time
@@ -61,12 +71,12 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
         wanted = [
             each for each in functions if each.function.qualname == only and only not in having
         ]
-    for chunk, function in sorted(wanted, key=lambda each: rank(each.range)):
+    for placed in sorted(wanted, key=lambda each: rank(each.range)):
         if clock() > ends or engine.documents.get(path) is not document:
             return
+        name = placed.function.qualname
         try:
-            name = function.qualname
-            outcome = await _outcome(engine, document, chunk, function)
+            outcome = await _outcome(engine, document, placed)
             wants = settings.examples_assumed and name not in document.hidden
             is_good = outcome is not None and (outcome.is_shown or bool(only and outcome.computes))
             was_shown = name in document.proposed
@@ -77,7 +87,7 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
         except Superseded:
             return
         except Exception:
-            log.exception("proposing inputs of %s of %s", function.qualname, path)
+            log.exception("proposing inputs of %s of %s", name, path)
             return
         if is_good or was_shown or is_changed:
             engine.waiting.refresh(path)
@@ -97,21 +107,19 @@ def is_worth_proposing(engine: Engine, document: Document) -> bool:
     return next(_without(engine, document), None) is not None
 
 
-async def _outcome(
-    engine: Engine, document: Document, chunk: ModuleChunk, function: Function
-) -> Tried | None:
+async def _outcome(engine: Engine, document: Document, placed: PlacedFunction) -> Tried | None:
     """Return the best outcome for a function: that of a call of which some arguments are known.
 
     With other arguments than these, it would be another call.
     """
-    calls = engine.dry_runs.partial(document.path, function.qualname)
+    calls = engine.dry_runs.partial(document.path, placed.function.qualname)
     for partial in calls:
-        outcome = await engine.proposals.outcome(document, chunk, function, partial)
+        outcome = await engine.proposals.outcome(document, *placed, partial)
         if outcome is not None and outcome.is_shown:
             return outcome
-    if function.refused or calls:
+    if placed.function.refused or calls:
         return None
-    return await engine.proposals.outcome(document, chunk, function)
+    return await engine.proposals.outcome(document, *placed)
 
 
 def _without(engine: Engine, document: Document) -> Iterator[PlacedFunction]:
@@ -167,3 +175,149 @@ async def _traces(engine: Engine, document: Document, name: str) -> bool:
         view = engine.traces.located(answer, document.module, question, subject)
         engine.waiting.go_on(naming, view)
     return True
+
+
+# Which functions are worth proposing example inputs for without being asked.
+
+
+MOST = 40
+"""Functions of one file, a choice: those of most files; each costs a trace."""
+_TESTS = re.compile(r"test_.*|.*_test|conftest|tests")
+_RUNS = re.compile(
+    r"_?(?:main|run|cli|app|fit|train|evaluate|benchmark|demo)"
+    r"|_?(?:train_and|run|main|benchmark)_\w+|\w+_loop|test[A-Z]\w*"
+)
+"""Names of functions that are there to be run: they loop over data, print and save."""
+_LOOPS = re.compile(
+    r"\b(?:for\b.+\bin\b.*(?:epoch|step|iteration|loader|batches|dataset|tqdm|trange)|while\s+True)"
+)
+"""The head of a loop over training steps or data."""
+
+
+def worth_proposing(document: Document, subjects: Sequence[Subject]) -> Iterator[PlacedFunction]:
+    """Yield the functions that use JAX and have no example inputs, at most `MOST`.
+
+    Functions that are there to be run are none of them, such as tests, `main` and training loops;
+    nor are special methods other than `__call__`.
+    """
+    module = document.module
+    if _TESTS.fullmatch(PurePath(document.path).stem):
+        return
+    jax_use = JaxUse.of(module)
+    if jax_use.uses is None:
+        return
+    having = {(subject.chunk.first_line, subject.name) for subject in subjects}
+    count = 0
+    for placed in module.functions:
+        chunk, function = placed
+        name = function.qualname
+        if (chunk.first_line, name) in having or function.refused:
+            continue
+        if module.defining[name] is not chunk:  # a later one has its proposals
+            continue
+        if not Signature(function).required or not jax_use.by(chunk, function):
+            continue
+        if runs_a_program(chunk, function):
+            continue
+        yield placed
+        count += 1
+        if count == MOST:
+            return
+
+
+def runs_a_program(chunk: ModuleChunk, function: Function) -> bool:
+    """Return whether a function is there to be run, or is called by Python itself."""
+    name = function.qualname.rpartition(".")[2]
+    if name.startswith("__") and name != "__call__":
+        return True
+    if _RUNS.fullmatch(name):
+        return True
+    lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
+    return any(_LOOPS.search(line) for line in lines)
+
+
+# Which of several example sets is shown that the user did not write: one that can be traced.
+
+
+_MOST = 8
+"""Example sets of a function that are tried until one traces: a choice, each costs a trace."""
+
+
+async def prefer_traced(engine: Engine, document: Document, subject: Subject) -> bool:
+    """Make the first set active that can be traced, else the one that gets furthest.
+
+    The user's own sets, and their choice, stay. If no set gets anywhere, a call is known whose
+    unknown arguments can be assumed, or the function is a part of another one whose trace shows it,
+    they are rejected, so that the function has others or none; returns whether they are.
+
+    Raises:
+        Superseded: a newer question about the function arrived meanwhile.
+    """
+    sets, path = subject.examples.sets[:_MOST], document.path
+    is_own = subject.examples.are_written or engine.choices.is_chosen(path, subject)
+    if is_own or subject.is_proposed or subject.broken:
+        return False
+    reached: dict[str, int] = {}
+    for example_set in sets:
+        question = await engine.traces.question(document, subject, example_set)
+        if not isinstance(question, Question):
+            return False
+        answer = await engine.traces.answer(question, Priority.BACKGROUND)
+        if not isinstance(answer.reply, Traced | Failed):
+            return False
+        if isinstance(answer.reply, Traced):
+            reached = {example_set.name: -1}
+            break
+        reached[example_set.name] = _reach(answer, answer.reply, subject)
+    best = max(reached, key=lambda name: reached[name], default=None)
+    is_traced = any(reach < 0 for reach in reached.values())
+    # What a dry run shows of a training loop is known; nothing is assumed of it.
+    has_partial = not runs_a_program(subject.chunk, subject.function) and bool(
+        engine.dry_runs.partial(path, subject.name)
+    )
+    has_others = has_partial or await _is_shown_by_another(engine, document, subject)
+    if best is not None and not is_traced and (reached[best] == 0 or has_others):
+        meaning = await engine.proposals.meaning(document, subject.chunk, subject.function)
+        _, before = document.rejected.get(subject.id, ("", frozenset()))
+        failed = frozenset(each.outside for each in sets if each.outside is not None)
+        document.rejected = {**document.rejected, subject.id: (meaning, before | failed)}
+        return True
+    if best is not None:
+        engine.choices.prefer_set(path, subject, best)
+    return False
+
+
+async def reconsider(engine: Engine, document: Document) -> None:
+    """Take up rejected sets of functions that have changed since."""
+    if not document.rejected:
+        return
+    module = document.module
+    functions = dict(zip(module.ids, module.functions, strict=True))
+    kept = {
+        name: (meaning, sets)
+        for name, (meaning, sets) in document.rejected.items()
+        if name in functions
+        and await engine.proposals.meaning(document, *functions[name]) == meaning
+    }
+    if kept != document.rejected:
+        document.rejected = kept
+
+
+async def _is_shown_by_another(engine: Engine, document: Document, subject: Subject) -> bool:
+    """Return whether the trace of another function shows one that is a part of it."""
+    if not any(s.outside and s.outside.compiled == "inside" for s in subject.examples.sets):
+        return False
+    views = await engine.traces.known_views(document)
+    others = [view for view in views if view.is_traced and view.subject.id != subject.id]
+    return bool(ReachedPlaces(others).by(subject.placed))
+
+
+def _reach(answer: Answer, failed: Failed, subject: Subject) -> int:
+    """Return how many expressions of a function a failed trace has seen."""
+    first, last = subject.function.body_start.line, subject.function.range.end.line
+    own = subject.chunk.id
+    chunks = {own, *(reused.executed for reused in failed.reused if reused.asked == own)}
+    return sum(
+        observation.span.chunk in chunks and first < observation.span.line <= last + 1
+        for observation in answer.observations
+    )

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.features.model import Lens
-from jaxsight.features.recording.programs import ChosenProgram, is_main, program_of
+from jaxsight.features.recording.programs import (
+    ChosenProgram,
+    Key,
+    files_reached,
+    functions_of,
+    is_main,
+    program_of,
+    recordable,
+)
 from jaxsight.features.recording.until_seen import (
     TIME_LIMIT,
     Run,
@@ -18,7 +26,6 @@ from jaxsight.features.recording.until_seen import (
     SeenFunctions,
     run_until_seen,
 )
-from jaxsight.features.recording.wanted import Key, files_reached, functions_of, recordable
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.long_work import RunningTasks
 from jaxsight.recording import running
@@ -72,8 +79,7 @@ class UntilSeen:
         )
         if not is_tests and not count:
             return []
-        program = await self._program_of(path)
-        if program is None:
+        if (program := await self._program_of(path)) is None:
             return []
         until = f"{units.count(count, 'function')} {'are' if count > 1 else 'is'} seen"
         if is_tests:
@@ -101,11 +107,9 @@ class UntilSeen:
         if project.interpreter is None:
             raise LookupError(project.problem)
         name = Path(path).name
-        program = await self._program_of(path)
-        if program is None:
+        if (program := await self._program_of(path)) is None:
             raise LookupError(f"no script, test or notebook calls the functions of {name}")
-        wanted = await asyncio.to_thread(_wanted, path, project.root, program)
-        if not wanted:
+        if not (wanted := await asyncio.to_thread(_wanted, path, project.root, program)):
             raise LookupError(f"no function of {name} uses JAX and takes arguments")
         return RunPlan(path, project.root, program, wanted)
 

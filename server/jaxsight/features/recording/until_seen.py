@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jaxsight.features.recording.wanted import Key
+from jaxsight.features.recording.programs import Key
 from jaxsight.recording import MISSING, running
 from jaxsight.recording.merging import Merger, Recording
 from jaxsight.workers.watchdog.watched import WatchedProcess, watched

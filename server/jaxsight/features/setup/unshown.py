@@ -5,22 +5,27 @@ Missing modules are named also where all functions are shown: placeholders stand
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
+from jaxsight.events import FileStatus, TargetProblem
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.features.findings import failures
-from jaxsight.features.findings.reached import ReachedPlaces
+from jaxsight.features.inputs import ReachedPlaces
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
+from jaxsight.targets.target import Target
 from jaxsight.text.inert import clause
 from jaxsight.text.units import count, some
+from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.results import Died
 
 _LONGEST = 80
@@ -35,16 +40,10 @@ _NAMED = 3
 """Functions or modules that a sentence names, a choice: it is a tooltip; others are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unshown:
-    """How many functions of a file use JAX, how many of them show something, and why not all."""
-
-    using_jax: int = 0
-    shown: int = 0
-    why: str = ""
-    """A clause; empty if all are shown and no module is missing."""
-    detail: str = ""
-    """The same in whole sentences."""
+Unshown = tuple[str, str, int, int]
+"""Why not all functions of a file show something, in a clause, which is empty if all do and no
+module is missing, and in sentences; how many functions use JAX, and how many of these show
+something."""
 
 
 async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unshown | None:
@@ -63,7 +62,7 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
         if placed.function.qualname in having or jax_use.by(*placed)
     ]
     if not using or engine.projects.of(document.path).held_back:
-        return Unshown(len(using))
+        return "", "", len(using), 0
     for subject in subjects:
         question = await engine.traces.question(document, subject)
         if isinstance(question, Question) and engine.traces.cache.known(question) is None:
@@ -85,9 +84,9 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
     died = engine.dry_runs.killers(document.path) if without else []
     reasons = list(_reasons(missing, died, without if is_settled else (), broken, len(using)))
     if not reasons:
-        return Unshown(len(using), shown)
+        return "", "", len(using), shown
     detail = " ".join(sentence for _, sentence in reasons)
-    return Unshown(len(using), shown, clause(reasons[0][0], _LONGEST), detail)
+    return clause(reasons[0][0], _LONGEST), detail, len(using), shown
 
 
 def untraced(engine: Engine, document: Document, chunk: ModuleChunk, function: Function) -> str:
@@ -169,3 +168,76 @@ def _reasons(
 def _listed(names: Sequence[str]) -> str:
     """Return the first names: `` `a`, `b` and 3 more ``."""
     return some([f"`{name}`" for name in names], _NAMED, " and ")
+
+
+# What an open file is compiled for, and how many of its functions have example inputs.
+
+
+_JAX = re.compile(
+    r"^[ \t]*(?:import|from)[ \t]+"
+    r"(?:jax|flax|haiku|equinox|optax|numpyro|diffrax|distrax|chex|jaxtyping)\b",
+    re.MULTILINE,
+)
+"""An import of JAX, or of a library on top of it."""
+
+
+class FileStatuses:
+    """The statuses of open files; the session's owner is told when one changes."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._last: dict[str, FileStatus] = {}
+        self._unshown: dict[str, Unshown] = {}
+
+    def forget(self, path: str) -> None:
+        """Forget a file that was closed."""
+        self._last.pop(path, None)
+        self._unshown.pop(path, None)
+
+    async def update(self, document: Document, *, is_settled: bool) -> None:
+        """Tell what is known of a file now, if that is new.
+
+        Args:
+            document: the file.
+            is_settled: whether inputs that nobody wrote have been looked for.
+        """
+        engine, path = self._engine, document.path
+        target, module = engine.choices.target(path), document.module
+        subjects = engine.documents.subjects(document)
+        problem, detail = await self._problem(document, target)
+        reasons = await unshown(engine, document, is_settled) or self._unshown.get(path)
+        if reasons is not None:
+            self._unshown[path] = reasons
+        status = FileStatus(
+            path,
+            target.name,
+            "; ".join((target.title, *target.facts)),
+            problem,
+            detail,
+            len(module.functions),
+            sum(bool(subject.examples.sets) for subject in subjects),
+            _JAX.search(module.text) is not None,
+            *(reasons or ("", "", 0, 0)),
+            sum(subject.is_proposed for subject in subjects),
+        )
+        if self._engine.documents.get(path) is document and self._last.get(path) != status:
+            self._last[path] = status
+            self._engine.events.put_nowait(status)
+
+    async def _problem(self, document: Document, target: Target) -> tuple[TargetProblem, str]:
+        """Return why nothing is compiled for a target, in a word and a sentence."""
+        engine, path = self._engine, document.path
+        project = engine.projects.of(path)
+        if target.host:
+            for view in await engine.traces.known_views(document):
+                if (refusal := engine.programs.refusal(view)) is not None:
+                    trouble = refusal.trouble
+                    if trouble.kind == "approval":
+                        return "waiting", trouble.message
+                    if trouble.kind == "death":
+                        return "unreachable", trouble.message
+        elif not target.is_own and project.jax:
+            environment = await asyncio.to_thread(environment_of, target, "", project.jax)
+            if isinstance(environment, Trouble):
+                return "missing", environment.message
+        return "", ""

@@ -17,8 +17,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import __version__, extensions
-from jaxsight.features.code_actions import OPEN_PANEL
-from jaxsight.features.lenses import CHOOSE_SET, inputs_range
+from jaxsight.features.code_actions import CHOOSE_SET, OPEN_PANEL, inputs_range
 from jaxsight.lsp.context import ClientContext, WrongArguments, is_long
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, SCHEMES, VIEW, VirtualDocument, scheme_of

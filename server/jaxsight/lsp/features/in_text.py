@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from lsprotocol import types
 
-from jaxsight.features.virtual_documents.program_file import is_program_file
+from jaxsight.features.virtual_documents.sourcerized import is_program_file
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import completion_item, inlay_hint, label_text, markup, notice
 from jaxsight.lsp.documents.uris import path_of

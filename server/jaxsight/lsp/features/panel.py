@@ -18,7 +18,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features.model import Panel
-from jaxsight.features.panel.record import record, swept_record
+from jaxsight.features.panel import record, swept_record
 from jaxsight.figures.panel import Json
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument

@@ -15,7 +15,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import page
-from jaxsight.features.lenses import CHOOSE_SET
+from jaxsight.features.code_actions import CHOOSE_SET
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.cursors import CURSOR, Cursor
 from jaxsight.lsp.features import panel, virtual_documents

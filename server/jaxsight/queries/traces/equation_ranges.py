@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from jaxsight.figures.figures import Places
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
@@ -12,7 +13,7 @@ from jaxsight.text.parsing import FUNCTIONS, FunctionNode, nodes_around
 from jaxsight.wire.spans import Span
 
 
-class EquationRanges:
+class EquationRanges(Places[Range]):
     """The places of a program's equations, by path, cached."""
 
     def __init__(self, view: View, spans: Mapping[str, Span | None]) -> None:

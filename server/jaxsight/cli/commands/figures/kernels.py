@@ -15,15 +15,15 @@ from jaxsight.cli.sources.arguments import Address, parse_address, parse_against
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.drawing.dot import dot
 from jaxsight.drawing.kernel_picture import svg
-from jaxsight.features.findings import inputs
-from jaxsight.features.inlay_hints.kernels import SIGN
+from jaxsight.features import inputs
+from jaxsight.features.inlay_hints.functions import SIGN
 from jaxsight.features.kernels import pallas
 from jaxsight.features.kernels.pallas import CalledKernels, called_kernels
-from jaxsight.features.kernels.record import record as figures
+from jaxsight.features.kernels.table import record as figures
 from jaxsight.features.named_function import compiled_function, name_sizes
-from jaxsight.figures import compile_time, host_transfers, launches, modules
+from jaxsight.figures import host_transfers, program_notes
 from jaxsight.figures.program_notes import change, memory_lines
-from jaxsight.figures.rows import COLUMNS, SIDES, rows
+from jaxsight.figures.rows import COLUMNS, FEW, SIDES, group_title, groups, rows
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
@@ -207,7 +207,7 @@ def _print(
             printing.print_document(kernels.compiled.hlo)
         case _:
             _print_summary(printer, address, kernels)
-            if form == "modules" or kernels.graph.kernel_count > modules.FEW:
+            if form == "modules" or kernels.graph.kernel_count > FEW:
                 _print_modules(printer, address, kernels)
             if form != "modules":
                 shown = [each.cells("  ") for each in rows(kernels, MOST_ROWS)]
@@ -224,7 +224,7 @@ def _print_summary(printer: Printer, address: Address, kernels: LocatedFigures) 
     compiled, target = kernels.compiled, kernels.target
     printer.print_line(f"{SIGN} {address.function}: {kernels.headline}", "bold")
     made_by = f"{kernels.origin}, jaxlib {compiled.jaxlib}"
-    known = (*target.facts, *memory_lines(kernels), *compile_time.lines(kernels))
+    known = (*target.facts, *memory_lines(kernels), *program_notes.compile_lines(kernels))
     for note in (made_by, *known, *compiled.notes, *kernels.graph.notes):
         printer.print_line(note, "dim")
     printer.print()
@@ -232,17 +232,17 @@ def _print_summary(printer: Printer, address: Address, kernels: LocatedFigures) 
 
 def _print_modules(printer: Printer, address: Address, kernels: LocatedFigures) -> None:
     """Print a row for each function or module that kernels belong to."""
-    groups = (
+    shown = (
         (
-            modules.title(group, address.function),
+            group_title(group, address.function),
             str(len(group.kernels)),
             str(kernels.graph.launches_of(group.kernels)),
             units.size(group.bytes),
             units.time(group.seconds) if group.seconds is not None else "",
         )
-        for group in modules.groups(kernels, _MOST_MODULES)
+        for group in groups(kernels, _MOST_MODULES)
     )
-    print_rows(printer, ("module", "kernels", "launches", "in + out", "≈ time"), groups, "lrrrr")
+    print_rows(printer, ("module", "kernels", "launches", "in + out", "≈ time"), shown, "lrrrr")
     printer.print()
 
 
@@ -257,7 +257,7 @@ def _print_transfers(printer: Printer, kernels: LocatedFigures) -> None:
 
 def _print_totals(printer: Printer, kernels: LocatedFigures) -> None:
     """Print what follows the table: iterations of loops, and estimated times."""
-    for line in (*launches.iterations(kernels), *launches.undecided(kernels)):
+    for line in (*program_notes.iterations(kernels), *program_notes.undecided(kernels)):
         printer.print_line(line, "dim")
     if time := _total(kernels):
         printer.print_line(time, "dim")

@@ -12,7 +12,7 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.output.printing import Printer, print_note
 from jaxsight.cli.parameters import Allow, LockTargets, Python
 from jaxsight.cli.sources.arguments import texts
-from jaxsight.features.locked.functions import LockedFile, lockable
+from jaxsight.features.findings.locked import LockedFile, lockable
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
 from jaxsight.trust.words import shown_path

@@ -10,12 +10,11 @@ from jaxsight.cli.output.notes import print_header
 from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_json, print_rows
 from jaxsight.cli.sources.arguments import Address, parse_address, parse_against, paths_of
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.features.findings import inputs
-from jaxsight.features.measuring import words
+from jaxsight.features import inputs
+from jaxsight.features.measuring import shown
 from jaxsight.features.measuring.asked import measured_function
-from jaxsight.features.measuring.record import ratio_record, record, times_record
-from jaxsight.features.measuring.shown import MatchedTimes
-from jaxsight.figures.distributed.collectives import kernel_title
+from jaxsight.features.measuring.shown import MatchedTimes, ratio_record, record, times_record
+from jaxsight.figures.collectives import kernel_title
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.targets.achieved import MeasuredKernel
 from jaxsight.text import units
@@ -99,7 +98,7 @@ async def _found(
         return None
 
     def show(stage: Stage) -> None:
-        run.show_step(f"{address.function}: {words.step(stage)}")
+        run.show_step(f"{address.function}: {shown.step(stage)}")
 
     run.show_step(f"compiling {address.function}")
     measuring = measured_function(
@@ -128,13 +127,13 @@ def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> 
     """Print the times of the whole program, a table of kernels, and what may disturb."""
     measurement = found.measurement
     target, device = measurement.target.name, measurement.conditions.device_kind
-    headline = words.headline(measurement.times)
+    headline = shown.headline(measurement.times)
     estimated = found.estimate_seconds
     beside = f", estimated {units.about(estimated)}" if estimated is not None else ""
     printer.print_line(f"{units.MEASURED} {function}: {headline}{beside}", "bold")
     on = f"{target} ({device})" if device.lower() != target else target
     made_by = f"measured on {on}, JAX {measurement.conditions.jax}"
-    for note in (made_by, *words.facts(measurement)):
+    for note in (made_by, *shown.facts(measurement)):
         printer.print_line(note, "dim")
     printer.print()
     if found.rows:
@@ -144,8 +143,8 @@ def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> 
         printer.print()
     measured = measurement.measured
     if measured.other is not None and measured.ratio is not None:
-        printer.print_line(f"{other}: {words.headline(measured.other)}", "bold")
-        printer.print_line(words.compared(measured.ratio, function, other), "bold")
+        printer.print_line(f"{other}: {shown.headline(measured.other)}", "bold")
+        printer.print_line(shown.compared(measured.ratio, function, other), "bold")
 
 
 def _row(found: MatchedTimes, row: MeasuredKernel[int]) -> tuple[str, ...]:

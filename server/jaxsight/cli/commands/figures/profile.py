@@ -12,9 +12,7 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.output.printing import Printer, Text, print_json, print_rows, styled, write_file
 from jaxsight.cli.parameters import AsJson, Python
 from jaxsight.cli.user_python import program_environment, starting
-from jaxsight.features.profiles.page import page
-from jaxsight.features.profiles.record import record
-from jaxsight.features.profiles.report import ProfileReport, report
+from jaxsight.features.profiles import ProfileReport, page, record, report
 from jaxsight.files import reading
 from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.reading import read

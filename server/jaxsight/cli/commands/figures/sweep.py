@@ -15,8 +15,8 @@ from jaxsight.cli.output.notes import print_header
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.sources.arguments import Address, parse_address
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.features.inlay_hints.kernels import SIGN
-from jaxsight.features.sweeps import sweeping
+from jaxsight.features import sweeps as sweeping
+from jaxsight.features.inlay_hints.functions import SIGN
 from jaxsight.files import reading
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import svg

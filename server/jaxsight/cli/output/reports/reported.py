@@ -20,9 +20,9 @@ from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
 from jaxsight.features import caveats
 from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings.examined import Examination
+from jaxsight.features.findings.locked import LockedFile
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.kernels.uncompiled import Uncompiled
-from jaxsight.features.locked.functions import LockedFile
+from jaxsight.features.kernels.table import Uncompiled
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.caveat import SliceCaveat

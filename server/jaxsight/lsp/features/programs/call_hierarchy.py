@@ -8,12 +8,13 @@ from typing import Any
 
 from lsprotocol import types
 
-from jaxsight.features.call_hierarchy import CalledFunction, traced_calls
-from jaxsight.features.printed_programs.calls import calls, function_at
+from jaxsight.features.call_hierarchy import traced_calls
+from jaxsight.features.printed_programs.navigation import calls, function_at
 from jaxsight.features.printed_programs.program import FUNCTION
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram
 from jaxsight.lsp.documents.text import DocumentWindow
+from jaxsight.source.module import PlacedFunction
 from jaxsight.text.inert import one_line
 
 Item = types.CallHierarchyItem
@@ -86,9 +87,14 @@ async def _calls(
         view = context.documents.view(uri)
         if view is None:
             return None
-        items = {function.name: _python_item(view, function) for function in traced.functions}
+        items = {
+            placed.function.qualname: _python_item(view, placed) for placed in traced.functions
+        }
         listed = [
-            ((call.caller.name, call.callee.name), view.to_range(call.range))
+            (
+                (call.caller.function.qualname, call.callee.function.qualname),
+                view.to_range(call.range),
+            )
             for call in traced.calls
         ]
         return listed, items.__getitem__
@@ -104,15 +110,15 @@ async def _calls(
     return listed, partial(_item, opened)
 
 
-def _python_item(view: DocumentWindow, function: CalledFunction) -> Item:
+def _python_item(view: DocumentWindow, placed: PlacedFunction) -> Item:
     return Item(
-        name=function.name.rpartition(".")[2],
+        name=placed.function.qualname.rpartition(".")[2],
         detail="traced by jaxsight",
         kind=types.SymbolKind.Function,
         uri=view.uri,
-        range=view.to_range(function.range),
-        selection_range=view.to_range(function.name_range),
-        data={"name": function.name},
+        range=view.to_range(placed.range),
+        selection_range=view.to_range(placed.name_range),
+        data={"name": placed.function.qualname},
     )
 
 

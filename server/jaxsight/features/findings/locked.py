@@ -7,11 +7,13 @@ with the inputs of its calls, if these are fully known.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.examples.sets import ExampleSet
-from jaxsight.features.findings import failures, inputs
+from jaxsight.features import inputs
+from jaxsight.features.findings import failures
+from jaxsight.locks.differences import FactDifference
 from jaxsight.locks.facts import FactSources, ProgramFacts
 from jaxsight.locks.notation import LockSection
 from jaxsight.queries.choices import named_target
@@ -22,7 +24,10 @@ from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
-from jaxsight.source.text import Range
+from jaxsight.rules.finding import Finding, finding_of
+from jaxsight.rules.jx502_changed_program.rule import RULE
+from jaxsight.source.module import Module
+from jaxsight.source.text import Position, Range
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.replies import Traced
@@ -69,8 +74,7 @@ async def lockable(
     Raises:
         LookupError: there is no such target.
     """
-    document = await engine.documents.read(path)
-    if document is None:
+    if (document := await engine.documents.read(path)) is None:
         return []
     chosen = [named_target(name) for name in targets] or [*engine.choices.targets(path)]
     turns = asyncio.Semaphore(_TOGETHER)
@@ -111,16 +115,16 @@ async def _compiled(
 ) -> list[LockableFunction]:
     """Return a function with one example set on each target."""
 
-    def without_facts(problem: str) -> Iterator[LockableFunction]:
-        for target in targets:
-            section = LockSection.of(target, engine.projects.of(path).jax)
-            words = clause(problem, _LONGEST)
-            yield LockableFunction(name, section, subject.name_range, None, words)
+    jax = engine.projects.of(document.path).jax
+    sections = [LockSection.of(target, jax) for target in targets]
 
-    path = document.path
+    def without_facts(problem: str) -> list[LockableFunction]:
+        words, at = clause(problem, _LONGEST), subject.name_range
+        return [LockableFunction(name, section, at, None, words) for section in sections]
+
     question = await engine.traces.question(document, subject, example_set)
     if isinstance(question, Unasked):
-        return list(without_facts(question.reason))
+        return without_facts(question.reason)
     try:
         answer = await engine.traces.answer(question)
     except Superseded:
@@ -131,23 +135,20 @@ async def _compiled(
     if not view.is_traced:
         error = next(failures.findings(view), None)
         why = f": {error.message} ({error.code})" if error is not None else ""
-        return list(without_facts(f"it cannot be traced{why}"))
+        return without_facts(f"it cannot be traced{why}")
     found = []
-    for target in targets:
-        section = LockSection.of(target, engine.projects.of(path).jax)
+    for target, section in zip(targets, sections, strict=True):
         there = await engine.traces.for_target(view, target)
         result = await engine.programs.result(there, target, complete=True, urgency=Urgency.ASKED)
         facts, problem = None, ""
         if isinstance(result, Refused):
             problem = clause(f"not compiled: {result.trouble.message}", _LONGEST)
         elif result is not None:
-            facts = replace(facts_of_kernels(result), origin=_origin(subject))
+            origins = {"program": "observed", "recorded": "recorded"}
+            origin = origins.get(subject.examples.source, "")
+            facts = replace(facts_of_kernels(result), origin=origin)
         found.append(LockableFunction(name, section, subject.name_range, facts, problem))
     return found
-
-
-def _origin(subject: Subject) -> str:
-    return {"program": "observed", "recorded": "recorded"}.get(subject.examples.source, "")
 
 
 def facts_of_kernels(figures: LocatedFigures) -> ProgramFacts:
@@ -156,3 +157,35 @@ def facts_of_kernels(figures: LocatedFigures) -> ProgramFacts:
     assert isinstance(reply, Traced)
     inputs = [type for _, type in reply.parameters]
     return FactSources(figures, inputs, reply.outputs, figures.line).facts()
+
+
+# The finding of a function that differs from its lock, at the line of the cause.
+
+
+_MESSAGE = 100
+"""Characters of a finding's message."""
+
+
+def finding_of_differences(
+    found: LockableFunction, differences: Sequence[FactDifference], module: Module, help: str
+) -> Finding:
+    """Return the finding of a function that differs from its lock, at the line of the cause.
+
+    The message is the difference that explains the others, which are notes.
+    """
+    first, *others = differences
+    line = next((each.line for each in differences if each.line), 0)
+    text = module.line(line - 1)
+    ends = (
+        Position(line - 1, len(text) - len(text.lstrip())),
+        Position(line - 1, len(text.rstrip())),
+    )
+    on = found.section.target.partition(" ")[0]
+    words = "; ".join(filter(None, (f"{first.change} on {on}", first.cause)))
+    return finding_of(
+        RULE.code,
+        Range(*ends) if line else found.range,
+        clause(words, _MESSAGE),
+        help=help,
+        notes=(f"`{found.name}` differs from jaxsight.lock", *(each.words for each in others)),
+    )

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+from itertools import islice
+from typing import TypeVar
 
+from jaxsight.figures.record import fields
 from jaxsight.profiles.places import CodePlace, LibraryPlace
 from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledKernel, Share
 from jaxsight.profiles.sources import ProfiledSources
 from jaxsight.text import units
+from jaxsight.text.inert import one_line
 from jaxsight.text.layout import aligned, cut
+
+T = TypeVar("T")
 
 DEAREST = 10
 """Rows of a table, a choice: what is worth a look; JSON has all."""
@@ -65,9 +72,7 @@ def report(profile: Profile, sources: ProfiledSources) -> ProfileReport:
         _steps(profile),
         _devices(profile),
         _collectives(profile),
-        ReportSection(
-            "hosts", ("host", "", "", "time"), "llrr", tuple(tasks[:_TASKS]), len(tasks[_TASKS:])
-        ),
+        _section("hosts", ("host", "", "", "time"), "llrr", tasks, tuple, _TASKS),
     ]
     named = dict(profile.versions)
     recorded = max((host.seconds for host in profile.hosts), default=0.0)
@@ -87,8 +92,7 @@ def report(profile: Profile, sources: ProfiledSources) -> ProfileReport:
 
 def headline(profile: Profile) -> str:
     """Return the figures of a whole profile in one line."""
-    devices = profile.devices
-    if not devices:
+    if not (devices := profile.devices):
         return f"{units.MEASURED} no kernels were executed"
     parts = []
     slowest = max(devices, key=lambda device: device.step_seconds)
@@ -126,8 +130,7 @@ def kernel_place(kernel: ProfiledKernel, sources: ProfiledSources) -> str:
 
 def _notes(profile: Profile, sources: ProfiledSources) -> Iterator[str]:
     """Yield how much of the time has which kind of place, and what the report cannot know."""
-    whole = profile.kernel_seconds
-    if not whole:
+    if not (whole := profile.kernel_seconds):
         return
     at_lines = sum(share.seconds for share in profile.lines.values())
     parts = [f"{units.percent(at_lines / whole)} of the time in kernels at lines of your files"]
@@ -152,24 +155,31 @@ def _notes(profile: Profile, sources: ProfiledSources) -> Iterator[str]:
     yield from profile.notes
 
 
+def _section(
+    title: str,
+    columns: Sequence[str],
+    sides: str,
+    items: Collection[T],
+    row: Callable[[T], tuple[str, ...]],
+    most: int = DEAREST,
+) -> ReportSection:
+    """Return a table with a row for each of the first items."""
+    rows = tuple(map(row, islice(items, most)))
+    return ReportSection(title, tuple(columns), sides, rows, max(0, len(items) - most))
+
+
+_FIGURES = ("time", "share", "calls")
+"""The titles of `_figures`."""
+
+
 def _lines(profile: Profile, sources: ProfiledSources) -> ReportSection:
-    lines = profile.lines
-    rows = [
-        (
-            *_figures(share, profile),
-            sources.name(place),
-            place.function,
-            cut(sources.text(place), _CODE),
-        )
-        for place, share in list(lines.items())[:DEAREST]
-    ]
-    return ReportSection(
-        "lines",
-        ("time", "share", "calls", "line", "function", ""),
-        "rrrlll",
-        tuple(rows),
-        max(0, len(lines) - DEAREST),
-    )
+    def row(line: tuple[CodePlace, Share]) -> tuple[str, ...]:
+        place, share = line
+        text = cut(sources.text(place), _CODE)
+        return *_figures(share, profile), sources.name(place), place.function, text
+
+    columns = (*_FIGURES, "line", "function", "")
+    return _section("lines", columns, "rrrlll", profile.lines.items(), row)
 
 
 def _functions(profile: Profile, sources: ProfiledSources) -> ReportSection:
@@ -178,47 +188,33 @@ def _functions(profile: Profile, sources: ProfiledSources) -> ReportSection:
     first = {(p.file, p.function or "?"): p for p in reversed(profile.lines)}
     if len(functions) == len(profile.lines):
         functions = {}
-    rows = [
-        (*_figures(share, profile), name, sources.name(first[file, name]).rpartition(":")[0])
-        for (file, name), share in list(functions.items())[:DEAREST]
-    ]
-    return ReportSection(
-        "functions",
-        ("time", "share", "calls", "function", "file"),
-        "rrrll",
-        tuple(rows),
-        max(0, len(functions) - DEAREST),
-    )
+
+    def row(function: tuple[tuple[str, str], Share]) -> tuple[str, ...]:
+        (file, name), share = function
+        place = sources.name(first[file, name]).rpartition(":")[0]
+        return *_figures(share, profile), name, place
+
+    columns = (*_FIGURES, "function", "file")
+    return _section("functions", columns, "rrrll", functions.items(), row)
 
 
 def _shares(title: str, shares: Mapping[str, Share], profile: Profile) -> ReportSection:
-    rows = [(*_figures(share, profile), name) for name, share in list(shares.items())[:DEAREST]]
-    more = max(0, len(shares) - DEAREST)
-    columns = ("time", "share", "calls", title)
-    return ReportSection(f"{title}s", columns, "rrrl", tuple(rows), more)
+    def row(named: tuple[str, Share]) -> tuple[str, ...]:
+        return *_figures(named[1], profile), named[0]
+
+    return _section(f"{title}s", (*_FIGURES, title), "rrrl", shares.items(), row)
 
 
 def _kernels(profile: Profile, sources: ProfiledSources) -> ReportSection:
-    kernels = profile.kernels[:DEAREST]
-    rows = [
-        (
-            *_figures(Share().plus(kernel), profile),
-            kernel.name,
-            kernel_place(kernel, sources),
-            cut(kernel.title, _CODE),
-        )
-        for kernel in kernels
-    ]
-    has_titles = any(kernel.title for kernel in kernels)
-    columns = ("time", "share", "calls", "kernel", "line", "on the device")
+    has_titles = any(kernel.title for kernel in profile.kernels[:DEAREST])
     width = 6 if has_titles else 5
-    return ReportSection(
-        "kernels",
-        columns[:width],
-        "rrrlll"[:width],
-        tuple(row[:width] for row in rows),
-        max(0, len(profile.kernels) - DEAREST),
-    )
+
+    def row(kernel: ProfiledKernel) -> tuple[str, ...]:
+        cells = kernel.name, kernel_place(kernel, sources), cut(kernel.title, _CODE)
+        return (*_figures(Share().plus(kernel), profile), *cells)[:width]
+
+    columns = (*_FIGURES, "kernel", "line", "on the device")[:width]
+    return _section("kernels", columns, "rrrlll"[:width], profile.kernels, row)
 
 
 def _steps(profile: Profile) -> ReportSection:
@@ -227,25 +223,23 @@ def _steps(profile: Profile) -> ReportSection:
         (device for device in profile.devices if device.steps),
         key=lambda device: -device.step_seconds,
     )
-    rows = []
-    for device in devices[:DEAREST]:
+
+    def row(device: ProfiledDevice) -> tuple[str, ...]:
         times = [step.seconds for step in device.steps]
         busy = sum(step.busy_seconds for step in device.steps)
         slowest = max(device.steps, key=lambda step: step.seconds)
-        rows.append(
-            (
-                _device(device, profile),
-                device.steps_of,
-                str(len(times)),
-                units.time(statistics.median(times)),
-                units.time(min(times)),
-                f"{units.time(slowest.seconds)} (step {slowest.number})",
-                units.percent(1 - busy / sum(times)) if sum(times) else "",
-            )
+        return (
+            _device(device, profile),
+            device.steps_of,
+            str(len(times)),
+            units.time(statistics.median(times)),
+            units.time(min(times)),
+            f"{units.time(slowest.seconds)} (step {slowest.number})",
+            units.percent(1 - busy / sum(times)) if sum(times) else "",
         )
+
     columns = ("device", "step", "steps", "median", "fastest", "slowest", "idle")
-    more = max(0, len(devices) - DEAREST)
-    return ReportSection("steps", columns, "llrrrrr", tuple(rows), more)
+    return _section("steps", columns, "llrrrrr", devices, row)
 
 
 def _devices(profile: Profile) -> ReportSection:
@@ -271,18 +265,17 @@ def _collectives(profile: Profile) -> ReportSection:
     """Return the time of collectives, and how much of it nothing else was done."""
     devices = [device for device in profile.devices if device.collective_seconds]
     devices.sort(key=lambda device: -device.exposed_seconds)
-    rows = [
-        (
+
+    def row(device: ProfiledDevice) -> tuple[str, ...]:
+        return (
             _device(device, profile),
             units.time(device.collective_seconds),
             units.percent(device.collective_seconds / device.seconds),
             units.percent(1 - device.exposed_seconds / device.collective_seconds),
         )
-        for device in devices[:DEAREST]
-    ]
+
     columns = ("device", "collectives", "share", "overlapped")
-    more = max(0, len(devices) - DEAREST)
-    return ReportSection("collectives", columns, "lrrr", tuple(rows), more)
+    return _section("collectives", columns, "lrrr", devices, row)
 
 
 def spread(profile: Profile) -> tuple[ProfiledDevice, float] | None:
@@ -300,8 +293,12 @@ def _device(device: ProfiledDevice, profile: Profile) -> str:
 
 
 def _figures(share: Share, profile: Profile) -> tuple[str, str, str]:
-    part = share.seconds / profile.kernel_seconds if profile.kernel_seconds else 0.0
+    part = _part(share.seconds, profile)
     return units.time(share.seconds), units.percent(part), f"{share.calls:,}"
+
+
+def _part(seconds: float, profile: Profile) -> float:
+    return seconds / profile.kernel_seconds if profile.kernel_seconds else 0.0
 
 
 def as_text(made: ProfileReport) -> str:
@@ -315,3 +312,169 @@ def as_text(made: ProfileReport) -> str:
             lines.append(f"  and {section.more} more")
     lines += ["", *made.notes]
     return "\n".join(lines) + "\n"
+
+
+# The report of a profile as a page for a browser, without scripts or anything from elsewhere.
+
+
+_STYLE = """
+:root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
+body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.3rem } h2 { font-size: 1.05rem; margin-top: 2rem }
+table { border-collapse: collapse; font: 13px/1.6 ui-monospace, monospace }
+td, th { padding: 0 .8rem 0 0; text-align: left; white-space: pre } th { font-weight: normal }
+.r { text-align: right } th, p { opacity: .7 }
+"""
+
+
+_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+)
+"""Texts of a profile are of unknown origin: nothing may be loaded or run."""
+
+
+def page(made: ProfileReport) -> str:
+    """Return a report as HTML."""
+    parts = [
+        '<!doctype html><html lang="en"><meta charset="utf-8">',
+        _POLICY,
+        f"<title>{_text(made.title)}</title><style>{_STYLE}</style>",
+        f"<h1>{_text(made.title)}</h1>",
+        f"<p>{_text(made.recorded)}</p>",
+    ]
+    for section in made.sections:
+        parts.append(f"<h2>{_text(section.title)}</h2><table>")
+        for tag, row in (("th", section.columns), *(("td", row) for row in section.rows)):
+            cells = (
+                f"<{tag}{' class=r' if side == 'r' else ''}>{_text(cell)}</{tag}>"
+                for cell, side in zip(row, section.sides, strict=True)
+            )
+            parts.append(f"<tr>{''.join(cells)}</tr>")
+        parts.append("</table>")
+        if section.more:
+            parts.append(f"<p>and {section.more} more</p>")
+    parts += [f"<p>{_text(note)}</p>" for note in made.notes]
+    return "\n".join([*parts, "</html>", ""])
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))
+
+
+# All figures of a profile as JSON; times are in seconds.
+
+
+def record(profile: Profile, sources: ProfiledSources) -> dict[str, object]:
+    """Return a profile as JSON.
+
+    `seconds` of kernels, lines and functions are sums over all devices. `share` is of
+    `kernel_seconds`. `path` is where a file is on this machine, if it is.
+    """
+    slowest = spread(profile)
+    return {
+        "files": list(profile.paths),
+        "run": profile.run,
+        "taken": profile.taken or None,
+        "versions": dict(profile.versions),
+        "kernel_seconds": profile.kernel_seconds,
+        "line_seconds": sum(share.seconds for share in profile.lines.values()),
+        "library_seconds": sum(share.seconds for share in profile.libraries.values()),
+        "transfer_seconds": profile.transfers.seconds,
+        "unmatched_seconds": profile.unmatched.seconds,
+        "lines": [
+            {
+                **_place(place, sources),
+                "function": place.function,
+                "text": sources.text(place),
+                **_share(share, profile),
+            }
+            for place, share in profile.lines.items()
+        ],
+        "functions": [
+            {"file": file, "function": name, **_share(share, profile)}
+            for (file, name), share in profile.functions.items()
+        ],
+        "modules": _named(profile.scopes, profile),
+        "programs": _named(profile.programs, profile),
+        "libraries": _named(profile.libraries, profile),
+        "kernels": [_kernel(kernel, profile, sources) for kernel in profile.kernels],
+        "devices": [_device_record(device) for device in profile.devices],
+        "slowest_device": (
+            {"host": slowest[0].host, "device": slowest[0].name, "of_median": slowest[1]}
+            if slowest
+            else None
+        ),
+        "hosts": [
+            {
+                "host": host.name,
+                "recorded_seconds": host.seconds or None,
+                "work": [
+                    {"kind": work.name.lower(), "calls": calls, "seconds": seconds}
+                    for work, calls, seconds in host.work
+                ],
+            }
+            for host in profile.hosts
+        ],
+        "changed_files": sorted(sources.changed),
+        "notes": list(profile.notes),
+    }
+
+
+def _place(place: CodePlace, sources: ProfiledSources) -> dict[str, object]:
+    path = sources.path(place.file)
+    return {"file": place.file, "line": place.line, "path": str(path) if path else None}
+
+
+def _share(share: Share, profile: Profile) -> dict[str, object]:
+    return {
+        "seconds": share.seconds,
+        "share": _part(share.seconds, profile),
+        "calls": share.calls,
+        "kernels": share.kernels,
+    }
+
+
+def _named(shares: Mapping[str, Share], profile: Profile) -> list[dict[str, object]]:
+    return [{"name": name, **_share(share, profile)} for name, share in shares.items()]
+
+
+def _kernel(
+    kernel: ProfiledKernel, profile: Profile, sources: ProfiledSources
+) -> dict[str, object]:
+    place = kernel.place
+    where = _place(place, sources) if isinstance(place, CodePlace) else {}
+    return {
+        "name": kernel.name,
+        "title": kernel.title or None,
+        "program": kernel.program or None,
+        "opcode": kernel.opcode or None,
+        "calls": kernel.calls,
+        "seconds": kernel.seconds,
+        "share": _part(kernel.seconds, profile),
+        "file": None,
+        "line": None,
+        "path": None,
+        **where,
+        "library": place.library if isinstance(place, LibraryPlace) else None,
+        "lines": [fields(each, "file line") for each in kernel.lines],
+        "for_line": kernel.is_for,
+        "scope": kernel.scope,
+        "collective": kernel.is_collective,
+        "transfer": kernel.is_transfer,
+    }
+
+
+def _device_record(device: ProfiledDevice) -> dict[str, object]:
+    return {
+        "host": device.host,
+        "device": device.name,
+        **fields(device, "seconds busy_seconds kernel_seconds"),
+        "idle_seconds": device.idle_between + device.idle_inside,
+        "idle_between_programs_seconds": device.idle_between,
+        "idle_inside_programs_seconds": device.idle_inside,
+        "collective_seconds": device.collective_seconds,
+        "exposed_collective_seconds": device.exposed_seconds,
+        "steps_of": device.steps_of or None,
+        "steps": [fields(step, "number seconds busy_seconds") for step in device.steps],
+    }

@@ -1,17 +1,58 @@
-"""How an array is laid out over devices: a grid of its parts, and a picture of it as text.
-
-As `jax.debug.visualize_array_sharding` draws it: rows and columns are the parts of two dimensions,
-each with the devices that have it.
-"""
+"""How values are divided over devices: their types, and the meshes that they are divided over."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TypeVar
 
-from jaxsight.wire.meshes import Mesh, Spec
+from jaxsight.figures.figures import AnyFigures
+from jaxsight.meshes.divided import divided_type
+from jaxsight.wire.meshes import Chosen, Mesh, Sharding, Spec
+
+
+def sharded_type(chosen: Chosen) -> str:
+    """Return a global type with its axes as jaxprs write them: `bf16[1024@data,4096]`."""
+    unreduced = f"{{U:{','.join(chosen.unreduced)}}}" if chosen.unreduced else ""
+    return f"{divided_type(chosen.type, chosen.spec)}{unreduced}"
+
+
+def of_single_results(figures: AnyFigures) -> dict[str, Chosen]:
+    """Return the shardings of the results of equations that have a single one, by path.
+
+    An equation with several results, such as a scan, is no single operation.
+    """
+    results: defaultdict[str, list[Chosen]] = defaultdict(list)
+    for chosen in figures.compiled.shardings:
+        results[chosen.equation].append(chosen)
+    return {path: known[0] for path, known in results.items() if len(known) == 1}
+
+
+def mesh_of(figures: AnyFigures, chosen: Chosen) -> Mesh | None:
+    """Return the mesh of the axes of a sharding; `None` if several of the program have them."""
+    names = {name for axes in chosen.spec for name in axes} | set(chosen.unreduced)
+    fitting = [mesh for mesh in figures.meshes if names <= {name for name, _ in mesh.axes}]
+    return fitting[0] if len({mesh.axes for mesh in fitting}) == 1 else None
+
+
+def local_type(chosen: Chosen, mesh: Mesh) -> str:
+    """Return the type on one device."""
+    dtype, _, sizes = chosen.type.rstrip("]").partition("[")
+    shape = tuple(map(int, sizes.split(","))) if sizes else ()
+    local = Sharding(mesh, chosen.spec).local_shape(shape) if len(shape) == len(chosen.spec) else ()
+    return f"{dtype}[{','.join(map(str, local or shape))}]"
+
+
+def partitioner(figures: AnyFigures) -> str:
+    """Return the name of the partitioner of a program."""
+    distribution = figures.lowered.request.distribution
+    return "Shardy" if distribution is None or distribution.is_shardy else "GSPMD"
+
+
+# How an array is laid out over devices: a grid of its parts, and a picture of it as text.
+
 
 _Item = TypeVar("_Item")
 

@@ -16,15 +16,16 @@ from jaxsight.queries.choices import named_target
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.measurements import NotMeasured
-from jaxsight.queries.programs.located_figures import Compilation
 from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.sizes.explorer import inputs_of
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.source.module import Module
+from jaxsight.sweeps import table
 from jaxsight.sweeps.memory_search import MemorySearch
-from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, point_of
-from jaxsight.sweeps.swept_sizes import Sizes, SweptSize, combined, written
+from jaxsight.sweeps.picture import Picture, picture
+from jaxsight.sweeps.points import Sweep, SweepPoint, point_of
+from jaxsight.sweeps.swept_sizes import BadSizes, Sizes, SweptSize, combined, parse, written
 from jaxsight.targets.target import Target
 from jaxsight.text.units import some
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
@@ -102,8 +103,7 @@ class ResizableInputs:
         Its name tells it from the set that the user works with, of which caches know the last.
         """
         named = {name: size for name, size in sizes.items() if name in self.inputs.sizes}
-        resized = self.inputs.resized({**self.inputs.sizes, **named})
-        if resized is None:
+        if (resized := self.inputs.resized({**self.inputs.sizes, **named})) is None:
             return None
         values = {name: size for name, size in sizes.items() if name not in named}
         arguments = [
@@ -141,33 +141,9 @@ class _Sweeping:
     inputs: ResizableInputs
     target: Target
 
-    @staticmethod
-    async def of(
-        engine: Engine,
-        path: str,
-        function: str,
-        swept: Sequence[SweptSize],
-        target: str | None,
-        measured: bool,
-    ) -> _Sweeping:
-        """Return the sweep of a function, once it is traced with its given sizes."""
-        view = await traced_function(engine, path, function)
-        inputs = ResizableInputs.of(view.answer.question)
-        inputs.check((size.name for size in swept), function)
-        document, subject = engine.documents.find(path, function)
-        chosen = named_target(target) if target else engine.choices.target(path)
-        if measured:
-            chosen = chosen if target else engine.measurements.target(path)
-            try:
-                engine.measurements.check(path, chosen)
-            except NotMeasured as error:
-                raise LookupError(str(error)) from error
-        return _Sweeping(engine, document, subject, document.module, inputs, chosen)
-
     async def point(self, sizes: Sizes, *, measured: bool = False) -> SweepPoint:
         """Trace and compile the function with sizes; with `measured`, also run it."""
-        example_set = self.inputs.at(sizes)
-        if example_set is None:
+        if (example_set := self.inputs.at(sizes)) is None:
             return SweepPoint(sizes, "a size would be negative")
         traces = self.engine.traces
         if self.document.module is not self.module:
@@ -189,7 +165,11 @@ class _Sweeping:
         )
         if result is None:
             return SweepPoint(sizes, "cannot be lowered: the tracer ended")
-        point = _point(sizes, result)
+        if isinstance(result, Refused):
+            message = result.trouble.message
+            is_full = any(words in message for words in _EXHAUSTED)
+            return SweepPoint(sizes, message, result.trouble.kind == "xla" and is_full)
+        point = point_of(sizes, result)
         if not measured or not point.is_compiled:
             return point
         try:
@@ -197,14 +177,6 @@ class _Sweeping:
         except NotMeasured as error:
             return replace(point, problem=f"not measured: {error.message}")
         return replace(point, wall_seconds=run.times.wall.median)
-
-
-def _point(sizes: Sizes, result: Compilation) -> SweepPoint:
-    if isinstance(result, Refused):
-        message = result.trouble.message
-        is_full = any(words in message for words in _EXHAUSTED)
-        return SweepPoint(sizes, message, result.trouble.kind == "xla" and is_full)
-    return point_of(sizes, result)
 
 
 async def sweep(
@@ -239,8 +211,18 @@ async def sweep(
         BadSizes: there are too many points, or a size is there twice.
     """
     every = combined(swept)
-    sweeping = await _Sweeping.of(engine, path, function, swept, target, measured)
-    chosen = sweeping.target
+    view = await traced_function(engine, path, function)
+    inputs = ResizableInputs.of(view.answer.question)
+    inputs.check((size.name for size in swept), function)
+    document, subject = engine.documents.find(path, function)
+    chosen = named_target(target) if target else engine.choices.target(path)
+    if measured:
+        chosen = chosen if target else engine.measurements.target(path)
+        try:
+            engine.measurements.check(path, chosen)
+        except NotMeasured as error:
+            raise LookupError(str(error)) from error
+    sweeping = _Sweeping(engine, document, subject, document.module, inputs, chosen)
     # Nothing else compiles while the function runs.
     turns, done = asyncio.Semaphore(1 if measured else _AT_A_TIME), 0
 
@@ -258,17 +240,72 @@ async def sweep(
     capacity = chosen.chip.memory if memory is None and chosen.chip is not None else memory
     if not largest or capacity is None:
         return found
-    searches = [
-        await _largest(sweeping, swept[0], points, capacity) for _, points in found.curves()
-    ]
-    return replace(found, largest=tuple(searches))
+    searches = [MemorySearch.of(swept[0], curve, capacity) for _, curve in found.curves()]
+    for search in searches:
+        while (sizes := search.following()) is not None:
+            search.take(await sweeping.point(sizes))
+    return replace(found, largest=tuple(search.found() for search in searches))
 
 
-async def _largest(
-    sweeping: _Sweeping, size: SweptSize, points: Sequence[SweepPoint], capacity: int
-) -> LargestSize:
-    """Return the largest size of a curve that fits in memory."""
-    search = MemorySearch.of(size, points, capacity)
-    while (sizes := search.following()) is not None:
-        search.take(await sweeping.point(sizes))
-    return search.found()
+# A sweep as an editor shows it: curves, a table, and what may be swept.
+
+
+_AT_LEAST = 64
+"""The last value of a suggested sweep at least, a choice: seven points."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSweep:
+    """What a panel shows of a sweep; before one, only what may be swept."""
+
+    suggested: str
+    """Sizes with values, `B=1..64`, of the first that may be swept; empty if there is none."""
+    sizes: tuple[str, ...]
+    """The names of all that may be swept."""
+    picture: Picture | None = None
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    remarks: tuple[str, ...] = ()
+    trouble: str = ""
+    """Why there is no picture."""
+
+
+async def drawn_sweep(
+    engine: Engine, path: str, function: str, texts: Sequence[str], figure: str
+) -> DrawnSweep:
+    """Return a sweep of a function for the first target.
+
+    Args:
+        engine: the engine.
+        path: an open document.
+        function: the function's qualified name.
+        texts: the sizes, as on the command line (`B=1..64`); none for what may be swept.
+        figure: the name of the figure that is drawn.
+    """
+    suggested, names = "", tuple[str, ...]()
+    try:
+        view = await traced_function(engine, path, function)
+        given = ResizableInputs.of(view.answer.question).given
+        names = tuple(given)
+        for name, value in [*given.items()][:1]:
+            suggested = f"{name}=1..{max(_AT_LEAST, 4 * (value or 0))}"
+        if not texts:
+            return DrawnSweep(suggested, names)
+        swept = []
+        for text in texts:
+            if (size := parse(text)) is None:
+                raise BadSizes(f"invalid sizes {text!r}; write e.g. {suggested or 'B=1..64'}")
+            swept.append(size)
+        found = await sweep(engine, path, function, swept)
+        curves = picture([found], table.FIGURES[figure])
+    except (LookupError, BadSizes) as error:
+        return DrawnSweep(suggested, names, trouble=str(error.args[0]))
+    columns = [size.name for size in swept] + [each.column for each in table.columns(found)]
+    return DrawnSweep(
+        suggested,
+        names,
+        curves,
+        tuple(columns),
+        tuple(table.rows(found)),
+        tuple(table.remarks(found)),
+    )

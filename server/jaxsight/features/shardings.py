@@ -1,25 +1,107 @@
-"""The shardings that the partitioner chose for expressions, whose axes are automatic.
-
-They are read from the program before it was partitioned, and belong to equations. An expression's
-value is the result of an equation that is written there and has its global type; where several have
-different shardings, none is shown.
-"""
+"""What is said about the sharding of a value, besides its type, and pictures of it."""
 
 from __future__ import annotations
 
 import ast
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from jaxsight.figures.distributed.layout import layout, picture
-from jaxsight.figures.distributed.shardings import local_type, mesh_of, partitioner, sharded_type
+from jaxsight.figures.shardings import (
+    layout,
+    local_type,
+    mesh_of,
+    partitioner,
+    picture,
+    sharded_type,
+)
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
+from jaxsight.text.markdown import fenced, prose, span
 from jaxsight.text.units import count
-from jaxsight.wire.meshes import Chosen, Mesh
+from jaxsight.wire.meshes import MANUAL, Chosen, Mesh, Spec
+from jaxsight.wire.observations import Seen
+
+_SIZES = re.compile(r"\[([^\[\]]*)\]")
+_SIZE = re.compile(r"(?:^|,)(\d+)(?:@(?:\([^()]*\)|\w+))?")
+
+
+def notes(value: Seen) -> list[str]:
+    """Return the type on one device, the mesh, and how devices differ, in Markdown.
+
+    A value that is not an array, or is the same on all devices, has no notes.
+    """
+    if (sharding := value.sharding) is None:
+        return []
+    words: list[str] = []
+    if any(sharding.spec):
+        words += [f"per device {span(_local(value))}", f"mesh {span(sharding.mesh.text)}"]
+    if sharding.is_given:
+        words.append("sharding given, not traced")
+    if MANUAL in sharding.mesh.types:
+        words.append("shape per device")
+    if sharding.varying:
+        words.append(f"varies over {_names(sharding.varying)}")
+    if sharding.unreduced:
+        words.append(f"not yet summed over {_names(sharding.unreduced)}")
+    return words
+
+
+def _names(axes: tuple[str, ...]) -> str:
+    return ", ".join(map(span, axes))
+
+
+def _local(value: Seen) -> str:
+    """Return the type on one device."""
+    match = _SIZES.search(value.text)
+    if match is None or value.sharding is None:
+        return value.text
+    shape = tuple(int(size) for size in _SIZE.findall(match[1]))
+    local = value.sharding.local_shape(shape) if len(shape) == len(value.sharding.spec) else shape
+    return f"{value.text[: match.start()]}[{','.join(map(str, local))}]"
+
+
+def traced_layouts(values: Sequence[Seen]) -> str:
+    """Return a picture of the parts of a value whose sharding is traced, in Markdown.
+
+    Empty if it is replicated, not an array, or if there are several values.
+    """
+    shardings = {value.sharding for value in values}
+    sharding = shardings.pop() if len(shardings) == 1 else None
+    if sharding is None or not any(sharding.spec) or MANUAL in sharding.mesh.types:
+        return ""
+    return _picture(sharding.mesh, sharding.spec)
+
+
+def _picture(mesh: Mesh | None, spec: Spec) -> str:
+    """Return which devices have which part of a value; empty if it is replicated, or unknown."""
+    grid = layout(mesh, spec) if mesh is not None and any(spec) else None
+    return fenced(picture(grid), "text") if grid is not None else ""
+
+
+def chosen_layouts(kernels: LocatedFigures, place: Range, values: Sequence[Seen]) -> str:
+    """Return the sharding that the partitioner chose for an expression, in Markdown.
+
+    Empty if it is unknown, or traced, or if the expression has several values.
+    """
+    if (chosen := chosen_sharding(kernels, place, values)) is None:
+        return ""
+    drawn = _picture(mesh_of(kernels, chosen), chosen.spec)
+    return "\n\n".join(filter(None, (prose(words(kernels, chosen)), drawn)))
+
+
+def chosen_sharding(kernels: LocatedFigures, place: Range, values: Sequence[Seen]) -> Chosen | None:
+    """Return the sharding that the partitioner chose for an expression, if it is known."""
+    texts = {value.text for value in values}
+    if len(texts) != 1 or any(value.sharding is not None for value in values):
+        return None
+    return of_expression(kernels, place, texts.pop())
+
+
+# The shardings that the partitioner chose for expressions, whose axes are automatic.
+
 
 _TYPE = re.compile(r"(\w+)\[([\d,]*)\]")
 _SIGNED = re.compile(r"i(\d+)$")
@@ -27,8 +109,7 @@ _SIGNED = re.compile(r"i(\d+)$")
 
 def _hlo_type(text: str) -> str:
     """Return `s32[8]` for `i32[8]`, as HLO has it (xla/primitive_util.cc); empty for no array."""
-    match = _TYPE.fullmatch(text.replace(" ", "").removeprefix("~"))
-    if match is None:
+    if (match := _TYPE.fullmatch(text.replace(" ", "").removeprefix("~"))) is None:
         return ""
     dtype = "pred" if match[1] == "bool" else _SIGNED.sub(r"s\1", match[1])
     return f"{dtype}[{match[2]}]"
@@ -50,8 +131,7 @@ def of_expression(kernels: LocatedFigures, place: Range, type: str) -> Chosen | 
     values = [value for value in bound if value is not None and len(bound) == 1]
     for range in (place, *values):
         results = (kernels.sharding(path, wanted) for path in kernels.written_at(range))
-        known = [chosen for chosen in results if chosen is not None]
-        if known:
+        if known := [chosen for chosen in results if chosen is not None]:
             is_certain = len({(chosen.spec, chosen.unreduced) for chosen in known}) == 1
             return known[0] if is_certain else None
     # A parameter of the function by its name, unless it is bound again.
@@ -108,13 +188,6 @@ def is_replicated(chosen: Chosen) -> bool:
     return not any(chosen.spec) and not chosen.unreduced
 
 
-def copies(kernels: LocatedFigures, chosen: Chosen, mesh: Mesh) -> int:
-    """Return how many devices have the same part of a value."""
-    sizes = dict(mesh.axes)
-    parts = math.prod(sizes[name] for axes in chosen.spec for name in axes)
-    return kernels.compiled.devices // max(parts, 1)
-
-
 def words(kernels: LocatedFigures, chosen: Chosen) -> str:
     """Return how a value is distributed, in words for a hover: one line of Markdown's prose.
 
@@ -128,15 +201,10 @@ def words(kernels: LocatedFigures, chosen: Chosen) -> str:
     parts = [f"`{sharded_type(chosen)}`"]
     if mesh is not None:
         parts.append(f"per device `{local_type(chosen, mesh)}`")
-        if (number := copies(kernels, chosen, mesh)) > 1:
-            parts.append(count(number, "copy", "copies"))
+        sizes = dict(mesh.axes)
+        different = math.prod(sizes[name] for axes in chosen.spec for name in axes)
+        if (copies := devices // max(different, 1)) > 1:
+            parts.append(count(copies, "copy", "copies"))
     if chosen.unreduced:
         parts.append(f"not yet summed over {', '.join(chosen.unreduced)}")
     return " · ".join([*parts, choice])
-
-
-def shown_layout(kernels: LocatedFigures, chosen: Chosen) -> str:
-    """Return a picture of which devices have which part of a value; empty if it is replicated."""
-    mesh = mesh_of(kernels, chosen)
-    grid = layout(mesh, chosen.spec) if mesh is not None and any(chosen.spec) else None
-    return picture(grid) if grid is not None else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from jaxsight.figures.distributed.shardings import partitioner, sharded_type
 from jaxsight.figures.figures import AnyFigures, At, Figures
+from jaxsight.figures.shardings import of_single_results, partitioner, sharded_type
 from jaxsight.figures.summary import scope
 from jaxsight.meshes.divided import divided_type
 from jaxsight.targets.chips.links import LINKS
@@ -16,7 +16,6 @@ from jaxsight.text.layout import cut
 from jaxsight.text.units import count, some
 from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
-from jaxsight.wire.meshes import Chosen
 
 SIGN = "⇄"
 
@@ -39,8 +38,7 @@ def kernel_title(kernel: Kernel) -> str:
 
 def collective_text(kernel: Kernel) -> str:
     """Return `all-reduce 32 MiB over data`, with the bytes on one device, and its runs."""
-    collective = kernel.collective
-    if collective is None:
+    if (collective := kernel.collective) is None:
         return kernel.title
     axes = f" {where}" if (where := scope(collective)) else ""
     times = f", {kernel.runs} times" if kernel.runs > 1 else ""
@@ -89,8 +87,7 @@ def line(kernels: AnyFigures, kernel: Kernel) -> int | None:
 def described(kernels: AnyFigures, index: int) -> list[str]:
     """Return what is known about a collective, in prose: its data, its reason, time and groups."""
     kernel = kernels.graph.kernels[index]
-    collective = kernel.collective
-    if collective is None:
+    if (collective := kernel.collective) is None:
         return []
     operation = f" ({collective.reduction})" if collective.reduction else ""
     data = f"{units.size(collective.bytes)} on each device"
@@ -119,12 +116,7 @@ def _reason(kernels: AnyFigures, kernel: Kernel, collective: Collective) -> str:
 def _operands(kernels: AnyFigures, kernel: Kernel, collective: Collective) -> Iterator[str]:
     """Yield the shardings of the operands and results of a collective's operations."""
     paths = set(kernel.equations or kernel.feeds)
-    results: defaultdict[str, list[Chosen]] = defaultdict(list)
-    for chosen in kernels.compiled.shardings:
-        if chosen.equation in paths:
-            results[chosen.equation].append(chosen)
-    # An equation with several results, such as a scan, is no single operation.
-    known = [chosen[0] for chosen in results.values() if len(chosen) == 1]
+    known = [each for path, each in of_single_results(kernels).items() if path in paths]
     for chosen in known[:_SHARDINGS]:
         result = f"`{sharded_type(chosen)}`"
         operands = " and ".join(
@@ -155,8 +147,7 @@ def is_async(kernel: Kernel) -> bool:
 
 def _groups(collective: Collective) -> Iterator[str]:
     """Yield the first groups of devices, or pairs of source and target."""
-    groups = collective.groups
-    if not groups:
+    if not (groups := collective.groups):
         return
     is_permutation = collective.kind == "collective-permute"
     shown = [
@@ -193,12 +184,9 @@ def communication_line(kernels: AnyFigures, moved: str) -> str:
     else:
         total = f"{units.about(sum(estimates))}{_links(kernels)}"
     parts = [count(len(collectives), "collective"), f"{moved} per device", total]
-    overlapped = [kernel for kernel in collectives if is_async(kernel)]
-    if overlapped:
-        part = "all" if len(overlapped) == len(collectives) else f"{len(overlapped)}"
-        parts.append(f"{part} overlapped with other kernels")
-    else:
-        parts.append("not overlapped")
+    overlapped = sum(map(is_async, collectives))
+    part = "all" if overlapped == len(collectives) else f"{overlapped}"
+    parts.append(f"{part} overlapped with other kernels" if overlapped else "not overlapped")
     return f"communication: {', '.join(parts)}"
 
 

@@ -14,8 +14,7 @@ from jaxsight.examples.notation.contracts import (
     MetricDemand,
 )
 from jaxsight.examples.sets import ExampleSet
-from jaxsight.figures import host_transfers
-from jaxsight.figures.distributed import collectives
+from jaxsight.figures import collectives, host_transfers
 from jaxsight.figures.metrics import COLLECTIVES, Metric, collectives_of, metric_of
 from jaxsight.figures.summary import devices
 from jaxsight.queries.documents import Document, Subject
@@ -27,7 +26,7 @@ from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.jx501_broken_contract.rule import RULE
-from jaxsight.targets.target import Target, UnknownTarget, parse_short
+from jaxsight.targets.target import UnknownTarget, parse_short
 from jaxsight.text import units
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.replies import Traced
@@ -80,47 +79,33 @@ async def _check(
     except Superseded:
         return []
     view = View(answer, module, question, subject)
+    name = expect.target.strip()
     try:
-        target = target_of(expect, engine.choices.target(question.path))
+        target = parse_short(name) if name else engine.choices.target(question.path)
     except UnknownTarget as error:
-        return [_finding(view, expect, "JX908", error.message, help=error.help)]
+        place, severity = subject.place(expect.range), Severity.ERROR
+        return [finding_of("JX908", place, error.message, severity=severity, help=error.help)]
     if not isinstance(answer.reply, Traced):
         # The active set's error is reported by itself; an external error may be temporary.
         external = isinstance(answer.reply, Died) and answer.reply.external
         if external or engine.traces.is_chosen(view):
             return []
-        message = "contract cannot be checked: tracing fails with these example inputs"
-        notes = (f"the error is reported in `{view.subject.name}`",)
-        return [_finding(view, expect, RULE.code, message, Severity.WARNING, notes=notes)]
+        note = f"the error is reported in `{view.subject.name}`"
+        return [_unchecked(view, expect, "tracing fails with these example inputs", note)]
     is_about_memory = any(condition.metric == "temp" for condition in expect.conditions)
     result = await engine.programs.held_result(view, target, with_memory=is_about_memory)
     return list(findings(view, expect, result)) if result is not None else []
-
-
-def target_of(expect: Expect, default: Target) -> Target:
-    """Return the target of a contract, by its short (`h100x8`) or full name (`cuda:h100x8`).
-
-    Args:
-        default: the target of a contract without one.
-
-    Raises:
-        UnknownTarget: no target has this name.
-    """
-    name = expect.target.strip()
-    return parse_short(name) if name else default
 
 
 def findings(view: View, expect: Expect, result: Compilation) -> Iterator[Finding]:
     """Report the broken conditions of a contract, or why it cannot be checked."""
     on = result.target.short
     if isinstance(result, Refused):
-        message = f"contract cannot be checked: not compiled for {on}"
         why = clause(result.trouble.message, _WORDS)
-        yield _finding(view, expect, RULE.code, message, Severity.WARNING, notes=(why,))
+        yield _unchecked(view, expect, f"not compiled for {on}", why)
         return
     if result.is_unfolded:
-        message = f"contract cannot be checked: constant folding for {on} takes too long"
-        yield _finding(view, expect, RULE.code, message, Severity.WARNING)
+        yield _unchecked(view, expect, f"constant folding for {on} takes too long")
         return
     for condition, message, notes in _broken(expect, result):
         yield finding_of(
@@ -132,18 +117,10 @@ def findings(view: View, expect: Expect, result: Compilation) -> Iterator[Findin
         )
 
 
-def _finding(
-    view: View,
-    expect: Expect,
-    code: str,
-    message: str,
-    severity: Severity = Severity.ERROR,
-    *,
-    help: str = "",
-    notes: tuple[str, ...] = (),
-) -> Finding:
-    place = view.subject.place(expect.range)
-    return finding_of(code, place, message, severity=severity, help=help, notes=notes)
+def _unchecked(view: View, expect: Expect, why: str, *notes: str) -> Finding:
+    """Return the finding of a contract that cannot be checked."""
+    place, message = view.subject.place(expect.range), f"contract cannot be checked: {why}"
+    return finding_of(RULE.code, place, message, severity=Severity.WARNING, notes=notes)
 
 
 def _holds(condition: MetricDemand, figure: Metric) -> bool:
@@ -166,21 +143,19 @@ def _broken(
         if _holds(condition, figure):
             continue
         per_device = " per device" if several and METRICS[metric] == "bytes" else ""
-        if figure.most < 0 and figure.least > 0:
-            got = f"at least {_worded(metric, figure.least)}{per_device}"
-            yield condition, f"expected {limit} on {on}, got {got}", (figure.unknown_because,)
-        elif figure.most < 0:
-            message = f"expected {limit} on {on}, got an unknown number"
-            yield condition, message, (figure.unknown_because,)
-        else:
-            up_to = "up to " if figure.least < figure.most else ""
+        notes: tuple[str, ...] = (figure.unknown_because,)
+        if figure.most >= 0:
             worded = _worded(metric, figure.most)
             is_rounded = figure.most != condition.value
             if is_rounded and worded == _worded(metric, condition.value):
                 worded = f"{figure.most:,} B"  # else it would read as the limit
-            got = f"{up_to}{worded}{per_device}"
+            got = f"{'up to ' if figure.least < figure.most else ''}{worded}{per_device}"
             notes = tuple(filter(None, (figure.note, *_notes(metric, kernels))))
-            yield condition, f"expected {limit} on {on}, got {got}", notes
+        elif figure.least > 0:
+            got = f"at least {_worded(metric, figure.least)}{per_device}"
+        else:
+            got = "an unknown number"
+        yield condition, f"expected {limit} on {on}, got {got}", notes
 
 
 def _worded(metric: str, value: int) -> str:

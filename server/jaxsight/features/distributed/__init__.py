@@ -1,1 +1,0 @@
-"""Functions on several devices: their shardings and collectives, in words and pictures."""

@@ -1,1 +1,0 @@
-"""Functions as `jaxsight.lock` has them, and what differs from it."""

@@ -1,1 +1,0 @@
-"""A program for several devices: its collectives, its shardings, and layouts of arrays."""
