@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx405_nan.points import Gradients, Point
-from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule, is_flat
 from jaxsight.rules.program.view import ProgramView
@@ -53,7 +52,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     not differentiated is skipped: integers, `stop_gradient`, a selection that only comparisons
     read.
     """
-    flow, gradients = view.flow, Gradients(view, KnownValues(view.flow))
+    flow, gradients = view.flow, Gradients(view.flow)
     found: dict[str, list[tuple[Step, Point]]] = defaultdict(list)
     calls: list[ast.AST] = []
     tried: Counter[object] = Counter()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from jaxsight.rules.program.flow import Flow
-from jaxsight.wire.kernel_graph import Graph
+from jaxsight.rules.program.flow import Flow, Through
+from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.primitives import LOOPS
 from jaxsight.wire.program import Step
 
@@ -32,6 +32,21 @@ def most_temporaries(graph: Graph) -> int:
     padded, and libraries have temporaries of their own: a larger factor compiles more in vain.
     """
     return 2 * graph.written_bytes + (graph.scratch_at_most or 0)
+
+
+def steps_of(flow: Flow, kernel: Kernel) -> list[Step]:
+    """Return the equations that a kernel computes."""
+    return [flow.steps[path] for path in kernel.equations if path in flow.steps]
+
+
+def is_cheap(flow: Flow, number: int, through: Through, smaller: int, most: int = 200) -> bool:
+    """Whether `through` alone computes a value, from known ones and so many times smaller ones."""
+    sources = flow.sources(number, through, most)
+    return sources is not None and all(
+        flow.values[source].is_known
+        or flow.values[source].bytes * smaller <= flow.value(number).bytes
+        for source in sources
+    )
 
 
 def first_work(
