@@ -6,7 +6,7 @@ import pytest
 
 from jaxsight.rules.jx102_folded_while_compiling import rule as jx102_folded_while_compiling
 from jaxsight.rules.jx102_folded_while_compiling.rule import SlowFolding
-from jaxsight.rules.program.folding import is_worth_measuring
+from jaxsight.rules.program.work import is_worth_measuring
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Violation
 from jaxsight.targets.target import parse

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from jaxsight.rules.fixing import constants
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.program.folding import is_slow
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.work import is_slow
 from jaxsight.rules.rule import ALL, CompileTimes, Rule, Violation
 from jaxsight.rules.text.expressions import keyword
 from jaxsight.source.text import Edit

@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.intervals.applied import Applied, Transfer, transfers
-from jaxsight.rules.program.intervals.interval import Interval, corner_products
+from jaxsight.rules.program.intervals.interval import (
+    Applied,
+    Interval,
+    Transfer,
+    corner_products,
+    transfers,
+)
 
 _WITHIN: dict[str, tuple[float, float]] = {
     "tanh": (-1, 1), "sin": (-1, 1), "cos": (-1, 1), "erf": (-1, 1), "sign": (-1, 1),

@@ -7,14 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.intervals import arithmetic, floats, moves, reductions
-from jaxsight.rules.program.intervals.applied import TRANSFERS, Applied
-from jaxsight.rules.program.intervals.interval import LISTED, Interval, limits, picked, varies
+from jaxsight.rules.program.intervals import arithmetic, floats, moves
+from jaxsight.rules.program.intervals.interval import (
+    LISTED,
+    TRANSFERS,
+    Applied,
+    Interval,
+    limits,
+    picked,
+    varies,
+)
 from jaxsight.rules.program.loops import Carry, LoopParts, loop_of
 from jaxsight.text.parsing import literal_in
 from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 
-_ = arithmetic, floats, moves, reductions  # register what primitives make of intervals
+_ = arithmetic, floats, moves  # register what primitives make of intervals
 
 _DEEPEST = 200
 """Equations above a value that are looked at, which recurse: of more, only the dtype is known."""
