@@ -13,6 +13,7 @@ from jaxsight.rules.rule import Proof, Rule, Violation
 from jaxsight.rules.text.expressions import integer, keyword
 from jaxsight.source.text import Edit
 from jaxsight.text.units import KIB, size
+from jaxsight.wire.primitives import REDUCTIONS
 
 RULE = Rule(__name__, "Reduction over a tiny axis prevents fusion.", severity="warning")
 TINY = 8
@@ -34,7 +35,6 @@ _WRITTEN_OUT = {
 }
 """The written-out form of each function."""
 _CALLED = re.compile(r"[\w.]*?\b(?P<name>\w+)\(")
-_REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
 
 
 @RULE.finds_in_kernels
@@ -55,7 +55,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         axes = step.numbers("axes")
         shape = view.flow.value(step.operands[0]).shape if step.operands else ()
-        if step.primitive not in _REDUCTIONS or not axes:
+        if step.primitive not in REDUCTIONS - {"argmax", "argmin"} or not axes:
             continue
         length = math.prod(shape[axis] for axis in axes if axis < len(shape))
         if not 1 < length <= TINY:

@@ -11,7 +11,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import is_cheap, steps_of
 from jaxsight.rules.rule import Proof, Rule, Violation
 from jaxsight.rules.text.expressions import reads_of
-from jaxsight.text.units import MIB, size
+from jaxsight.text.units import MIB, size, some
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.primitives import FUSED, SHAPED
 from jaxsight.wire.program import Step
@@ -57,13 +57,16 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         if not _is_shared(flow, makers[-1], kernel, consumers):
             continue
-        written, before = makers[-1], makers[-1]
-        while before is not None and written.primitive == "convert_element_type":
+        readers = [str(index + 1) for index in sorted(set(temporary.consumers))]
+        written = makers[-1]
+        while written.primitive == "convert_element_type":
             before = flow.made_by(written.operands[0])
-            written = before or written
+            if before is None:
+                break
+            written = before
         yield Violation(
-            f"cheap intermediate ({size(temporary.value.bytes)}) is materialized for "
-            f"{_listed([*set(temporary.consumers)])}",
+            f"cheap intermediate ({size(temporary.value.bytes)}) is materialized for kernel"
+            f"{'s' if readers[1:] else ''} {some(readers, 3, ' and ')}",
             written.path,
             help="recompute it where it is used; wrap its inputs in "
             "`jax.lax.optimization_barrier` to defeat common subexpression elimination",
@@ -85,16 +88,6 @@ def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]
         used |= inside
         is_read_later |= not inside or any(user.path in reader.equations for reader in readers)
     return is_read_later and (used or len(readers) > 1)
-
-
-def _listed(kernels: Sequence[int]) -> str:
-    """Return up to three kernels in words."""
-    numbers = [str(kernel + 1) for kernel in sorted(kernels)]
-    if len(numbers) == 1:
-        return f"kernel {numbers[0]}"
-    if len(numbers) > 3:
-        numbers[3:] = [f"{len(numbers) - 3} more"]
-    return f"kernels {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
 # The fix: recompute a stored array at its last use, behind a barrier that defeats CSE.

@@ -152,7 +152,7 @@ def _carried(context: FixContext, call: ast.Call) -> Iterator[Candidate]:
 def _without_output(context: FixContext, call: ast.Call, function: ast.AST) -> tuple[Edit, ...]:
     """Return the edit that makes the output of a body `None`, where it is the carry."""
     body = call.args[0] if call.args else None
-    returned = [body.body] if isinstance(body, ast.Lambda) else []
+    returned: list[ast.AST] = [body.body] if isinstance(body, ast.Lambda) else []
     if isinstance(body, ast.Name):
         returned = [
             node.value or node

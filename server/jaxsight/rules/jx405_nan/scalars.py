@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from jaxsight.wire.primitives import MOVES
+from jaxsight.wire.primitives import MOVES, REDUCTIONS
 from jaxsight.wire.program import Step
 
 NAN, INF = math.nan, math.inf
@@ -132,9 +132,7 @@ _SLOPES: dict[str, Callable[..., Slopes]] = {
 PICKS_ANY = frozenset({"gather", "dynamic_slice", "sort"})
 KEEPS = (MOVES - {"unstack", "split", "stack"}) | PICKS_ANY
 """Primitives whose result is the first operand, where all elements of that are equal."""
-REDUCES = frozenset(
-    {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"}
-) | {"dot_general"}  # fmt: skip
+REDUCES = REDUCTIONS - {"argmax", "argmin"} | {"dot_general"}
 RUN = frozenset({*_VALUES, *KEEPS, *REDUCES, "select_n", "integer_pow"})
 """Primitives that are run; logical ones, too, if they are of booleans."""
 STEEP = frozenset(

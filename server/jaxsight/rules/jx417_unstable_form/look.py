@@ -145,7 +145,7 @@ class Look:
             for select in selections(flow, self.step)
             for comparison in flow.backwards(select.operands[0], DECIDES, 30)
             if comparison.primitive in COMPARISONS
-            if not (exact and 0 in map(self.known.literal, comparison.operands))
+            if not (exact and 0 in map(self.known.flow.literal, comparison.operands))
             for side in comparison.operands
         )
 
@@ -187,7 +187,8 @@ class Look:
         """Whether the exponentials are multiplied by something that is not a number."""
         held = [number for hole, number in self.found.values.items() if hole.isupper()]
         return any(
-            maker.primitive == "mul" and all(self.known.literal(n) is None for n in maker.operands)
+            maker.primitive == "mul"
+            and all(self.known.flow.literal(n) is None for n in maker.operands)
             for number in held
             if (maker := self.view.flow.maker_of(number)) is not None
         )
@@ -253,9 +254,9 @@ def words_of(known: KnownValues) -> Words:
         step = known.flow.maker_of(number, parts)
         if step is not None and step.primitive in ("div", "mul"):
             first, second = step.operands
-            if known.literal(second) is not None:
+            if known.flow.literal(second) is not None:
                 return measured(first)
-            if known.literal(first) is not None and step.primitive == "mul":
+            if known.flow.literal(first) is not None and step.primitive == "mul":
                 return measured(second)
         return known.flow.stripped(number, parts)
 
@@ -278,7 +279,7 @@ def exponentials(known: KnownValues, number: int, depth: int = 4) -> Iterator[St
             parts = step.operands[:1] if step.primitive == "div" else step.operands
             if step.primitive == "select_n":
                 parts = step.operands[1:]
-                if 0 not in map(known.literal, parts):
+                if 0 not in map(known.flow.literal, parts):
                     return
             for part in parts:
                 yield from exponentials(known, part, depth - 1)

@@ -24,14 +24,12 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import ALL, Rule, Violation
 from jaxsight.rules.text.expressions import operands_of, parsed_call, parsed_statement
 from jaxsight.rules.wording import quoted
-from jaxsight.wire.primitives import ELEMENTWISE, PICKS, SHAPED
+from jaxsight.wire.primitives import ELEMENTWISE, PICKS, REDUCTIONS, SHAPED
 from jaxsight.wire.program import LITERAL, Step
 
 # Columns that meet vectors: where a column comes from, and what becomes of all pairs.
 
-_REDUCTIONS = frozenset(
-    {"reduce_sum", "reduce_max", "reduce_min", "reduce_and", "reduce_or", "reduce_prod"}
-)
+_REDUCTIONS = REDUCTIONS - {"argmax", "argmin"}
 _ADDS = frozenset({"broadcast_in_dim", "reshape", "expand_dims"})
 _KEEPS_AXIS = frozenset({"squeeze", "transpose", "rev", "concatenate", "slice"})
 _MOST = 200

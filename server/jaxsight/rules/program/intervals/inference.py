@@ -135,12 +135,10 @@ class Intervals:
     def _part_of_stack(self, step: Step) -> Interval | None:
         """Return the array of those stacked that is cut out again: `unstack` before JAX 0.12."""
         cut = self._flow.made_by(step.operands[0])
-        stacked = self._flow.made_by(cut.operands[0]) if cut is not None else None
-        if (
-            stacked is None
-            or cut is None
-            or (stacked.primitive, cut.primitive) != ("stack", "slice")
-        ):
+        if cut is None or cut.primitive != "slice":
+            return None
+        stacked = self._flow.made_by(cut.operands[0])
+        if stacked is None or stacked.primitive != "stack":
             return None
         (axis,), starts = stacked.numbers("axis"), cut.numbers("start_indices")
         sizes, part = [*self._flow.value(cut.results[0]).shape], stacked.operands[starts[axis]]
@@ -255,19 +253,17 @@ class Intervals:
                 if self._flow.value(output).dtype != self._flow.value(step.operands[0]).dtype:
                     return None
                 output = step.operands[0]
-            elif step.primitive in ("add", "sub") and len(step.operands) == 2:
-                operands = [self._flow.value(operand) for operand in step.operands]
-                if operands[1].origin == LITERAL:
-                    amount, output = _literal(operands[1]), step.operands[0]
-                elif operands[0].origin == LITERAL and step.primitive == "add":
-                    amount, output = _literal(operands[0]), step.operands[1]
-                else:
-                    return None
-                if amount is None or amount.one is None:
-                    return None
-                total += amount.one if step.primitive == "add" else -amount.one
-            else:
+                continue
+            if step.primitive not in ("add", "sub"):
                 return None
+            output, other = step.operands
+            if step.primitive == "add" and self._flow.value(output).origin == LITERAL:
+                output, other = other, output
+            value = self._flow.value(other)
+            amount = _literal(value) if value.origin == LITERAL else None
+            if amount is None or amount.one is None:
+                return None
+            total += amount.one if step.primitive == "add" else -amount.one
         return None
 
 
