@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from jaxsight.text.parsing import literal_in
-from jaxsight.wire.primitives import INLINED, MOVES
+from jaxsight.wire.primitives import COPIES, INLINED, MOVES, RESHAPES
 from jaxsight.wire.program import CONSTANT, LITERAL, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
 
@@ -290,3 +290,23 @@ def _inside(step: Step, span: Span | None, *, backward: bool) -> Step:
     if backward and not step.backward:
         step = replace(step, backward=True)  # scopes inside do not name the one around
     return step
+
+
+def axis_after(flow: Flow, step: Step, axis: int) -> int | None:
+    """Return where an axis of the first operand is in a result that has all of its elements."""
+    match step.primitive:
+        case "transpose":
+            order = step.numbers("permutation")
+            return order.index(axis) if axis in order else None
+        case "broadcast_in_dim":
+            axes = step.numbers("broadcast_dimensions")
+            return axes[axis] if axis < len(axes) else None
+        case primitive if primitive in RESHAPES:
+            before, after = (
+                [(size, place) for place, size in enumerate(flow.value(number).shape) if size != 1]
+                for number in (step.operands[0], step.results[0])
+            )
+            places = {old: new for (_, old), (_, new) in zip(before, after, strict=False)}
+            is_kept = [size for size, _ in before] == [size for size, _ in after]
+            return places.get(axis) if is_kept else None
+    return axis if step.primitive in COPIES else None

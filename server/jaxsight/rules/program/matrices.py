@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.flow import Flow, axis_after
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.expressions import called, name_of, parsed
 from jaxsight.wire.primitives import COPIES, RESHAPES
@@ -150,26 +150,6 @@ def only_of_constants(flow: Flow, number: int) -> bool:
     return sources is not None and all(
         flow.values[source].origin in (CONSTANT, LITERAL) for source in sources
     )
-
-
-def axis_after(flow: Flow, step: Step, axis: int) -> int | None:
-    """Return where an axis of the first operand is in a result that has all of its elements."""
-    match step.primitive:
-        case "transpose":
-            order = step.numbers("permutation")
-            return order.index(axis) if axis in order else None
-        case "broadcast_in_dim":
-            axes = step.numbers("broadcast_dimensions")
-            return axes[axis] if axis < len(axes) else None
-        case primitive if primitive in RESHAPES:
-            before, after = (
-                [(size, place) for place, size in enumerate(flow.value(number).shape) if size != 1]
-                for number in (step.operands[0], step.results[0])
-            )
-            places = {old: new for (_, old), (_, new) in zip(before, after, strict=False)}
-            is_kept = [size for size, _ in before] == [size for size, _ in after]
-            return places.get(axis) if is_kept else None
-    return axis if step.primitive in COPIES else None
 
 
 def counts_along(flow: Flow, number: int) -> int | None:

@@ -6,9 +6,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.flow import Flow, axis_after
 from jaxsight.rules.program.intervals.inference import Intervals
-from jaxsight.rules.program.matrices import axis_after
 from jaxsight.wire.program import Step
 
 _MAP = re.compile(r"start_index_map=\(([\d, ]*)\)")

@@ -75,11 +75,10 @@ def _mul(applied: Applied, a: Interval, b: Interval) -> Interval:
 
 @transfers("integer_pow")
 def _integer_pow(applied: Applied, operand: Interval) -> Interval | None:
-    exponent = applied.step.parameter("y")
-    if isinstance(exponent, int) and 0 <= exponent <= _WIDEST:
+    exponent = applied.step.number("y", 1)
+    if 0 <= exponent <= _WIDEST:
         return power(operand, exponent)
-    is_even = isinstance(exponent, int) and exponent % 2 == 0
-    return Interval.of_floats(0, math.inf) if is_even or operand.least >= 0 else None
+    return Interval.of_floats(0, math.inf) if exponent % 2 == 0 or operand.least >= 0 else None
 
 
 @transfers("shift_right_arithmetic", "shift_right_logical")
@@ -88,8 +87,6 @@ def _shift_right(applied: Applied, a: Interval, b: Interval) -> Interval | None:
         return None
     if (by := b.one) is not None:
         return monotone(a, lambda number: number >> by)
-    if (integers := paired(a, b, operator.rshift)) is not None:
-        return Interval.listed(integers)
     return Interval.between(a.least >> b.most, a.most >> b.least)
 
 
@@ -162,11 +159,9 @@ def _select(applied: Applied, which: Interval, *cases: Interval) -> Interval | N
         return cases[which.one]
     if len(cases) != 2:
         return joined(*cases)
+    if which.integers is not None and (integers := _chosen(which.integers, *cases)) is not None:
+        return Interval.listed(integers)
     a, b = cases
-    if which.integers is not None:
-        integers = _chosen(which.integers, a, b)
-        if integers is not None:
-            return Interval.listed(integers)
     if _is_floor(applied):
         return a
     return Interval(
@@ -178,12 +173,11 @@ def _select(applied: Applied, which: Interval, *cases: Interval) -> Interval | N
 
 
 def _chosen(which: Sequence[int], *cases: Interval) -> tuple[int, ...] | None:
-    rows = []
-    for case in cases:
-        row = (case.one,) * len(which) if case.one is not None else case.integers
-        if row is None or len(row) != len(which):
-            return None
-        rows.append(row)
+    rows = [
+        (case.one,) * len(which) if case.one is not None else case.integers or () for case in cases
+    ]
+    if any(len(row) != len(which) for row in rows):
+        return None
     return tuple(rows[bool(at)][index] for index, at in enumerate(which))
 
 
@@ -196,10 +190,9 @@ def _is_floor(applied: Applied) -> bool:
     divided, less = (flow.made_by(case) for case in applied.step.operands[1:])
     if divided is None or less is None or (divided.primitive, less.primitive) != ("div", "sub"):
         return False
-    if flow.of(less.operands[0]) != flow.of(applied.step.operands[1]):
-        return False
+    is_quotient = flow.of(less.operands[0]) == flow.of(applied.step.operands[1])
     a, b = map(applied.of, divided.operands)
-    return not applied.after.is_inexact and a.least >= 0 and b.least > 0
+    return is_quotient and not applied.after.is_inexact and a.least >= 0 and b.least > 0
 
 
 # Sums, products, extremes and products of matrices.

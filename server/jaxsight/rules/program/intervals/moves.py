@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.flow import Flow, axis_after
 from jaxsight.rules.program.intervals.interval import (
     Applied,
     Axis,
@@ -44,22 +44,14 @@ def _axes(applied: Applied, operand: Interval) -> Interval:
     if operand.one is not None:
         return Interval.listed([operand.one])
     step = applied.step
-    is_in_order = step.primitive != "transpose"
     is_whole = applied.before.elements == applied.after.elements
-    integers = operand.integers if is_in_order and is_whole else None
+    integers = operand.integers if is_whole and step.primitive != "transpose" else None
     moved = replace(operand.bounds_alone(), ends=operand.corners, integers=integers)
     if operand.affine is None:
         return moved
-    rank = len(applied.before.shape)
-    match step.primitive:
-        case "broadcast_in_dim":
-            places = dict(enumerate(step.numbers("broadcast_dimensions")))
-        case "squeeze":
-            gone = step.numbers("dimensions")
-            places = {axis: axis - sum(other < axis for other in gone) for axis in range(rank)}
-        case _:
-            order = step.numbers("permutation")
-            places = {axis: order.index(axis) for axis in order}
+    rank = range(len(applied.before.shape))
+    axes = {axis: axis_after(applied.flow, step, axis) for axis in rank}
+    places = {axis: place for axis, place in axes.items() if place is not None}
     base, terms = operand.affine
     if any(isinstance(axis, int) and axis not in places for axis in terms):
         return moved
