@@ -126,13 +126,17 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     last = loop.body[-1]
     if not context.is_alone(last):
         return
-    totals = dict.fromkeys(
-        target.id
-        for statement in loop.body
-        for target in _targets(statement)
-        # `total = total + …`, `total += …`
-        if isinstance(target, ast.Name) and target.id in read_in(statement)
-    )
+    totals: dict[str, None] = {}
+    for statement in loop.body:
+        match statement:  # `total = total + …`, `total += …`
+            case ast.Assign(targets=targets):
+                bound = targets
+            case ast.AugAssign(target=target):
+                bound = [target]
+            case _:
+                continue
+        names = [name.id for name in bound if isinstance(name, ast.Name)]
+        totals |= dict.fromkeys(name for name in names if name in read_in(statement))
     parameters = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
     read = dict.fromkeys(
         node.id
@@ -142,21 +146,11 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         and node.id in parameters
         and context.aval_of(node) is not None
     )
-    names = ", ".join([*totals, *(name for name in read if name not in totals)])
     if not totals or len(read) != 1:
         return
-    line = f"{names} = {context.lax}.optimization_barrier(({names}))"
+    all_names = ", ".join(totals | read)
+    line = f"{all_names} = {context.lax}.optimization_barrier(({all_names}))"
     yield Candidate(
         "Serialize the iterations with an `optimization_barrier`",
         (*context.jax_import(), context.after(last, line)),
     )
-
-
-def _targets(statement: ast.stmt) -> list[ast.expr]:
-    match statement:
-        case ast.Assign(targets=targets):
-            return targets
-        case ast.AugAssign(target=target):
-            return [target]
-        case _:
-            return []

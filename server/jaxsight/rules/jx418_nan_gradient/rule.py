@@ -139,18 +139,17 @@ class Differentiated:
     def is_offset(self) -> bool:
         """Whether `x` is selected by values, is above 1, or something and a number above 1."""
         step = self.view.flow.maker_of(self.found.values["x"])
-        if step is None or step.primitive != "add":
-            above = self.known.bounds(self.found.values["x"])[0] > 1
-            return above or (step is not None and step.primitive == "select_n")
-        offsets = [self.view.flow.literal(operand) for operand in step.operands]
-        return any(offset is not None and offset > 1 for offset in offsets)
+        if step is not None and step.primitive == "add":
+            offsets = map(self.view.flow.literal, step.operands)
+            return any(offset is not None and offset > 1 for offset in offsets)
+        is_selected = step is not None and step.primitive == "select_n"
+        return is_selected or self.known.bounds(self.found.values["x"])[0] > 1
 
     def is_angle(self) -> bool:
         """Whether both arguments of `arctan2` may be 0, and are no sine and cosine."""
         flow, operands = self.view.flow, self.step.operands
-        if not self.is_free() or not all(map(self.known.varies, operands)):
-            return False
-        if any(low > 0 or high < 0 for low, high in map(self.known.bounds, operands)):
+        is_off_0 = any(low > 0 or high < 0 for low, high in map(self.known.bounds, operands))
+        if is_off_0 or not self.is_free() or not all(map(self.known.varies, operands)):
             return False
         near = MOVES | PICKS | {"mul", "add", "sub", "neg", "reduce_sum"}
         makers = [flow.maker_of(operand) for operand in operands]

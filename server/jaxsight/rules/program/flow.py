@@ -40,7 +40,7 @@ class Flow:
         """Paths of the steps that were traced under `vmap`, those in calls and bodies included."""
         self.parent: dict[str, Step] = {}
         """By path: the step around it that is looked into but not through (a loop, a branch)."""
-        self._read(program.body, None, None, ruled=False, backward=False, mapped=False)
+        self._read(program.body, None, None, (False, False, False))
         self.outputs = tuple(map(self.of, program.body.outputs))
 
     @cached_property
@@ -238,34 +238,27 @@ class Flow:
         return body.inputs[first:]
 
     def _read(
-        self,
-        body: Body,
-        parent: Step | None,
-        span: Span | None,
-        *,
-        ruled: bool,
-        backward: bool,
-        mapped: bool,
+        self, body: Body, parent: Step | None, span: Span | None, around: tuple[bool, bool, bool]
     ) -> None:
+        """Read a body; what is around it has a rule, is of the backward pass, and is mapped."""
+        ruled, backward, mapped = around
         for step in body.steps:
             step = _inside(step, span, backward=backward)
             if parent is not None:
                 self.parent[step.path] = parent
             if ruled:
                 self.ruled.add(step.path)
-            if mapped or step.mapped:
+            is_mapped = mapped or step.mapped
+            if is_mapped:
                 self.mapped.add(step.path)
-            around = {
-                "ruled": ruled or step.primitive.startswith(("custom_jvp", "custom_vjp")),
-                "backward": step.backward,
-                "mapped": mapped or step.mapped,
-            }
+            is_ruled = ruled or step.primitive.startswith(("custom_jvp", "custom_vjp"))
+            inside = is_ruled, step.backward, is_mapped
             if step.primitive in INLINED and step.bodies:
                 inner = step.bodies[0]
                 own = self.inputs_of(inner)
                 if len(own) == len(step.operands):
                     self._same.update(zip(own, map(self.of, step.operands), strict=True))
-                self._read(inner, parent, step.span, **around)
+                self._read(inner, parent, step.span, inside)
                 for output, outer in zip(inner.outputs, step.results, strict=False):
                     if self.of(output) != outer:
                         self._same[outer] = self.of(output)
@@ -276,7 +269,7 @@ class Flow:
             for number in dict.fromkeys(map(self.of, step.operands)):
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
-                self._read(inner, step, step.span, **around)
+                self._read(inner, step, step.span, inside)
 
 
 def _test(through: Through) -> Callable[[Step], bool]:

@@ -19,7 +19,7 @@ from jaxsight.rules.program.intervals.interval import (
 )
 from jaxsight.rules.program.loops import Carry, LoopParts, loop_of
 from jaxsight.text.parsing import literal_in
-from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
+from jaxsight.wire.program import CONSTANT, LITERAL, Body, Step, Value
 
 _ = arithmetic, floats, moves  # register what primitives make of intervals
 
@@ -186,12 +186,11 @@ class Intervals:
         if number in loop.captured:
             outer = loop.captured[number]
             return self.known(outer) if loop.test is None else self._sometimes(outer)
-        for carry in loop.carries:
-            start = self.known(carry.outer) if carry.inner == number else None
-            if start is not None and isinstance(length, int):
+        if (carry := next((c for c in loop.carries if c.inner == number), None)) is not None:
+            start = self.known(carry.outer)
+            if isinstance(length, int):
                 return self._carried(step.path, carry, start, length)
-            if start is not None and loop.test is not None:
-                return self._counted(step.path, loop, carry, start)
+            return self._counted(step.path, loop.test, carry, start) if loop.test else None
         if number not in loop.rows or not isinstance(length, int):
             return None
         rows = self.known(loop.rows[number])
@@ -221,21 +220,19 @@ class Intervals:
             min(start.least, after.least), max(start.most, after.most), start.low, start.high
         )
 
-    def _counted(
-        self, path: str, loop: LoopParts, carry: Carry, start: Interval
-    ) -> Interval | None:
+    def _counted(self, path: str, test: Body, carry: Carry, start: Interval) -> Interval | None:
         """Bound a value that a `while` carries: unchanged, or with known ends as in `i < n`."""
         added = self._added(carry)
         if added == 0:
             return start.some()
-        maker = self._flow.made_by(loop.test.outputs[0]) if loop.test is not None else None
+        maker = self._flow.made_by(test.outputs[0])
         if maker is None or added is None or start.one is None or len(maker.operands) != 2:
             return None
         compared, bound = self._flow.of(maker.operands[0]), self.known(maker.operands[1])
-        if compared != carry.tested or bound.one is None:
+        if compared != carry.tested or bound.one is None or maker.primitive not in ("lt", "le"):
             return None
-        end = {"lt": bound.one, "le": bound.one + 1}.get(maker.primitive)
-        if end is None or added <= 0 or start.one >= end:
+        end = bound.one + (maker.primitive == "le")
+        if added <= 0 or start.one >= end:
             return None
         return Interval.of_affine(start.one, {path: (added, math.ceil((end - start.one) / added))})
 
@@ -280,6 +277,4 @@ def _constant(value: Value) -> Interval | None:
     if not value.integers:
         return None
     listed = Interval.listed(value.integers)
-    if len(value.integers) == value.elements:
-        return listed
-    return listed.bounds_alone()
+    return listed if len(value.integers) == value.elements else listed.bounds_alone()
