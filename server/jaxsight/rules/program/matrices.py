@@ -181,16 +181,22 @@ def is_mask(flow: Flow, number: int) -> bool:
 
 def _is_same_matrix(flow: Flow, step: Step) -> bool:
     """Whether an equation gives the matrices of its operand, perhaps transposed or repeated."""
-    if step.primitive == "broadcast_in_dim":
-        before, after = (flow.value(n).shape for n in (step.operands[0], step.results[0]))
-        return before == after[-2:]
-    return step.primitive in COPIES or _swaps(flow, step)
+    match step.primitive:
+        case "broadcast_in_dim":
+            before, after = (flow.value(n).shape for n in (step.operands[0], step.results[0]))
+            return before == after[-2:]
+        case "transpose":
+            order = step.numbers("permutation")
+            *first, i, j = range(len(order))
+            return order in ((*first, j, i), (*first, i, j))
+        case primitive:
+            return primitive in COPIES
 
 
 def is_identity(flow: Flow, number: int) -> bool:
     """Whether a value is an identity matrix, or a batch of them."""
     value, step = flow.value(number), flow.made_by(number)
-    if value.shape[-1:] != value.shape[-2:-1]:
+    if len(value.shape) < 2 or value.shape[-1] != value.shape[-2]:
         return False
     if step is None:
         return bool(_IDENTITY.fullmatch(value.said))
@@ -202,9 +208,10 @@ def is_identity(flow: Flow, number: int) -> bool:
 def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
     """Whether all elements of a value are zero but those on the diagonal of its last two axes."""
     step = flow.made_by(number)
+    shape = flow.value(number).shape
     if is_identity(flow, number):
         return True
-    if step is None or not most or flow.value(number).shape[-1:] != flow.value(number).shape[-2:-1]:
+    if step is None or not most or len(shape) < 2 or shape[-1] != shape[-2]:
         return False
     match step.primitive:
         case "select_n" if len(step.operands) == 3:
@@ -256,14 +263,6 @@ def _repeats(flow: Flow, number: int, axis: int) -> bool:
         return True
     inner = axes.index(axis)
     return shape[inner] == 1 or _repeats(flow, step.operands[0], inner)
-
-
-def _swaps(flow: Flow, step: Step) -> bool:
-    """Whether an equation swaps the last two axes, or leaves all where they are."""
-    rank = len(flow.value(step.results[0]).shape)
-    *first, i, j = range(rank) if rank > 1 else (0, 0)
-    order = step.numbers("permutation")
-    return step.primitive == "transpose" and order in ((*first, j, i), (*first, i, j))
 
 
 def calls(expression: str) -> Iterator[ast.Call]:
