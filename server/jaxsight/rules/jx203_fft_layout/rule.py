@@ -232,10 +232,7 @@ def _batch_first(context: FixContext) -> Iterator[Candidate]:
         return
     examples = list(_examples(context, order))
     names = [name for name, _ in examples]
-    body = [
-        *_axes(context, function, order),
-        *_broadcasts(context, function, rank, transformed),
-    ]
+    body = [*_axes(context, function, order), *_broadcasts(context, function, rank, transformed)]
     if not names or len(function.body) < 2 or not context.begins_line(function.body[1]):
         return
     listed = ", ".join(f"`{name}`" for name in names)
@@ -281,9 +278,7 @@ def _has_rank(context: FixContext, call: ast.Call, rank: int) -> bool:
     about = call.args[0] if call.args else call
     if isinstance(call.func, ast.Attribute) and context.aval_of(call.func.value) is not None:
         about = call.func.value
-    if isinstance(about, ast.List | ast.Tuple):
-        about = call
-    aval = context.aval_of(about)
+    aval = context.aval_of(call if isinstance(about, ast.List | ast.Tuple) else about)
     return aval is not None and len(aval.shape) == rank
 
 

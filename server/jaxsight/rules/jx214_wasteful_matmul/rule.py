@@ -266,10 +266,9 @@ def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
 
 def _flop(count: int) -> str:
     """Return a number of operations as people read it: `1.6 GFLOP`, `262 kFLOP`."""
-    for unit, name in ((10**12, "TFLOP"), (10**9, "GFLOP"), (10**6, "MFLOP"), (10**3, "kFLOP")):
-        if count >= unit:
-            amount = count / unit
-            return f"{amount:.0f} {name}" if amount >= 100 else f"{amount:.2g} {name}"
+    for unit, prefix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if (amount := count / unit) >= 1:
+            return f"{amount:.0f} {prefix}FLOP" if amount >= 100 else f"{amount:.2g} {prefix}FLOP"
     return f"{count} FLOP"
 
 

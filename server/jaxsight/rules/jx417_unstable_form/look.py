@@ -84,17 +84,20 @@ class Look:
         return LIMITS[self.dtype]
 
     @property
+    def held(self) -> list[int]:
+        """The values that capital letters stand for."""
+        return [number for hole, number in self.found.values.items() if hole.isupper()]
+
+    @property
     def exps(self) -> list[Step]:
         """The exponentials of the form, those that its capital letters stand for too."""
-        held = [number for hole, number in self.found.values.items() if hole.isupper()]
-        exps = [exp for number in held for exp in exponentials(self.known, number)]
+        exps = [exp for number in self.held for exp in exponentials(self.known, number)]
         return exps + [step for step in self.found.steps[1:] if step.primitive == "exp"]
 
     @property
     def overflows(self) -> bool:
         """Whether an exponential may be infinite."""
-        limits = (self.known.bounds(exp.operands[0]) for exp in self.exps)
-        return any(high > self.limits["inf"] for _, high in limits)
+        return any(self.known.bounds(exp.operands[0])[1] > self.limits["inf"] for exp in self.exps)
 
     @property
     def factors(self) -> int:
@@ -185,11 +188,10 @@ class Look:
 
     def is_weighted(self) -> bool:
         """Whether the exponentials are multiplied by something that is not a number."""
-        held = [number for hole, number in self.found.values.items() if hole.isupper()]
         return any(
             maker.primitive == "mul"
             and all(self.known.flow.literal(n) is None for n in maker.operands)
-            for number in held
+            for number in self.held
             if (maker := self.view.flow.maker_of(number)) is not None
         )
 

@@ -24,6 +24,7 @@ FUNCTIONS: Mapping[str, str] = {
     "eye": r"jax\.numpy\.(eye|identity)",
     "inv": r"jax\.(numpy|scipy)\.linalg\.inv",
     "select": r"jax\.lax\.select",
+    **{name: rf"jax\.numpy\.fft\.{name}" for name in ("fftfreq", "rfftfreq")},
     "det": r"jax\.numpy\.linalg\.det",
     "erf": r"jax\.(scipy\.special|lax)\.erf",
     "sigmoid": r"jax\.(nn\.sigmoid|scipy\.special\.expit|lax\.logistic)",

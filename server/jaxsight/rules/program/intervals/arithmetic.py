@@ -202,7 +202,8 @@ def _is_floor(applied: Applied) -> bool:
 def _reduce_max(applied: Applied, operand: Interval) -> Interval | None:
     if 0 in applied.before.shape:
         return None
-    if applied.is_full and not varies(operand) and operand.high == operand.most:
+    is_reached = operand.high == operand.most and not varies(operand)
+    if is_reached and applied.after.shape == ():  # over all axes
         return Interval.listed([operand.most])
     return Interval(operand.least, operand.most, operand.most, operand.high)
 

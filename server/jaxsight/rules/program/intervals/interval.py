@@ -304,11 +304,6 @@ class Applied:
         """The result."""
         return self.flow.value(self.step.results[0])
 
-    @property
-    def is_full(self) -> bool:
-        """Whether a reduction is over all axes."""
-        return self.after.shape == ()
-
     def is_listed(self, interval: Interval) -> bool:
         """Whether all elements of the first operand are known, one for each place."""
         return interval.integers is not None and len(interval.integers) == self.before.elements
