@@ -55,8 +55,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
         groups.values(),
         key=lambda group: -sum(flow.value(flow.steps[path].results[0]).bytes for path in group),
     ):
-        each, temporaries = flow.value(flow.steps[paths[0]].results[0]), view.on_target.temporaries
-        if len(paths) < LEAST or each.bytes < LARGE or temporaries < len(paths) * each.bytes:
+        each = flow.value(flow.steps[paths[0]].results[0])
+        if len(paths) < LEAST or each.bytes < LARGE:
+            continue
+        temporaries = view.on_target.temporaries  # known after a complete compile alone
+        if temporaries < len(paths) * each.bytes:
             continue
         if not _independent(flow, paths) or not _in_turn(flow, paths):
             continue
