@@ -37,7 +37,7 @@ class Violation:
     notes: tuple[str, ...] = ()
     """Facts that explain: why, how it was found out, what a figure is based on."""
     data: object = None
-    """Figures and names for the rule's fix: a number, or a frozen dataclass of the rule's own."""
+    """Figures and names for the rule's fix: a value, or a frozen dataclass of the rule's own."""
     span: Span | None = None
     """In place of `at`, where something other than an equation is meant."""
     related: tuple[tuple[str, str], ...] = ()

@@ -33,7 +33,7 @@ from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext, UntracedText, applied
 from jaxsight.rules.fixing.figures import FormCosts
-from jaxsight.rules.program.folding import is_worth_measuring
+from jaxsight.rules.program.work import is_worth_measuring
 from jaxsight.rules.rule import CompileTimes, Proof, Remedy
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit

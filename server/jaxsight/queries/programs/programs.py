@@ -23,7 +23,7 @@ from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.queries.traces.traces import DocumentTraces
-from jaxsight.rules.program.folding import is_worth_measuring
+from jaxsight.rules.program.work import is_worth_measuring
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import words
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile

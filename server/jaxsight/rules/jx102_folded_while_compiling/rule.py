@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.fixing import constants
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.program.folding import is_slow
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.work import is_slow
 from jaxsight.rules.rule import ALL, CompileTimes, Rule, Violation
 from jaxsight.rules.text.expressions import keyword
 from jaxsight.source.text import Edit
@@ -41,14 +40,6 @@ _SHARE = 0.1
 """Folds below this share of the longest are not counted: predictions are right to such a factor."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlowFolding:
-    """A fold that takes long."""
-
-    bytes: int
-    """Size of the result that is predicted to take the longest."""
-
-
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Report what folding was measured to cost, where it is predicted to take the longest."""
@@ -70,7 +61,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             f"XLA folds {view.quoted(worst.path)} ({units.size(worst.bytes)}){more}",
             "both compile times were measured on this machine",
         ),
-        data=SlowFolding(worst.bytes),
+        data=worst.bytes,
         severity="error" if worst.primitive in SLOW else "",
     )
 
@@ -92,9 +83,14 @@ _OPTION = f'{{"{_PASSES}": "constant_folding"}}'
     trades=ALL,
     costs_any=True,
 )
-def candidates(context: FixContext, folded: SlowFolding) -> Iterator[Candidate]:
-    """Yield the expression computed at import, then without folding, then with `jnp`."""
-    calls = context.find(ast.Call) if folded.bytes < MIB else ()
+def candidates(context: FixContext, size: int) -> Iterator[Candidate]:
+    """Yield the expression computed at import, then without folding, then with `jnp`.
+
+    Args:
+        context: the finding.
+        size: bytes of the result that is predicted to take the longest.
+    """
+    calls = context.find(ast.Call) if size < MIB else ()
     for call in calls:
         called = context.called(call.func)
         if called.startswith("jax."):

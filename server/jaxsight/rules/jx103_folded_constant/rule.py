@@ -6,7 +6,6 @@ import ast
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.fixing import constants
@@ -19,14 +18,6 @@ from jaxsight.text.units import MIB, size, time
 RULE = Rule(__name__, "Large folded constant embedded in the executable.", severity="warning")
 LARGE = MIB
 """Bytes from which a constant is reported, as a captured array is (`program/constants.py`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoldedConstant:
-    """A constant that XLA computed at compile time."""
-
-    type: str
-    """As HLO prints it: `f32[512,512]`, `s32[4]`, `pred[8]`."""
 
 
 _HELP = (
@@ -58,7 +49,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"{origin} {kind}, which also takes device memory",
                 f"compiling the function took {time(view.on_target.compile_seconds)}",
             ),
-            data=FoldedConstant(kind),
+            data=kind,
         )
 
 
@@ -76,16 +67,19 @@ def _kind(text: str) -> tuple[str, int]:
     "`optimization_barrier` around an operand; `jnp` instead of `np`; an argument (unsafe)",
     timed=True,
 )
-def candidates(context: FixContext, constant: FoldedConstant) -> Iterator[Candidate]:
-    """Yield a barrier around each operand, then `jnp` instead of `np`, then an argument."""
-    reported: set[ast.expr] = set()
+def candidates(context: FixContext, type: str) -> Iterator[Candidate]:
+    """Yield a barrier around each operand, then `jnp` instead of `np`, then an argument.
+
+    Args:
+        context: the finding.
+        type: that of the constant, as HLO prints it: `f32[512,512]`, `s32[4]`, `pred[8]`.
+    """
     operands: list[ast.expr] = list(constants.globals_in(context))
     for call in context.find(ast.Call):
         operands += call.args[:1]
-    for operand in operands:
-        if operand in reported or isinstance(operand, ast.Constant):
+    for operand in dict.fromkeys(operands):
+        if isinstance(operand, ast.Constant):
             continue
-        reported.add(operand)
         shown = " ".join(context.text(operand).split())
         shown = shown if len(shown) <= 30 else shown[:27] + "…"
         barrier = f"{context.lax}.optimization_barrier({context.text(operand)})"
@@ -94,4 +88,4 @@ def candidates(context: FixContext, constant: FoldedConstant) -> Iterator[Candid
             (*context.jax_import(), context.replace(operand, barrier)),
         )
     yield from constants.by_jnp(context)
-    yield from constants.to_argument(context, constant.type)
+    yield from constants.to_argument(context, type)

@@ -40,9 +40,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if value.origin != CONSTANT or not value.said or not LEAST <= value.bytes < LARGE:
             continue
         users = flow.used_by(number)
-        if flow.of(number) != number or not users or _selects(flow, number):
-            continue
-        if not view.quote(users[0].path) or not _is_written(view, users[0].path):
+        is_used = flow.of(number) == number and users and not _selects(flow, number)
+        if not is_used or not view.quote(users[0].path) or not _is_written(view, users[0].path):
             continue
         shown = textwrap.shorten(value.said, _SHOWN, placeholder="…")
         yield Violation(

@@ -11,7 +11,9 @@ from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Proof, Rule, Violation
 from jaxsight.rules.text.expressions import integer, keyword
+from jaxsight.source.text import Edit
 from jaxsight.text.units import KIB, size
+from jaxsight.wire.primitives import REDUCTIONS
 
 RULE = Rule(__name__, "Reduction over a tiny axis prevents fusion.", severity="warning")
 TINY = 8
@@ -33,7 +35,6 @@ _WRITTEN_OUT = {
 }
 """The written-out form of each function."""
 _CALLED = re.compile(r"[\w.]*?\b(?P<name>\w+)\(")
-_REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
 
 
 @RULE.finds_in_kernels
@@ -45,19 +46,16 @@ def find(view: ProgramView) -> Iterator[Violation]:
     graph = view.on_target.graph
     awaited: dict[int, int] = {}
     for edge in graph.edges:
-        ends = edge.source, edge.target
-        if (
-            all(e.what == "kernel" for e in ends)
-            and graph.kernels[edge.target.index].kind == "fusion"
-        ):
-            awaited[edge.source.index] = max(awaited.get(edge.source.index, 0), edge.value.bytes)
+        source, target = edge.source, edge.target
+        if source.what == target.what == "kernel" and graph.kernels[target.index].kind == "fusion":
+            awaited[source.index] = max(awaited.get(source.index, 0), edge.value.bytes)
     for index, kernel in enumerate(graph.kernels):
         step = view.flow.steps.get(kernel.ends_at)
         if kernel.ends_because != "reduction" or index not in awaited or step is None:
             continue
         axes = step.numbers("axes")
         shape = view.flow.value(step.operands[0]).shape if step.operands else ()
-        if step.primitive not in _REDUCTIONS or not axes:
+        if step.primitive not in REDUCTIONS - {"argmax", "argmin"} or not axes:
             continue
         length = math.prod(shape[axis] for axis in axes if axis < len(shape))
         if not 1 < length <= TINY:
@@ -73,10 +71,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         # `x[..., 0] + x[..., 1] + …` for the last axis
         before = "..., " if 0 < axes[-1] == len(shape) - 1 else ":, " * axes[-1]
         form = form.replace("x[", f"x[{before}")
-        is_one_axis = len(axes) == 1
-        over = (
-            f"an axis of size {length}" if is_one_axis else f"{len(axes)} axes of {length} elements"
-        )
+        over = f"{len(axes)} axes of {length} elements" if axes[1:] else f"an axis of size {length}"
         where = f"kernel {index + 1} of {graph.kernel_count}"
         yield Violation(
             f"reduction over {over} prevents fusion ({size(stored.bytes)} written to memory)",
@@ -99,37 +94,28 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     An operand that is an expression is assigned to a name first.
     """
     for call in context.find(ast.Call):
-        read = _read(context, call)
-        if read is None:
+        if (read := _read(context, call)) is None:
             continue
-        name, operand, axis, keep = read
-        aval = context.aval_of(operand)
-        if aval is None or not -len(aval.shape) <= axis < len(aval.shape):
-            continue
-        length = aval.shape[axis]
-        if not 1 < length <= TINY:
-            continue
-        parts = [_index(axis, keep, index) for index in range(length)]
-        title = f"Write out `{name}` over the axis of size {length}"
+        name, operand, indices = read
         statement = context.statement(call)
-        if isinstance(operand, ast.Name | ast.Attribute) or statement is None:
-            text = _joined(context, name, context.operand(operand), parts)
-            yield Candidate(title, (context.replace(call, context.bracketed(call, text)),))
-            return
-        terms = context.fresh("terms")
-        text = _joined(context, name, terms, parts)
-        yield Candidate(
-            title,
-            (
-                context.before(statement, f"{terms} = {context.on_its_own(operand)}"),
-                context.replace(call, context.bracketed(call, text)),
-            ),
-        )
+        is_named = isinstance(operand, ast.Name | ast.Attribute) or statement is None
+        array, edits = context.operand(operand), list[Edit]()
+        if not is_named and statement is not None:
+            array = context.fresh("terms")
+            edits.append(context.before(statement, f"{array} = {context.on_its_own(operand)}"))
+        first, *others = (f"{array}[{index}]" for index in indices)
+        for other in others:
+            if name in _JOINED:
+                first += f"{_JOINED[name]}{other}"
+            else:
+                first = f"{context.jnp}.{_PAIRED[name]}({first}, {other})"
+        title = f"Write out `{name}` over the axis of size {len(indices)}"
+        yield Candidate(title, (*edits, context.replace(call, context.bracketed(call, first))))
         return
 
 
-def _read(context: FixContext, call: ast.Call) -> tuple[str, ast.expr, int, bool] | None:
-    """Return the function's name, operand, axis, and whether dimensions are kept.
+def _read(context: FixContext, call: ast.Call) -> tuple[str, ast.expr, list[str]] | None:
+    """Return the function's name, the operand, and the indices of its slices along a tiny axis.
 
     Return `None` if the call has other arguments.
     """
@@ -137,31 +123,20 @@ def _read(context: FixContext, call: ast.Call) -> tuple[str, ast.expr, int, bool
     if read is None:
         return None
     name, operand, arguments = read
-    if (name not in _JOINED and name not in _PAIRED) or len(arguments) > 1:
+    aval = context.aval_of(operand)
+    if name not in _JOINED.keys() | _PAIRED or len(arguments) > 1 or aval is None:
         return None
     if any(keyword.arg not in ("axis", "keepdims") for keyword in call.keywords):
         return None
     along = arguments[0] if arguments else keyword(call, "axis")
-    axis = integer(along)
+    rank = len(aval.shape)
+    axis = 0 if along is None and rank == 1 else integer(along)
+    if axis is None or not -rank <= axis < rank or not 1 < (length := aval.shape[axis]) <= TINY:
+        return None
     keep = keyword(call, "keepdims")
     keeps = isinstance(keep, ast.Constant) and bool(keep.value)
-    if along is None and (aval := context.aval_of(operand)) is not None and len(aval.shape) == 1:
-        axis = 0
-    return (name, operand, axis, keeps) if axis is not None else None
-
-
-def _index(axis: int, keep: bool, index: int) -> str:
-    index_text = f"{index}:{index + 1}" if keep else str(index)
-    if axis >= 0:
-        return ", ".join((*(":" for _ in range(axis)), index_text))
-    return ", ".join(("...", index_text, *(":" for _ in range(-axis - 1))))
-
-
-def _joined(context: FixContext, name: str, operand: str, parts: list[str]) -> str:
-    terms = [f"{operand}[{part}]" for part in parts]
-    if name in _JOINED:
-        return _JOINED[name].join(terms)
-    text = terms[0]
-    for term in terms[1:]:
-        text = f"{context.jnp}.{_PAIRED[name]}({text}, {term})"
-    return text
+    before, after = [":"] * axis, list[str]()
+    if axis < 0:
+        before, after = ["..."], [":"] * (-axis - 1)
+    slices = (f"{index}:{index + 1}" if keeps else str(index) for index in range(length))
+    return name, operand, [", ".join((*before, each, *after)) for each in slices]

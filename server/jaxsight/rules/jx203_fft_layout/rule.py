@@ -5,18 +5,22 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.work import steps_of
 from jaxsight.rules.rule import STORED, Proof, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, integer, keyword, reads_of, stores_of
 from jaxsight.source.text import Edit, Range
 from jaxsight.text.units import KIB, size
-from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.primitives import RESHAPES
+from jaxsight.wire.program import Step
 
 RULE = Rule(__name__, "FFT over non-trailing axes requires transposes.", severity="warning")
 LEAST = 64 * KIB
@@ -28,17 +32,25 @@ _MOVES = RESHAPES | {"transpose"}
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
     """Find FFTs that the program transposes for, in kernels that do nothing else."""
-    graph = view.on_target.graph
+    graph, flow = view.on_target.graph, view.flow
     for index, kernel in enumerate(graph.kernels):
-        if kernel.ends_because != "fft" or not kernel.ends_at:
+        fft = flow.steps.get(kernel.ends_at)
+        if kernel.ends_because != "fft" or fft is None or fft.primitive != "fft":
             continue
-        before, after = _transposed(view, kernel.ends_at)
-        moves = [
-            move
-            for move in _neighbours(graph, index, before=before, after=after)
-            if _moves(view, graph.kernels[move])
-        ]
-        moved = sum(graph.kernels[move].bytes_out for move in moves)
+        before, after = _transposed(flow, fft)
+        neighbours = dict.fromkeys(
+            there.index
+            for edge in graph.edges
+            if edge.source.what == edge.target.what == "kernel"
+            for here, there, is_transposed in (
+                (edge.target, edge.source, before),
+                (edge.source, edge.target, after),
+            )
+            if is_transposed and here.index == index
+        )
+        kernels = map(graph.kernels.__getitem__, neighbours)
+        moves = [neighbour for neighbour in kernels if _moves(flow, neighbour)]
+        moved = sum(move.bytes_out for move in moves)
         if not moves or moved < LEAST:
             continue
         count = f"{len(moves)} transpose kernel{'s' if len(moves) > 1 else ''}"
@@ -49,47 +61,27 @@ def find(view: ProgramView) -> Iterator[Violation]:
         )
 
 
-def _neighbours(graph: Graph, index: int, *, before: bool, after: bool) -> list[int]:
-    """Return the kernels whose results an FFT's kernel reads, and those that read its result."""
-    neighbours: list[int] = []
-    for edge in graph.edges:
-        if edge.source.what == edge.target.what == "kernel":
-            if before and edge.target.index == index:
-                neighbours.append(edge.source.index)
-            elif after and edge.source.index == index:
-                neighbours.append(edge.target.index)
-    return list(dict.fromkeys(neighbours))
-
-
-def _moves(view: ProgramView, kernel: Kernel) -> bool:
+def _moves(flow: Flow, kernel: Kernel) -> bool:
     """Whether a kernel only moves elements: one that also computes is launched in any layout.
 
     The kernels that an FFT consists of do not count.
     """
-    steps = [s for path in kernel.equations if (s := view.flow.steps.get(path)) is not None]
-    if not steps:
-        return "transpose" in kernel.title or kernel.kind == "copy"
-    return all(step.primitive in _MOVES for step in steps)
+    if steps := steps_of(flow, kernel):
+        return all(step.primitive in _MOVES for step in steps)
+    return "transpose" in kernel.title or kernel.kind == "copy"
 
 
-def _transposed(view: ProgramView, path: str) -> tuple[bool, bool]:
+def _transposed(flow: Flow, fft: Step) -> tuple[bool, bool]:
     """Whether the program transposes for an FFT before it, and whether after it.
 
     Transposes that only cuFFT asks for are not the user's, and those of other FFTs are reported
     there.
     """
-    flow = view.flow
-    fft = flow.steps.get(path)
-    if fft is None or fft.primitive != "fft":
-        return False, False
-    other_ffts = {step.span for step in flow.steps.values() if step.primitive == "fft"} - {fft.span}
+    others = {step.span for step in flow.steps.values() if step.primitive == "fft"} - {fft.span}
     maker = flow.made_by(fft.operands[0])
-    users = [step for number in fft.results for step in flow.used_by(number)]
     before, after = (
-        any(
-            s is not None and s.primitive == "transpose" and s.span not in other_ffts for s in steps
-        )
-        for steps in ([maker], users)
+        any(step.primitive == "transpose" and step.span not in others for step in steps)
+        for steps in ([maker] if maker is not None else [], flow.used_by(fft.results[0]))
     )
     return before, after
 
@@ -121,6 +113,7 @@ class _Fft:
     """A call of a function of `jax.numpy.fft`, with its axes as they are written."""
 
     call: ast.Call
+    operand: ast.expr
     inverse: bool
     real: bool
     axes: tuple[int, ...]
@@ -137,11 +130,7 @@ class _Fft:
         axes = _integers(argument) if argument is not None else {"": (-1,), "2": (-2, -1)}.get(many)
         if axes is None:
             return None
-        return _Fft(node, bool(match["inverse"]), bool(match["real"]), axes)
-
-    @property
-    def operand(self) -> ast.expr:
-        return self.call.args[0]
+        return _Fft(node, node.args[0], bool(match["inverse"]), bool(match["real"]), axes)
 
 
 def _integers(node: ast.expr) -> tuple[int, ...] | None:
@@ -202,17 +191,14 @@ def _only(context: FixContext, function: FunctionNode, name: ast.Name) -> ast.As
 
     Return `None` if the assignment shares a line with other code.
     """
-    for before, statement in zip(function.body, function.body[1:], strict=False):
+    for index, (before, statement) in enumerate(itertools.pairwise(function.body), 2):
         match before:
-            case ast.Assign(targets=[ast.Name(id=target)]) if target == name.id:
-                pass
-            case _:
-                continue
-        following = function.body[function.body.index(statement) + 1 :]
-        if reads_of(name.id, statement) != [name]:
-            continue
-        if stores_of(name.id, statement) or not reads_of(name.id, *following):
-            return before if context.is_alone(before) else None
+            case ast.Assign(targets=[ast.Name(id=target)]) if target == name.id and reads_of(
+                target, statement
+            ) == [name]:
+                is_assigned = stores_of(target, statement)
+                if is_assigned or not reads_of(target, *function.body[index:]):
+                    return before if context.is_alone(before) else None
     return None
 
 
@@ -220,8 +206,7 @@ def _one_for(chain: Sequence[_Fft]) -> str:
     """Return the name of the one function that does what a chain does; empty if there is none."""
     if len(chain) < 2 or len({fft.inverse for fft in chain}) > 1:
         return ""
-    inverse = chain[0].inverse
-    real = [index for index, fft in enumerate(chain) if fft.real]
+    inverse, real = chain[0].inverse, [i for i, fft in enumerate(chain) if fft.real]
     # The real FFT is applied first (innermost), the real inverse FFT last (outermost).
     if real and real != [0 if inverse else len(chain) - 1]:
         return ""
@@ -247,10 +232,7 @@ def _batch_first(context: FixContext) -> Iterator[Candidate]:
         return
     examples = list(_examples(context, order))
     names = [name for name, _ in examples]
-    body = [
-        *_axes(context, function, order),
-        *_broadcasts(context, function, rank, transformed),
-    ]
+    body = [*_axes(context, function, order), *_broadcasts(context, function, rank, transformed)]
     if not names or len(function.body) < 2 or not context.begins_line(function.body[1]):
         return
     listed = ", ".join(f"`{name}`" for name in names)
@@ -296,9 +278,7 @@ def _has_rank(context: FixContext, call: ast.Call, rank: int) -> bool:
     about = call.args[0] if call.args else call
     if isinstance(call.func, ast.Attribute) and context.aval_of(call.func.value) is not None:
         about = call.func.value
-    if isinstance(about, ast.List | ast.Tuple):
-        about = call
-    aval = context.aval_of(about)
+    aval = context.aval_of(call if isinstance(about, ast.List | ast.Tuple) else about)
     return aval is not None and len(aval.shape) == rank
 
 
@@ -312,20 +292,10 @@ def _broadcasts(
         match node:
             case ast.Subscript(
                 value=value, slice=ast.Tuple(elts=[*before, ast.Constant(value=None)])
-            ) if all(_is_whole(index) for index in before):
+            ) if all(ast.unparse(index) in (":", "...") for index in before):
                 aval = context.aval_of(node)
                 if aval is not None and len(aval.shape) == rank:
                     yield Edit(Range(context.range(value).end, context.range(node).end), "")
-
-
-def _is_whole(index: ast.expr) -> bool:
-    match index:
-        case ast.Constant(value=value):
-            return value is Ellipsis
-        case ast.Slice(lower=None, upper=None, step=None):
-            return True
-        case _:
-            return False
 
 
 def _adapted(
@@ -335,13 +305,11 @@ def _adapted(
     back = [order.index(axis) for axis in range(len(order))]
     turned = "; ".join(f"{name} = {name}.transpose({tuple(order)})" for name in names)
     yield context.before(function.body[1], turned)
+    turn = f"lambda each: each.transpose({tuple(back)}) if each.ndim == {len(order)} else each"
     for node in ast.walk(function):
-        if isinstance(node, ast.Return) and node.value is not None:
-            if context.function(node) is not function:
-                continue
+        if not isinstance(node, ast.Return) or node.value is None:
+            continue
+        if context.function(node) is function:
             extent = context.range(node.value)
-            turn = (
-                f"lambda each: each.transpose({tuple(back)}) if each.ndim == {len(order)} else each"
-            )
             yield Edit(Range(extent.start, extent.start), f'__import__("jax").tree.map({turn}, (')
             yield Edit(Range(extent.end, extent.end), "))")

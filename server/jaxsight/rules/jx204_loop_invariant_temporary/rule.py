@@ -12,6 +12,7 @@ from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import LoopParts, loop_of
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.work import is_cheap
 from jaxsight.rules.rule import Proof, Rule, Violation
 from jaxsight.source.text import Edit
 from jaxsight.text.names import bound_in, read_in
@@ -50,11 +51,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             maker = flow.made_by(number)
             if value.bytes < LARGE or maker is None:
                 continue
-            sources = flow.sources(number, FUSED)
-            if sources is None or not all(
-                flow.values[source].is_known or flow.values[source].bytes * _SMALLER <= value.bytes
-                for source in sources
-            ):
+            if not is_cheap(flow, number, FUSED, _SMALLER):
                 continue
             shape = f"[{','.join(map(str, value.shape))}]"
             if not any(shape in carried.text for carried in kept):

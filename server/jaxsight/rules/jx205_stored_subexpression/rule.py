@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.work import is_cheap, steps_of
 from jaxsight.rules.rule import Proof, Rule, Violation
 from jaxsight.rules.text.expressions import reads_of
-from jaxsight.text.units import MIB, size
+from jaxsight.text.units import MIB, size, some
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.primitives import FUSED, SHAPED
 from jaxsight.wire.program import Step
@@ -39,31 +40,34 @@ def find(view: ProgramView) -> Iterator[Violation]:
         kernel = graph.kernels[temporary.producer]
         consumers = [graph.kernels[index] for index in set(temporary.consumers)]
         if any(
-            reader.loops != kernel.loops
-            or reader.branch != kernel.branch
-            or reader.kind != "fusion"
+            (reader.loops, reader.branch, reader.kind) != (kernel.loops, kernel.branch, "fusion")
             or reader.ends_because == "sort"
-            or _updates(view, reader)
+            or any(step.primitive.startswith(_IN_PLACE) for step in steps_of(flow, reader))
             for reader in consumers
         ):
             continue
         makers = [
             step
-            for path in kernel.equations
-            if (step := flow.steps.get(path)) is not None
-            and step.primitive in _CHEAP
-            and not any(path in consumer.equations for consumer in consumers)
+            for step in steps_of(flow, kernel)
+            if step.primitive in _CHEAP
+            and not any(step.path in consumer.equations for consumer in consumers)
             and flow.value(step.results[0]).text == temporary.value.text
         ]
-        if not makers or not _is_cheap(view, makers[-1]):
+        if not makers or not is_cheap(flow, makers[-1].results[0], _CHEAP, _SMALLER, _STEPS):
             continue
         if not _is_shared(flow, makers[-1], kernel, consumers):
             continue
-        readers = tuple(index + 1 for index in sorted(set(temporary.consumers)))
-        bytes = temporary.value.bytes
+        readers = [str(index + 1) for index in sorted(set(temporary.consumers))]
+        written = makers[-1]
+        while written.primitive == "convert_element_type":
+            before = flow.made_by(written.operands[0])
+            if before is None:
+                break
+            written = before
         yield Violation(
-            f"cheap intermediate ({size(bytes)}) is materialized for {_listed(readers)}",
-            _written(view, makers[-1]).path,
+            f"cheap intermediate ({size(temporary.value.bytes)}) is materialized for kernel"
+            f"{'s' if readers[1:] else ''} {some(readers, 3, ' and ')}",
+            written.path,
             help="recompute it where it is used; wrap its inputs in "
             "`jax.lax.optimization_barrier` to defeat common subexpression elimination",
             notes=(
@@ -86,44 +90,6 @@ def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]
     return is_read_later and (used or len(readers) > 1)
 
 
-def _listed(kernels: tuple[int, ...]) -> str:
-    """Return up to three kernels in words."""
-    if len(kernels) == 1:
-        return f"kernel {kernels[0]}"
-    more = len(kernels) - 3
-    last = f"{more} more" if more > 0 else str(kernels[-1])
-    first = kernels[:3] if more > 0 else kernels[:-1]
-    return f"kernels {', '.join(map(str, first))} and {last}"
-
-
-def _updates(view: ProgramView, kernel: Kernel) -> bool:
-    """Whether a kernel updates something in place."""
-    steps = (view.flow.steps.get(path) for path in kernel.equations)
-    return any(step is not None and step.primitive.startswith(_IN_PLACE) for step in steps)
-
-
-def _written(view: ProgramView, step: Step) -> Step:
-    """Return the step that computes a value before conversions of its dtype."""
-    while step.primitive == "convert_element_type":
-        before = view.flow.made_by(step.operands[0])
-        if before is None:
-            break
-        step = before
-    return step
-
-
-def _is_cheap(view: ProgramView, step: Step) -> bool:
-    """Whether a value is computed from counters and small values in a few elementwise steps."""
-    flow = view.flow
-    number = step.results[0]
-    sources = flow.sources(number, _CHEAP, most=_STEPS)
-    large = flow.value(number).bytes
-    return sources is not None and all(
-        flow.values[source].is_known or flow.values[source].bytes * _SMALLER <= large
-        for source in sources
-    )
-
-
 # The fix: recompute a stored array at its last use, behind a barrier that defeats CSE.
 
 
@@ -136,11 +102,8 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     """
     node = context.node
     function = context.function(node)
-    if node is None or function is None:
-        return
-    statement = node if isinstance(node, ast.Assign) else context.statement(node)
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+    match node if isinstance(node, ast.Assign) else context.statement(node):
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if function is not None:
             pass
         case _:
             return

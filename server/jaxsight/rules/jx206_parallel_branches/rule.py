@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import LAUNCHED, MOVED, TIME, Proof, Rule, Violation
 from jaxsight.text.names import read_in
@@ -50,14 +51,17 @@ def find(view: ProgramView) -> Iterator[Violation]:
         ):
             kind = step.primitive, step.span, step.parameters, flow.value(step.results[0]).text
             groups[kind].append(path)
-    for paths in sorted(groups.values(), key=lambda group: -_bytes(view, group)):
-        first_result = flow.value(flow.steps[paths[0]].results[0])
-        if len(paths) < LEAST or first_result.bytes < LARGE:
+    for paths in sorted(
+        groups.values(),
+        key=lambda group: -sum(flow.value(flow.steps[path].results[0]).bytes for path in group),
+    ):
+        each = flow.value(flow.steps[paths[0]].results[0])
+        if len(paths) < LEAST or each.bytes < LARGE:
             continue
-        temporaries = view.on_target.temporaries
-        if temporaries < len(paths) * first_result.bytes:
+        temporaries = view.on_target.temporaries  # known after a complete compile alone
+        if temporaries < len(paths) * each.bytes:
             continue
-        if not _independent(view, paths) or not _in_turn(view, paths):
+        if not _independent(flow, paths) or not _in_turn(flow, paths):
             continue
         target = view.target.short if view.target is not None else "the target"
         copies = f"{len(paths)} independent {_HEAVY[flow.steps[paths[0]].primitive]}"
@@ -67,50 +71,40 @@ def find(view: ProgramView) -> Iterator[Violation]:
             help="serialize them with `jax.lax.fori_loop`, or with "
             "`jax.lax.optimization_barrier` between them",
             notes=(
-                f"each has a result of {size(first_result.bytes)}",
+                f"each has a result of {size(each.bytes)}",
                 f"the function allocates {size(temporaries)} of temporary memory on {target}",
             ),
         )
         return  # the others are parts of the same branches
 
 
-def _bytes(view: ProgramView, paths: list[str]) -> int:
-    return sum(view.flow.value(view.flow.steps[path].results[0]).bytes for path in paths)
-
-
-def _independent(view: ProgramView, paths: list[str]) -> bool:
+def _independent(flow: Flow, paths: list[str]) -> bool:
     """Whether none of the first few equations depends on another of them."""
-    flow = view.flow
     few = paths[:_COMPARED]
-    for path in few:
-        for number in flow.steps[path].operands:
-            above = flow.backwards(number, lambda step: True, most=_ABOVE)
-            if any(step.path in few and step.path != path for step in above):
-                return False
-    return True
+    return not any(
+        step.path in few and step.path != path
+        for path in few
+        for number in flow.steps[path].operands
+        for step in flow.backwards(number, lambda step: True, most=_ABOVE)
+    )
 
 
-def _in_turn(view: ProgramView, paths: list[str]) -> bool:
+def _in_turn(flow: Flow, paths: list[str]) -> bool:
     """Whether each branch meets the others in at most one place, so that they can be serialized.
 
     A result that is needed in several places is kept in any order.
     """
-    flow = view.flow
-    branches: dict[int, int] = {}
-    for index, path in enumerate(paths):
-        branches.update((number, 1 << index) for number in flow.steps[path].results)
-    meetings: Counter[int] = Counter()
+    branches: dict[int, frozenset[str]] = {}
     started = set(paths)
+    meetings: Counter[str] = Counter()
     for step in flow.steps.values():
+        met = {branches.get(flow.of(number), frozenset()) for number in step.operands}
+        joined = frozenset[str]().union(*met)
         if step.path in started:
-            continue
-        masks = {branches.get(flow.of(number), 0) for number in step.operands} - {0}
-        union = 0
-        for mask in masks:
-            union |= mask
-        if len(masks) > 1:
-            meetings.update(single for single in masks if single.bit_count() == 1)
-        branches.update((number, union) for number in step.results if union)
+            joined = frozenset({step.path})
+        elif len(met - {frozenset()}) > 1:
+            meetings.update(path for branch in met if len(branch) == 1 for path in branch)
+        branches.update(dict.fromkeys(step.results, joined))
     return all(count <= 1 for count in meetings.values())
 
 
@@ -135,13 +129,17 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     last = loop.body[-1]
     if not context.is_alone(last):
         return
-    totals = dict.fromkeys(
-        target.id
-        for statement in loop.body
-        for target in _targets(statement)
-        # `total = total + …`, `total += …`
-        if isinstance(target, ast.Name) and target.id in read_in(statement)
-    )
+    totals: dict[str, None] = {}
+    for statement in loop.body:
+        match statement:  # `total = total + …`, `total += …`
+            case ast.Assign(targets=targets):
+                bound = targets
+            case ast.AugAssign(target=target):
+                bound = [target]
+            case _:
+                continue
+        names = [name.id for name in bound if isinstance(name, ast.Name)]
+        totals |= dict.fromkeys(name for name in names if name in read_in(statement))
     parameters = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
     read = dict.fromkeys(
         node.id
@@ -151,21 +149,11 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         and node.id in parameters
         and context.aval_of(node) is not None
     )
-    names = ", ".join([*totals, *(name for name in read if name not in totals)])
     if not totals or len(read) != 1:
         return
-    line = f"{names} = {context.lax}.optimization_barrier(({names}))"
+    all_names = ", ".join(totals | read)
+    line = f"{all_names} = {context.lax}.optimization_barrier(({all_names}))"
     yield Candidate(
         "Serialize the iterations with an `optimization_barrier`",
         (*context.jax_import(), context.after(last, line)),
     )
-
-
-def _targets(statement: ast.stmt) -> list[ast.expr]:
-    match statement:
-        case ast.Assign(targets=targets):
-            return targets
-        case ast.AugAssign(target=target):
-            return [target]
-        case _:
-            return []

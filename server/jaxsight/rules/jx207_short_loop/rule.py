@@ -12,6 +12,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import STORED, Proof, Rule, Violation
 from jaxsight.rules.text.expressions import keyword
 from jaxsight.text.units import size
+from jaxsight.wire.primitives import LOOPS
 
 RULE = Rule(
     __name__, "Short loop of a single kernel would fuse if unrolled.", severity="information"
@@ -20,7 +21,8 @@ SHORT = 8
 """Iterations up to which unrolling is advised, which multiplies the program by their number. A
 choice: more compile for longer than the saved launches, 3 µs each, take in thousands of runs."""
 _LENGTHS = ("shape", "size")
-_LOOP = re.compile(r"\b(?P<name>fori_loop|scan|while_loop|map)\(")
+_FUNCTIONS = ("fori_loop", "scan", "while_loop", "map")
+_LOOP = re.compile(rf"\b({'|'.join(_FUNCTIONS)})\(")
 _FUSE = "to fuse the iterations into one kernel"
 _HELP = {
     "map": f"use `jax.vmap`, or `jax.lax.scan` with `unroll=True` {_FUSE}",
@@ -40,15 +42,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
         step = view.flow.steps.get(loop.equation)
         if loop.trips is None or not 1 < loop.trips <= SHORT or step is None:
             continue
-        if step.primitive not in ("scan", "while") or any(
-            loop.parent == index for loop in graph.loops
-        ):
-            continue
-        if not view.wrote(loop.equation, "fori_loop", "scan", "while_loop", "map"):
+        is_outer = any(inner.parent == index for inner in graph.loops)
+        if step.primitive not in LOOPS or is_outer or not view.wrote(loop.equation, *_FUNCTIONS):
             continue
         indices = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
-        inside = [graph.kernels[i] for i in indices]
         launches = graph.launches_of(indices)
+        inside = map(graph.kernels.__getitem__, indices)
         work = [kernel for kernel in inside if kernel.bytes_in + kernel.bytes_out > COUNTER]
         if len(work) != 1 or work[0].kind != "fusion" or "update in place" in work[0].title:
             continue  # consecutive updates in place do not fuse
@@ -56,7 +55,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         most = "up to " if graph.fewest_of(indices) < launches else ""
         match = _LOOP.search(view.quote(loop.equation))
-        name = match["name"] if match else "loop"
+        name = match[1] if match else "loop"
         unrolled = f"pass `unroll=True` {_FUSE}" if step.primitive == "scan" else _DYNAMIC
         moved = work[0].bytes_in + work[0].bytes_out
         yield Violation(
@@ -107,11 +106,11 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `unroll=True` for the loop, instead of a number that is given."""
     for call in context.calls("jax.lax.fori_loop", "jax.lax.scan"):
         argument = keyword(call, "unroll")
-        if argument is not None and not isinstance(argument, ast.Constant):
-            return  # the caller decides
-        if argument is not None:
+        if argument is None:
+            edit = context.with_keyword(call, "unroll=True")
+        elif isinstance(argument, ast.Constant):
             edit = context.replace(argument, "True")
         else:
-            edit = context.with_keyword(call, "unroll=True")
+            return  # the caller decides
         yield Candidate("Unroll the loop", (edit,))
         return

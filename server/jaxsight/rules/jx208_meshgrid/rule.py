@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.patterns.syntax import SyntaxPatterns
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Proof, Rule, Violation
 from jaxsight.rules.text.expressions import keyword
-from jaxsight.source.text import Edit
 
 RULE = Rule(
     __name__,
@@ -50,43 +49,26 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 # The fix: compute the axes of a grid where they are used.
 
+_COUNTED = (
+    ("fftfreq(n)", "((jnp.arange({(n)}) + {(n)} // 2) % {(n)} - {(n)} // 2) / {(n)}"),
+    ("rfftfreq(n)", "jnp.arange({(n)} // 2 + 1) / {(n)}"),
+)
+"""Frequencies, and how they are computed from counters, which fuses."""
+
 
 @RULE.fixes("`arange` instead of `fftfreq`; `sparse=True`", Proof.FEWER)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield frequencies computed from `arange`, which fuse, then `sparse=True`."""
+    patterns = SyntaxPatterns(context)
     for call in context.calls("jax.numpy.meshgrid"):
-        edits = [edit for array in _sources(context, call) for edit in _counted(context, array)]
+        edits = [
+            context.replace(axis, context.bracketed(axis, patterns.filled(template, found)))
+            for axis in dict.fromkeys(map(context.value_of, call.args))
+            for pattern, template in _COUNTED
+            if (found := patterns.at(axis, pattern)) is not None
+        ]
         if edits:
             yield Candidate("Compute the frequencies from `arange`", tuple(edits))
         if keyword(call, "sparse") is None:
             yield Candidate("Make the grid sparse", (context.with_keyword(call, "sparse=True"),))
         return
-
-
-def _sources(context: FixContext, call: ast.Call) -> Iterator[ast.Call]:
-    """Yield the calls that compute the grid's axes: arguments, or what names are assigned."""
-    function = context.function(call)
-    names = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
-    yield from (argument for argument in call.args if isinstance(argument, ast.Call))
-    for node in ast.walk(function) if function is not None else ():
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as source) if (
-                name in names
-            ):
-                yield source
-
-
-def _counted(context: FixContext, source: ast.Call) -> Iterator[Edit]:
-    """Write `fftfreq(n)` as `((arange(n) + n // 2) % n - n // 2) / n`."""
-    if source.keywords or len(source.args) != 1:
-        return
-    size = context.operand(source.args[0])
-    match context.called(source.func):
-        case "jax.numpy.fft.fftfreq":
-            half = f"{size} // 2"
-            text = f"(({context.jnp}.arange({size}) + {half}) % {size} - {half}) / {size}"
-        case "jax.numpy.fft.rfftfreq":
-            text = f"{context.jnp}.arange({size} // 2 + 1) / {size}"
-        case _:
-            return
-    yield context.replace(source, context.bracketed(source, text))

@@ -9,7 +9,7 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.view import ProgramView
@@ -53,12 +53,11 @@ _LENGTHS = frozenset(
 _CONTAINERS = re.compile(r"\b(?:list|tuple|dict|sequence|mapping|iterable)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Loop:
+class _Loop(NamedTuple):
     """A loop and the function around it."""
 
     node: ast.AST
-    function: ast.AST | None
+    function: ast.AST
     spans: Mapping[Span, bool]
     """The places in the function; true for those in the loop."""
 
@@ -73,16 +72,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
     for loop in _loops(view):
         # The axes of an array are few.
         over_axes = any(_names_axes(part) for parts in _iterated(loop.node) for part in parts)
-        if over_axes or _is_chosen(loop) or _makes_shapes(loop.node):
-            continue
-        if _is_of_an_example(view, loop) or _is_on_host(view, loop):
+        is_meant = over_axes or _is_chosen(loop) or _makes_shapes(loop.node)
+        if is_meant or _is_of_an_example(view, loop) or _is_on_host(view, loop):
             continue
         for placed in _executions(view, loop.spans):
             copies, steps = _copies(view, placed), [step for step, _ in placed]
             fuses = all(step.primitive in primitives.FUSED for step in steps)
-            if copies < MANY or (fuses and len(steps) < FUSED):
-                continue
-            if all(step.primitive in _MOVES for step in steps):
+            is_small = copies < MANY or (fuses and len(steps) < FUSED)
+            if is_small or all(step.primitive in _MOVES for step in steps):
                 continue
             is_call = any(step.span != place for step, place in placed)
             yield Violation(
@@ -123,16 +120,17 @@ def _loops(view: ProgramView) -> Iterator[_Loop]:
     if max(often.values(), default=0) < MANY:
         return
     around = {span: view.syntax(span) for span in often}
-    loops: dict[ast.AST, ast.AST | None] = {}
+    loops: dict[ast.AST, ast.AST] = {}
     for span, nodes in around.items():
         inner = next((node for node in nodes if isinstance(node, _LOOPS)), None)
         if inner is not None and often[span] >= MANY:
-            loops[inner] = nodes[-1] if isinstance(nodes[-1], FunctionNode | ast.Lambda) else None
+            loops[inner] = nodes[-1]
     for loop, function in loops.items():
+        is_in_function = isinstance(function, FunctionNode | ast.Lambda)
         spans = {
             span: loop in nodes
             for span, nodes in around.items()
-            if loop in nodes or function in nodes
+            if loop in nodes or (is_in_function and function in nodes)
         }
         yield _Loop(loop, function, spans)
 
@@ -229,15 +227,11 @@ def _names_axes(values: ast.AST) -> bool:
 def _makes_shapes(loop: ast.AST) -> bool:
     """Whether the loop variable is used as a length or an axis in the body."""
     names = set(bound_in(*(target for target, _ in _iterated(loop))))
-    lengths = [
-        part
-        for node in ast.walk(loop)
-        if isinstance(node, ast.Call)
-        for part in (
-            *(node.args if name_of(node) in _LENGTHS else ()),
-            *(word.value for word in node.keywords if word.arg and _AXES.fullmatch(word.arg)),
-        )
-    ]
+    lengths: list[ast.expr] = []
+    for call in ast.walk(loop):
+        if isinstance(call, ast.Call):
+            lengths += call.args if name_of(call) in _LENGTHS else ()
+            lengths += (key.value for key in call.keywords if key.arg and _AXES.fullmatch(key.arg))
     return not names.isdisjoint(read_in(*lengths))
 
 
@@ -247,17 +241,15 @@ def _is_chosen(loop: _Loop) -> bool:
     `def f(x, unroll)`, `if config.unroll:`, `for _ in range(unroll)`. The function's name alone is
     no choice: `unrolled_loop` may be the example of what takes long.
     """
-    function = loop.function
     asked: list[ast.AST] = [values for _, values in _iterated(loop.node)]
-    if isinstance(function, FunctionNode | ast.Lambda):
-        asked.append(function.args)
-        asked += [node.test for node in ast.walk(function) if isinstance(node, _CONDITIONS)]
+    if isinstance(loop.function, FunctionNode | ast.Lambda):
+        asked.append(loop.function.args)
+        asked += [node.test for node in ast.walk(loop.function) if isinstance(node, _CONDITIONS)]
     return any(
-        "unroll" in name.lower()
+        "unroll" in str(getattr(node, field, "")).lower()
         for part in asked
         for node in ast.walk(part)
-        for name in (getattr(node, field, "") for field in ("id", "attr", "arg"))
-        if isinstance(name, str)
+        for field in ("id", "attr", "arg")
     )
 
 
@@ -303,15 +295,8 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if bounds is None or not isinstance(loop.target, ast.Name):
         return
     inside = [node for statement in loop.body for node in ast.walk(statement)]
-    if any(
-        isinstance(node, _REFUSED)
-        # `self.x = …`, `table[i] = …`
-        or (isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store))
-        for node in inside
-    ):
-        return
     state = _state(function, loop)
-    if not state or loop.target.id in state:
+    if not state or loop.target.id in state or any(map(_is_refused, inside)):
         return
     text = _written(context, loop, state, *bounds)
     range_ = Range(context.range(loop).start, context.range(loop).end)
@@ -323,12 +308,16 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     )
 
 
+def _is_refused(node: ast.AST) -> bool:
+    """Whether a body of `fori_loop` cannot have a node: it leaves the body, or `x.y[i] = …`."""
+    is_place = isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
+    return is_place or isinstance(node, _REFUSED)
+
+
 def _bounds(context: FixContext, loop: ast.For) -> tuple[str, str] | None:
     match loop.iter:
-        case ast.Call(func=ast.Name(id="range"), args=[stop], keywords=[]):
-            return "0", context.text(stop)
-        case ast.Call(func=ast.Name(id="range"), args=[start, stop], keywords=[]):
-            return context.text(start), context.text(stop)
+        case ast.Call(func=ast.Name(id="range"), args=[*start, stop], keywords=[]) if not start[1:]:
+            return context.text(start[0]) if start else "0", context.text(stop)
         case _:
             return None
 
@@ -338,7 +327,6 @@ def _state(function: ast.AST, loop: ast.For) -> list[str]:
 
     An iteration takes them from the one before, or they are read after the loop.
     """
-    stored = _names(loop.body, ast.Store)
     after = {
         node.id
         for node in ast.walk(function)
@@ -346,8 +334,8 @@ def _state(function: ast.AST, loop: ast.For) -> list[str]:
         and isinstance(node.ctx, ast.Load)
         and node.lineno > (loop.end_lineno or 0)
     }
-    first = _read_first(loop.body)
-    return [name for name in stored if name in after or name in first]
+    carried = after | _read_first(loop.body)
+    return [name for name in _names(loop.body, ast.Store) if name in carried]
 
 
 def _names(body: Sequence[ast.stmt], kind: type[ast.expr_context]) -> list[str]:
@@ -364,15 +352,13 @@ def _names(body: Sequence[ast.stmt], kind: type[ast.expr_context]) -> list[str]:
 def _read_first(body: Sequence[ast.stmt]) -> set[str]:
     """Return the names that are read before they are assigned.
 
-    Names that a compound statement assigns count as read: it may not execute the assignment.
+    Names that `+=` or a compound statement assigns count as read: that may not execute it.
     """
     stored: set[str] = set()
     names: set[str] = set()
     for statement in body:
         reads = set(_names([statement], ast.Load))
-        if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-            reads.add(statement.target.id)
-        if not isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
+        if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr):
             reads |= set(_names([statement], ast.Store))
         names |= reads - stored
         stored |= set(_names([statement], ast.Store))
@@ -389,15 +375,15 @@ def _written(context: FixContext, loop: ast.For, state: list[str], start: str, s
     name = context.fresh("body" if "body" not in context.names else f"{loop.target.id}_body")
     last = context.range(loop.body[-1]).end
     inside = context.module.slice_text(Range(first, Position(last.line, last.column)))
-    carry = state[0] if len(state) == 1 else context.fresh("carry")
-    lines = [f"def {name}({loop.target.id}, {carry}):"]
-    if len(state) > 1:
-        lines.append(f"{deeper}{', '.join(state)} = {carry}")
-    initial = state[0] if len(state) == 1 else f"({', '.join(state)})"
-    lines += [
+    several = len(state) > 1
+    names = ", ".join(state)
+    carry, initial = (context.fresh("carry"), f"({names})") if several else (names, names)
+    lines = [
+        f"def {name}({loop.target.id}, {carry}):",
+        *([f"{deeper}{names} = {carry}"] if several else []),
         deeper + inside,
-        f"{deeper}return {', '.join(state)}",
+        f"{deeper}return {names}",
         "",
-        f"{indent}{', '.join(state)} = {context.lax}.fori_loop({start}, {stop}, {name}, {initial})",
+        f"{indent}{names} = {context.lax}.fori_loop({start}, {stop}, {name}, {initial})",
     ]
     return "\n".join(lines)

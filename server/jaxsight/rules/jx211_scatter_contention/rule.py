@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.program.scatters import scattered
+from jaxsight.rules.program.slices import scattered
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text import units

@@ -63,13 +63,13 @@ def _is_guard(flow: Flow, select: Step) -> bool:
 
     Such a selection is between an operand and `stop_gradient` of it (jax-ml/jax#1052).
     """
-    for number in select.operands[1:]:
-        maker = flow.made_by(number)
-        if maker is not None and maker.primitive == "stop_gradient":
-            other_cases = set(map(flow.of, select.operands[1:])) - {flow.of(number)}
-            if flow.of(maker.operands[0]) in other_cases:
-                return True
-    return False
+    cases = {flow.of(case): flow.made_by(case) for case in select.operands[1:]}
+    stopped = (
+        maker
+        for maker in cases.values()
+        if maker is not None and maker.primitive == "stop_gradient"
+    )
+    return any(flow.of(maker.operands[0]) in cases for maker in stopped)
 
 
 def _work(flow: Flow, selects: Sequence[Step], span: Span) -> Step | None:

@@ -47,9 +47,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield products with an inverse that nothing else reads."""
     flow = view.flow
     for solved in flow.forward_steps(*_SOLVES):
-        if not solved.operands or not is_identity(flow, solved.operands[-1]):
-            continue
-        if view.called(solved) not in SOLVERS:
+        if view.called(solved) not in SOLVERS or not is_identity(flow, solved.operands[-1]):
             continue
         rows = flow.value(solved.results[0]).shape[-1]
         used = _only_reader(flow, solved)
@@ -60,15 +58,13 @@ def find(view: ProgramView) -> Iterator[Violation]:
         apart = solved.span != used.step.span and "inv(" not in view.quote(used.step.path)
         if count > (_MANY if apart else _MANY_INLINE) * rows or (rows == TINY and count > 1):
             continue
-        if apart and _is_hoisted(view, solved, used.step):
+        is_hoisted = apart and _is_hoisted(view, solved, used.step)
+        if is_hoisted or only_of_constants(flow, solved.operands[0]):
             continue
-        if only_of_constants(flow, solved.operands[0]):
-            continue
-        form = _form(view, solved, used, side)
         yield Violation(
             f"inverse of a {rows}×{rows} matrix is only used to solve a linear system",
             used.step.path,
-            help=form,
+            help=_form(view, solved, used, side),
             notes=("inverting takes about three times the work of solving, and is less accurate",),
             related=((solved.path, "the inverse"),) if apart else (),
         )

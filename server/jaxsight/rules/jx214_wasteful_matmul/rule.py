@@ -51,6 +51,7 @@ _OF_FACTORS = {
     "outer": ("outer", "`a * (b @ x)` for `jnp.outer(a, b) @ x`"),
 }
 _CASTS = frozenset({"convert_element_type", "stop_gradient"})
+_TURNS = _CASTS | {"transpose"}
 
 
 @RULE.finds_in_program
@@ -69,78 +70,68 @@ def _with_diagonal(view: ProgramView, read: Product) -> Violation | None:
     """Return what to say of a product with a diagonal or identity matrix."""
     flow, step = view.flow, read.step
     for side, number in enumerate(step.operands):
-        shape = flow.value(number).shape
+        shape, other = flow.value(number).shape, step.operands[1 - side]
         rank = len(shape)
         if rank < 2 or shape[-1] < LEAST or read.contracted[side] not in ((rank - 1,), (rank - 2,)):
             continue
-        other_too = is_diagonal(flow, step.operands[1 - side])
-        if other_too or not (is_diagonal(flow, number) or _is_diagflat(view, number)):
+        if is_diagonal(flow, other) or not (is_diagonal(flow, number) or _is_flat(view, number)):
             continue
-        identity = is_identity(flow, number)
-        size = shape[-1]
-        cost = _flop(read.flop(flow))
-        vector = len(flow.value(step.operands[1 - side]).shape) == 1
-        maker = _maker(view, number)
-        if not maker:
+        if not (maker := _maker(view, number)):
             return None
         pair = factors(view.quote(step.path))
         matrix = written(pair[1 - side], "x") if pair is not None else "x"
         entries = argument(maker, ("diag", "diagflat"), "diagonal")
-        if identity:
-            help = "use the other factor itself"
-        elif vector:
+        kind = "a diagonal matrix"
+        if is_identity(flow, number):
+            kind, help = "the identity matrix", "use the other factor itself"
+        elif len(flow.value(other).shape) == 1:
             help = f"multiply by the diagonal: `{entries} * {matrix}`"
         elif side == 0:
             help = f"scale the rows: `{entries}[:, None] * {matrix}`"
         else:
             help = f"scale the columns: `{matrix} * {entries}`"
-        kind = "the identity matrix" if identity else "a diagonal matrix"
         return Violation(
-            f"product with {kind} takes {cost}, mostly multiplications by zero",
+            f"product with {kind} takes {_flop(read.flop(flow))}, mostly multiplications by zero",
             step.path,
             help=help,
-            notes=(f"of the {size}×{size} matrix only the diagonal is not zero",),
+            notes=(f"of the {shape[-1]}×{shape[-1]} matrix only the diagonal is not zero",),
         )
     return None
 
 
-def _is_diagflat(view: ProgramView, number: int) -> bool:
+def _is_flat(view: ProgramView, number: int) -> bool:
     """Whether `jnp.diagflat` makes a matrix, which JAX does by a scatter."""
     flow, maker = view.flow, unmoved(view.flow, number, MOVES)
-    if maker is None or maker.primitive != "scatter":
+    if maker is None or maker.primitive != "scatter" or view.called(maker) != "diagflat":
         return False
-    entries = flow.value(maker.operands[2]).elements
-    written_by = view.called(maker)
-    return written_by == "diagflat" and flow.value(number).shape == (entries, entries)
+    return flow.value(number).shape == (flow.value(maker.operands[2]).elements,) * 2
 
 
 def _maker(view: ProgramView, number: int) -> str:
     """Return what the user wrote that makes a diagonal matrix; empty where a library made it."""
-    step = view.flow.made_by(number)
+    flow, step = view.flow, view.flow.made_by(number)
     for _ in range(10):
         if step is None:
             break
         text = view.quote(step.path)
         if re.search(r"\b(?:diag|diagflat|eye|identity)\(", text):
             return text
-        inner = [
-            operand for operand in map(view.flow.made_by, step.operands) if operand is not None
-        ]
-        step = inner[0] if inner else None
-    value = view.flow.value(number)
-    return value.said if is_identity(view.flow, number) else ""
+        step = next(filter(None, map(flow.made_by, step.operands)), None)
+    return flow.value(number).said if is_identity(flow, number) else ""
 
 
 def _with_factors(view: ProgramView, read: Product) -> Violation | None:
     """Return what to say of a Kronecker or outer product that is multiplied by a vector."""
     flow, step = view.flow, read.step
     for side, number in enumerate(step.operands):
-        maker = unmoved(flow, number, MOVES)
-        if maker is None or maker.primitive != "mul":
+        maker, value = unmoved(flow, number, MOVES), flow.value(number)
+        if (
+            maker is None
+            or maker.primitive != "mul"
+            or (name := view.called(maker)) not in _OF_FACTORS
+        ):
             continue
-        name = view.called(maker)
-        value = flow.value(number)
-        if name not in _OF_FACTORS or len(value.shape) != 2 or value.elements < LEAST_MADE:
+        if len(value.shape) != 2 or value.elements < LEAST_MADE:
             continue
         if readers(flow, maker.results[0]) != [step] or read.columns(flow, 1 - side) > 1:
             continue
@@ -161,19 +152,16 @@ def _in_order(view: ProgramView, outer: Product) -> Violation | None:
     if outer.batch != (first, first):  # the axes of the batch do not lead
         return None
     for side in (0, 1):
-        inner = product(unmoved(flow, step.operands[side], _CASTS | {"transpose"}))
+        inner = product(unmoved(flow, step.operands[side], _TURNS))
         if inner is None or inner.batch != outer.batch or inner.step.backward:
             continue
         if inner.step.span == step.span or not multiplies(view, inner.step.path):
             continue
-        if readers(flow, inner.step.results[0], _CASTS | {"transpose"}) != [step]:
+        if readers(flow, inner.step.results[0], _TURNS) != [step]:
             continue
         if flow.parent.get(inner.step.path) is not flow.parent.get(step.path):
             continue
-        costs = _costs(flow, outer, inner, side)
-        if costs is None:
-            continue
-        now, reordered = costs
+        now, reordered = _costs(flow, outer, inner, side) or (0, 0)
         if now - reordered < LEAST_SAVED or now < TIMES * reordered:
             continue
         if any(_is_solution(flow, number) for number in inner.step.operands):
@@ -195,11 +183,11 @@ def _other_order(expression: str, side: int) -> str:
     """Return a chain in the other order, as short as its factors allow."""
     outer = factors(expression)
     inner = factors(ast.unparse(outer[side])) if outer is not None else None
-    if outer is None or inner is None:
-        return "a @ (b @ c)" if side == 0 else "(a @ b) @ c"
-    if side == 0:
-        return f"{written(inner[0], 'a')} @ ({written(inner[1], 'b')} @ {written(outer[1], 'c')})"
-    return f"({written(outer[0], 'a')} @ {written(inner[0], 'b')}) @ {written(inner[1], 'c')}"
+    a, b, c = "abc"
+    if outer is not None and inner is not None:
+        three = (*inner, outer[1]) if side == 0 else (outer[0], *inner)
+        a, b, c = map(written, three, "abc")
+    return f"{a} @ ({b} @ {c})" if side == 0 else f"({a} @ {b}) @ {c}"
 
 
 def _is_solution(flow: Flow, number: int) -> bool:
@@ -223,16 +211,16 @@ def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, 
     ]
     if list(inner_shape[batch:]) != free:
         return None
-    places = _unturned(flow, step.operands[side], outer.contracted[side])
-    if places is None:
-        return None
+    axes, turned = outer.contracted[side], flow.made_by(step.operands[side])
+    while turned is not None and turned.primitive in _TURNS:
+        if turned.primitive == "transpose":
+            axes = tuple(turned.numbers("permutation")[axis] for axis in axes)
+        turned = flow.made_by(turned.operands[0])
     boundary = batch + len(inner.free(flow, 0))
-    if all(axis >= boundary for axis in places):
-        shared = 1
-    elif all(axis < boundary for axis in places):
-        shared = 0
-    else:
+    sides = {int(axis >= boundary) for axis in axes} or {1}
+    if len(sides) > 1:
         return None
+    (shared,) = sides
     far, near = inner.columns(flow, 1 - shared), inner.step.operands[shared]
     columns = outer.columns(flow, 1 - side)
     summed = inner.flop(flow) // (2 * max(1, flow.value(inner.step.results[0]).elements))
@@ -241,24 +229,10 @@ def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, 
     return inner.flop(flow) + outer.flop(flow), first + second
 
 
-def _unturned(flow: Flow, number: int, axes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the axes of a product that are these of it after transposes."""
-    step = flow.made_by(number)
-    while step is not None and step.primitive in _CASTS | {"transpose"}:
-        if step.primitive == "transpose":
-            order = step.numbers("permutation")
-            if any(axis >= len(order) for axis in axes):
-                return None
-            axes = tuple(order[axis] for axis in axes)
-        step = flow.made_by(step.operands[0])
-    return axes
-
-
 def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a product of which only the diagonal is read."""
     flow = view.flow
-    name = view.called(step)
-    if name not in _DIAGONALS:
+    if view.called(step) not in _DIAGONALS:
         return None
     for number in step.operands:
         maker = unmoved(flow, number, MOVES | _CASTS)
@@ -278,14 +252,13 @@ def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
         if not used or {user.span for user in used} != {step.span}:
             continue
         full, needed = read.flop(flow), read.flop(flow) // max(shape[-2:])
-        traced = name == "trace"
-        form = "jnp.sum(a * b.T)" if traced else "jnp.sum(a * b.T, axis=1)"
-        use = "trace" if traced else "diagonal"
-        of = f"jnp.{'trace' if traced else 'diag'}(a @ b)"
+        use, name, form = "diagonal", "diag", "jnp.sum(a * b.T, axis=1)"
+        if view.called(step) == "trace":
+            use, name, form = "trace", "trace", "jnp.sum(a * b.T)"
         return Violation(
             f"only the {use} of a product is used: {_flop(needed)} of {_flop(full)}",
             step.path,
-            help=f"compute the diagonal alone: `{form}` for `{of}`",
+            help=f"compute the diagonal alone: `{form}` for `jnp.{name}(a @ b)`",
             related=((maker.path, "the product"),),
         )
     return None
@@ -293,10 +266,9 @@ def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
 
 def _flop(count: int) -> str:
     """Return a number of operations as people read it: `1.6 GFLOP`, `262 kFLOP`."""
-    for unit, name in ((10**12, "TFLOP"), (10**9, "GFLOP"), (10**6, "MFLOP"), (10**3, "kFLOP")):
-        if count >= unit:
-            amount = count / unit
-            return f"{amount:.0f} {name}" if amount >= 100 else f"{amount:.2g} {name}"
+    for unit, prefix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if (amount := count / unit) >= 1:
+            return f"{amount:.0f} {prefix}FLOP" if amount >= 100 else f"{amount:.2g} {prefix}FLOP"
     return f"{count} FLOP"
 
 

@@ -16,7 +16,7 @@ from jaxsight.rules.program.matrices import calls
 from jaxsight.rules.program.slices import Read, reads
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import called, integer, keyword
+from jaxsight.rules.text.expressions import integer, keyword, name_of
 from jaxsight.source.text import Edit
 from jaxsight.wire.program import Step
 
@@ -46,35 +46,21 @@ _COUNTED = re.compile(r"\[(?:[^\[\]]*,)? *(?:-\w+|\d+) *\]$")
 """A subscript that ends in a number, or in a sign and a name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """What is read of a sorted array."""
-
-    is_slower_on_gpus: bool
-    """Whether a GPU takes longer to select the values than to sort them all."""
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield sorts of which a few values at the ends are read."""
     flow = view.flow
     for step in flow.forward_steps("sort"):
-        name = view.called(step)
+        name, axis = view.called(step), step.number("dimension", -1)
         if name not in _SORTS or step.numbers("num_keys") not in ((), (1,)):
             continue
-        axis = step.number("dimension", -1)
         size = flow.value(step.results[0]).shape[axis]
-        if size < LEAST:
-            continue
-        parts = _parts(view, step, axis)
-        if not parts:
-            continue
-        ends = [end for _, part in parts if (end := _end(view, part, size)) is not None]
+        parts = _parts(view, step, axis) if size >= LEAST else None
+        ends = [end for _, part in parts or () if (end := _end(view, part, size)) is not None]
         read = sum(dict(sorted(ends)).values())
-        if len(ends) < len(parts) or read * SHARE > size:
-            continue
-        indices = name == "argsort" or all(index > 0 for index, _ in parts)
-        yield _violation(view, step, ends, indices, size)
+        if parts and len(ends) == len(parts) and read * SHARE <= size:
+            indices = name == "argsort" or all(index > 0 for index, _ in parts)
+            yield _violation(view, step, ends, indices, size)
 
 
 def _parts(view: ProgramView, step: Step, axis: int) -> list[tuple[int, Read]] | None:
@@ -86,12 +72,11 @@ def _parts(view: ProgramView, step: Step, axis: int) -> list[tuple[int, Read]] |
     parts: list[tuple[int, Read]] = []
     for index, number in enumerate(step.results):
         of_result = reads(flow, number, axis)
-        if of_result is None:
-            own = all(user.span == step.span for user in flow.used_by(number))
-            if index == 0 or not own or view.called(step) != "sort":
-                return None
-            continue
-        parts += [(index, read) for read in of_result]
+        own = all(user.span == step.span for user in flow.used_by(number))
+        if of_result is not None:
+            parts += [(index, read) for read in of_result]
+        elif index == 0 or not own or view.called(step) != "sort":
+            return None
     return parts
 
 
@@ -101,12 +86,10 @@ def _end(view: ProgramView, part: Read, size: int) -> tuple[bool, int] | None:
     One value from between is an order statistic; that of `x[-k]` is meant to be the k-th largest,
     that of `x[int(0.95 * n)]` a quantile.
     """
-    if part.first < 0 or part.last >= size:
-        return None
     from_start, from_end = part.last + 1, size - part.first
     count = min(from_start, from_end)
-    text = view.quote(part.step.path)
-    if part.dropped and count > 1 and not _COUNTED.search(text):
+    is_counted = count == 1 or _COUNTED.search(view.quote(part.step.path))
+    if part.first < 0 or part.last >= size or (part.dropped and not is_counted):
         return None
     return from_end < from_start, count
 
@@ -114,25 +97,23 @@ def _end(view: ProgramView, part: Read, size: int) -> tuple[bool, int] | None:
 def _violation(
     view: ProgramView, step: Step, ends: list[tuple[bool, int]], indices: bool, size: int
 ) -> Violation:
-    values, keyword = _operand(view, step)
+    values, along = _operand(view, step)
+    shape, maker = view.flow.value(step.operands[0]).shape, view.flow.made_by(step.operands[0])
     # Where the keys are negated, what is last is smallest.
-    maker = view.flow.made_by(step.operands[0])
     turned = maker is not None and maker.primitive == "neg"
     sides = {is_last != turned for is_last, _ in ends}
     count, both = max(count for _, count in ends), len(sides) == 2
     which, kind, negated = ("largest", "max", "") if True in sides else ("smallest", "min", "-")
-    along = f", axis={keyword}" if keyword else ""
-    arg = "arg" if indices else ""
+    arg, where = "arg" * indices, f", axis={along}" if along else ""
     if both and count == 1:
-        form = f"`jnp.{arg}max({values}{along})` and `jnp.{arg}min({values}{along})`"
+        form = f"`jnp.{arg}max({values}{where})` and `jnp.{arg}min({values}{where})`"
     elif both:
         form = f"`jax.lax.top_k` of `{values}` and of `-{values}`"
     elif count == 1:
-        form = f"`jnp.{arg}{kind}({values}{along})`"
+        form = f"`jnp.{arg}{kind}({values}{where})`"
     else:
-        rank = len(view.flow.value(step.operands[0]).shape)
-        if keyword not in ("", "-1", str(rank - 1)):  # `top_k` selects along the last axis
-            values = f"jnp.moveaxis({values}, {keyword}, -1)"
+        if along not in ("", "-1", str(len(shape) - 1)):  # `top_k` selects along the last axis
+            values = f"jnp.moveaxis({values}, {along}, -1)"
         signed = f"({values})" if negated and " " in values and "," not in values else values
         top = f"jax.lax.top_k({negated}{signed}, {count})[{int(indices)}]"
         sign = "" if indices else negated
@@ -143,8 +124,7 @@ def _violation(
         notes.append("among equal values, another index may be the result")
     elif not indices and count == 1 and False in sides:
         notes.append("`jnp.min` is NaN where any value is; a sort puts NaN last")
-    is_alone = math.prod(view.flow.value(step.operands[0]).shape) == size > _ALONE
-    is_slower = is_alone and 1 < count <= _SELECTED
+    is_slower = math.prod(shape) == size > _ALONE and 1 < count <= _SELECTED
     if is_slower:
         notes.append(
             "on GPUs the sort of one long row is faster: on an H100 85 µs for 2^20 values, and "
@@ -161,7 +141,7 @@ def _violation(
         help=f"use {form}",
         notes=tuple(notes),
         severity="information" if count > _SELECTED or is_slower else "",
-        data=Extreme(is_slower),
+        data=is_slower,
     )
 
 
@@ -170,23 +150,21 @@ def _operand(view: ProgramView, step: Step) -> tuple[str, str]:
     rank = len(view.flow.value(step.operands[0]).shape)
     axis = "-1" if rank > 1 else ""
     for call in calls(view.quote(step.path)):
-        positional = list(call.args)
+        given = list(call.args)
         # Methods take no array: `x.argsort(0)` has the axis in its first place.
-        method = not positional or isinstance(positional[0], ast.Constant)
-        if method and isinstance(call.func, ast.Attribute):
-            positional.insert(0, call.func.value)
-        node = positional[0] if positional else None
-        if len(positional) == 2 and called(ast.unparse(call)) in ("sort", "argsort"):
-            axis = ast.unparse(positional[1])
-        for word in call.keywords:
-            if word.arg in ("axis", "dimension"):
-                axis = ast.unparse(word.value)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            node = node.operand
-        if node is None or isinstance(node, ast.List | ast.Tuple):
-            break
-        text = ast.unparse(node)
-        return (text if len(text) <= 24 else "x"), axis
+        is_method = not given or isinstance(given[0], ast.Constant)
+        if is_method and isinstance(call.func, ast.Attribute):
+            given.insert(0, call.func.value)
+        if len(given) == 2 and name_of(call) in ("sort", "argsort"):
+            axis = ast.unparse(given[1])
+        if (along := keyword(call, "axis", "dimension")) is not None:
+            axis = ast.unparse(along)
+        match given:
+            case [ast.List() | ast.Tuple(), *_] | []:
+                break
+            case [ast.UnaryOp(op=ast.USub(), operand=node) | node, *_]:
+                text = ast.unparse(node)
+                return (text if len(text) <= 24 else "x"), axis
     return "x", axis
 
 
@@ -206,8 +184,13 @@ class _Sorted:
 
 
 @RULE.fixes("`jnp.max`, `jnp.argmax` or `jax.lax.top_k` instead of a sort")
-def candidates(context: FixContext, extreme: Extreme) -> Iterator[Candidate]:
-    """Yield `jnp.max`, `jnp.argmax` or `lax.top_k` for what is read of a sorted array."""
+def candidates(context: FixContext, is_slower: bool) -> Iterator[Candidate]:
+    """Yield `jnp.max`, `jnp.argmax` or `lax.top_k` for what is read of a sorted array.
+
+    Args:
+        context: the finding.
+        is_slower: whether a GPU takes longer to select the values than to sort them all.
+    """
     for call in context.find(ast.Call):
         read = _sorted(context, call)
         if read is None:
@@ -225,7 +208,7 @@ def candidates(context: FixContext, extreme: Extreme) -> Iterator[Candidate]:
                 case ast.UnaryOp(op=ast.USub()) as outer if text.startswith("-"):
                     expression, text = outer, text[1:]
             # Indices of equal values, and NaN in a minimum, are not the same.
-            safe = not (read.indices or title.endswith("min`") or extreme.is_slower_on_gpus)
+            safe = not (read.indices or title.endswith("min`") or is_slower)
             imports = context.jax_import() if title.endswith("top_k`") else ()
             yield Candidate(title, (*imports, context.replace(expression, text), *edits), safe=safe)
         return
@@ -234,24 +217,20 @@ def candidates(context: FixContext, extreme: Extreme) -> Iterator[Candidate]:
 def _sorted(context: FixContext, call: ast.Call) -> _Sorted | None:
     """Read a call of a function that sorts."""
     sort = context.array_call(call)
-    if sort is None or sort[0] not in ("sort", "argsort"):
+    if sort is None or sort[0] not in ("sort", "argsort") or not context.jnp:
         return None
     name, values, arguments = sort
-    if any(keyword.arg not in ("axis", "dimension", "descending") for keyword in call.keywords):
+    if any(key.arg not in ("axis", "dimension", "descending") for key in call.keywords):
         return None
     aval = context.aval_of(values)
     along = arguments[0] if arguments else keyword(call, "axis", "dimension")
-    if along is not None:
-        axis = integer(along)
-        if axis is None or aval is None or axis not in (-1, len(aval.shape) - 1):
-            return None
-    if aval is None or not context.jnp:
+    if aval is None or (along and integer(along) not in (-1, len(aval.shape) - 1)):
         return None
-    down = keyword(call, "descending")
+    down, negated = keyword(call, "descending"), False
     descending = isinstance(down, ast.Constant) and down.value is True
-    negated = isinstance(values, ast.UnaryOp) and isinstance(values.op, ast.USub)
-    if isinstance(values, ast.UnaryOp) and negated:
-        values = values.operand
+    match values:
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            values, negated = operand, True
     return _Sorted(values, negated, descending, name == "argsort", len(aval.shape))
 
 

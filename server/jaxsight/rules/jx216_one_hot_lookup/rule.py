@@ -49,18 +49,15 @@ def _multiplied(view: ProgramView, step: Step) -> Violation | None:
         axis = one_hot_axis(flow, number)
         if axis is None or read.contracted[side] != (axis,) or not _is_made(view, number):
             continue
-        if one_hot_axis(flow, step.operands[1 - side]) is not None:
-            continue
-        if readers(flow, number, _KEEPS) != [step]:
+        is_pair = one_hot_axis(flow, step.operands[1 - side]) is not None
+        if is_pair or readers(flow, number, _KEEPS) != [step]:
             continue
         pair = factors(view.quote(step.path))
         matrix = written(pair[1 - side], "x") if pair is not None else "x"
-        if read.batch != ((), ()):
-            if read.free(flow, 0) or read.free(flow, 1):
-                continue
-            return _violation(view, step, number, axis, "", matrix)
-        first = read.contracted[1 - side] == (0,)
-        return _violation(view, step, number, axis, f"{matrix}[{'' if first else ':, '}i]", matrix)
+        before = "" if read.contracted[1 - side] == (0,) else ":, "
+        table = f"{matrix}[{before}i]" if read.batch == ((), ()) else ""
+        if table or not (read.free(flow, 0) or read.free(flow, 1)):
+            return _violation(view, step, number, axis, table, matrix)
     return None
 
 
@@ -76,25 +73,24 @@ def _summed(view: ProgramView, step: Step) -> Violation | None:
         axis = one_hot_axis(flow, number)
         if axis is None or axis not in axes or not _is_made(view, number):
             continue
-        shapes = flow.value(number).shape, flow.value(values).shape
-        if shapes[0] != shapes[1] or one_hot_axis(flow, values) is not None:
+        is_alike = flow.value(number).shape == flow.value(values).shape
+        if not is_alike or one_hot_axis(flow, values) is not None:
             continue
-        if readers(flow, number, _KEEPS) != [maker]:
-            continue
-        return _violation(view, step, number, axis, "", "x")
+        if readers(flow, number, _KEEPS) == [maker]:
+            return _violation(view, step, number, axis, "", "x")
     return None
 
 
-def _maker(view: ProgramView, number: int) -> Step | None:
-    """Return the comparison or the selection of rows that makes a one-hot array."""
+def _made(view: ProgramView, number: int) -> tuple[Step | None, str]:
+    """Return the comparison or the selection of rows that makes a one-hot array, and its text."""
     flow = view.flow
-    return flow.made_by(flow.before(number, lambda step: step.primitive not in ("eq", "gather")))
+    step = flow.made_by(flow.before(number, lambda step: step.primitive not in ("eq", "gather")))
+    return step, view.quote(step.path) if step is not None else ""
 
 
 def _is_made(view: ProgramView, number: int) -> bool:
     """Whether the user's own expression makes a one-hot array: `one_hot`, a comparison, `eye`."""
-    step = _maker(view, number)
-    text = view.quote(step.path) if step is not None else ""
+    _, text = _made(view, number)
     return called(text) == "one_hot" or isinstance(parsed(text), ast.Compare | ast.Subscript)
 
 
@@ -110,11 +106,9 @@ def _violation(
     classes = value.shape[axis]
     if classes < LEAST:
         return None
-    maker = _maker(view, number)
-    expression = view.quote(maker.path) if maker is not None else ""
+    maker, expression = _made(view, number)
     index = argument(expression, ("one_hot",), "i")
     bare = index[1:-1] if index.startswith("(") else index
-    large = bool(table) and value.bytes >= LARGE
     if table:
         message = f"product with a one-hot array of {classes:,} classes only selects rows"
         help = f"index the table: `{table.replace('i]', f'{bare}]')}`"
@@ -134,6 +128,6 @@ def _violation(
             f"the one-hot array has {size(value.bytes)}, unless XLA fuses it",
             "for indices out of range a one-hot row is zero, and indexing clamps or wraps",
         ),
-        severity="warning" if large else "",
+        severity="warning" if table and value.bytes >= LARGE else "",
         related=((maker.path, "the one-hot array"),) if maker is not None else (),
     )

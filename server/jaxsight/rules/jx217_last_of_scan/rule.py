@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.flow import Flow
@@ -36,14 +35,6 @@ _TOTALS = {
 """Running totals, and the function that gives the last one alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stacked:
-    """What a scan stacks in vain."""
-
-    carried: bool
-    """Whether the final carry is the same."""
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation | None]:
     """Yield scans and running totals of which only the last element is read."""
@@ -61,9 +52,8 @@ def _scan(view: ProgramView, step: Step) -> Violation | None:
     total, carried = 0, True
     for stacked, output in zip(step.results, outputs, strict=False):
         shape = flow.value(stacked).shape
-        if shape != (length, *flow.value(output).shape) or not _is_only_read_at(
-            flow, stacked, last
-        ):
+        is_stacked = shape == (length, *flow.value(output).shape)
+        if not is_stacked or not _is_only_read_at(flow, stacked, last):
             continue
         total += flow.value(stacked).bytes
         carried &= any(
@@ -74,19 +64,18 @@ def _scan(view: ProgramView, step: Step) -> Violation | None:
     if not total or (total < LEAST and not carried):
         return None
     which = "first" if last == 0 else "last"
+    does, what = "scan stacks", "outputs"
+    help = "use the final carry, and return `None` in place of the output"
     if name == "map":
+        does, what, carried = "`map` computes", "results", False
         help = f"call the function with the {which} row alone"
-        words = (
-            f"`map` computes {length:,} results ({size(total)}), of which only the {which} is read"
-        )
-        return Violation(words, step.path, help=help, data=Stacked(carried=False))
+    elif not carried:
+        help = "return the value in the carry, and `None` in place of the output"
     return Violation(
-        f"scan stacks {length:,} outputs ({size(total)}), of which only the {which} is read",
+        f"{does} {length:,} {what} ({size(total)}), of which only the {which} is read",
         step.path,
-        help="use the final carry, and return `None` in place of the output"
-        if carried
-        else "return the value in the carry, and `None` in place of the output",
-        data=Stacked(carried),
+        help=help,
+        data=carried,
     )
 
 
@@ -110,8 +99,8 @@ def _total(view: ProgramView, step: Step) -> Violation | None:
 
 def _is_only_read_at(flow: Flow, number: int, index: int, axis: int = 0) -> bool:
     """Whether a value is read, and only at one place along an axis."""
-    parts = reads(flow, number, axis)
-    return bool(parts) and all(part.first == part.last == index for part in parts or ())
+    parts = reads(flow, number, axis) or ()
+    return {(part.first, part.last) for part in parts} == {(index, index)}
 
 
 # The fix: use the final carry of a scan, or the function that gives the total alone.
@@ -125,9 +114,8 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the final carry for the last output, or `sum` for the last of `cumsum`."""
     for call in context.find(ast.Call):
         name = context.called(call.func)
-        data = context.finding.data
-        if name == "jax.lax.scan" and isinstance(data, Stacked):
-            yield from _carried(context, call) if data.carried else ()
+        if name == "jax.lax.scan" and context.finding.data is not None:
+            yield from _carried(context, call) if context.finding.data else ()
             return
         if name.removeprefix("jax.numpy.") in _FIXED and len(call.args) == 1:
             yield from _total_alone(context, call, _TOTALS[name.removeprefix("jax.numpy.")])
@@ -136,29 +124,25 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 
 def _carried(context: FixContext, call: ast.Call) -> Iterator[Candidate]:
     """Yield `final, _ = scan(…)` for `_, outputs = scan(…)` with `outputs[-1]`."""
-    assign, function = context.parents.get(call), context.function(call)
-    if not isinstance(assign, ast.Assign) or function is None:
-        return
-    match assign.targets:
-        case [ast.Tuple(elts=[ast.Name(id=carry) as first, ast.Name(id=outputs) as second])]:
+    function = context.function(call)
+    match context.parents.get(call):
+        case ast.Assign(
+            targets=[ast.Tuple(elts=[ast.Name(id=carry) as first, ast.Name(id=outputs) as second])]
+        ) if function is not None:
             pass
         case _:
             return
-    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    names = (node for node in ast.walk(function) if isinstance(node, ast.Name))
     uses = [node for node in names if node.id == outputs and node is not second]
-    reads = [context.parents.get(node) for node in uses]
-    if not uses:
-        return
     last = [
         node
-        for node in reads
+        for node in map(context.parents.get, uses)
         if isinstance(node, ast.Subscript) and integer(node.slice) == -1 and node.value in uses
     ]
-    if len(last) != len(uses):
+    if not uses or len(last) != len(uses):
         return
     unused = carry.startswith("_")
-    final = outputs if unused else carry
-    edits = [context.replace(node, final) for node in last]
+    edits = [context.replace(node, outputs if unused else carry) for node in last]
     edits.append(context.replace(second, "_"))
     if unused:
         edits.append(context.replace(first, outputs))
@@ -168,23 +152,17 @@ def _carried(context: FixContext, call: ast.Call) -> Iterator[Candidate]:
 def _without_output(context: FixContext, call: ast.Call, function: ast.AST) -> tuple[Edit, ...]:
     """Return the edit that makes the output of a body `None`, where it is the carry."""
     body = call.args[0] if call.args else None
+    returned: list[ast.AST] = [body.body] if isinstance(body, ast.Lambda) else []
     if isinstance(body, ast.Name):
-        definitions = [
-            node
-            for node in ast.walk(function)
-            if isinstance(node, ast.FunctionDef) and node.name == body.id
-        ]
         returned = [
-            node
-            for definition in definitions
+            node.value or node
+            for definition in ast.walk(function)
+            if isinstance(definition, ast.FunctionDef) and definition.name == body.id
             for node in ast.walk(definition)
             if isinstance(node, ast.Return)
         ]
-        returned_value = returned[0].value if len(definitions) == len(returned) == 1 else None
-    else:
-        returned_value = body.body if isinstance(body, ast.Lambda) else None
-    match returned_value:
-        case ast.Tuple(elts=[carry, output]) if same(carry, output):
+    match returned:
+        case [ast.Tuple(elts=[carry, output])] if same(carry, output):
             return (context.replace(output, "None"),)
     return ()
 
@@ -204,12 +182,9 @@ def _total_alone(context: FixContext, call: ast.Call, name: str) -> Iterator[Can
             return
     if any(keyword.arg != "axis" for keyword in call.keywords):
         return
-    along = next(
-        (context.text(keyword.value) for keyword in call.keywords if keyword.arg == "axis"), ""
-    )
-    if along not in ("", str(axis), str(axis - len(aval.shape))) or (
-        not along and len(aval.shape) > 1
-    ):
+    rank = len(aval.shape)
+    along = "".join(context.text(keyword.value) for keyword in call.keywords)
+    if along not in (("", "0", "-1") if rank == 1 else (str(axis), str(axis - rank))):
         return
     text = f"{context.jnp}.{name}({context.text(call.args[0])}{f', axis={along}' if along else ''})"
     yield Candidate(f"Use `jnp.{name}`", (context.replace(read, text),))

@@ -39,19 +39,17 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield transforms of real numbers of which half is read, and pairs whose result is real."""
     flow = view.flow
     for step in flow.forward_steps("fft"):
-        if flow.value(step.results[0]).elements < LEAST:
+        name, length = view.called(step), step.numbers("fft_lengths")[-1:]
+        if flow.value(step.results[0]).elements < LEAST or not length:
             continue
-        name = view.called(step)
-        length = step.numbers("fft_lengths")[-1:]
-        if name in _FORWARD and _is_kind(step, "FFT") and length and _is_of_real(flow, step):
-            if _is_half_read(flow, step, length[0]):
-                yield Violation(
-                    "complex FFT of real numbers: only the first half of "
-                    f"{length[0]:,} frequencies is read",
-                    step.path,
-                    help=f"use `jnp.fft.{_FORWARD[name]}`, which computes this half alone",
-                )
-        elif name in _INVERSE and _is_kind(step, "IFFT") and length and _gives_real(view, step):
+        if name in _FORWARD and _is_of_real(flow, step) and _is_half_read(flow, step, length[0]):
+            yield Violation(
+                "complex FFT of real numbers: only the first half of "
+                f"{length[0]:,} frequencies is read",
+                step.path,
+                help=f"use `jnp.fft.{_FORWARD[name]}`, which computes this half alone",
+            )
+        elif name in _INVERSE and _is_kind(step, "IFFT") and _gives_real(view, step):
             forward = _FORWARD[name.removeprefix("i")]
             yield Violation(
                 "complex FFTs of real numbers with a real result compute each frequency twice",
@@ -64,19 +62,20 @@ def find(view: ProgramView) -> Iterator[Violation]:
 def _is_kind(step: Step, kind: Literal["FFT", "IFFT"]) -> bool:
     """Whether a transform is of a kind, which JAX prints as a number or by name."""
     text = dict(step.parameters).get("fft_type", "")
-    return text == str(_KINDS[kind]) or text.rpartition(".")[2].strip("'") == kind
+    return text.rpartition(".")[2].strip("'") in (str(_KINDS[kind]), kind)
 
 
 def _is_of_real(flow: Flow, step: Step) -> bool:
-    """Whether what is transformed was real, and made complex for that."""
-    maker = flow.made_by(step.operands[0])
-    for _ in range(_NEAR):
+    """Whether a transform is of what was real, and made complex for that."""
+    number = step.operands[0]
+    for _ in range(_NEAR if _is_kind(step, "FFT") else 0):
+        maker = flow.made_by(number)
         if maker is None or maker.primitive not in _MOVES | {"convert_element_type"}:
             break
-        before = flow.value(maker.operands[0]).dtype
+        number = maker.operands[0]
+        before = flow.value(number).dtype
         if maker.primitive == "convert_element_type" and before.startswith(("float", "bfloat")):
             return True
-        maker = flow.made_by(maker.operands[0])
     return False
 
 
@@ -135,7 +134,7 @@ class _Symmetries:
         if self._view.called(step) == "fftfreq":
             return -1
         if step.primitive == "fft":
-            is_real = _is_kind(step, "FFT") and _is_of_real(flow, step)
+            is_real = _is_of_real(flow, step)
             self.transforms += is_real
             return int(is_real)
         if step.primitive not in _SYMMETRIC or not step.operands:
@@ -218,13 +217,14 @@ def _renamed(context: FixContext, call: ast.Call) -> tuple[Edit, ...]:
 
 def _pair(context: FixContext, call: ast.Call, name: str) -> Iterator[Candidate]:
     """Yield the inverse transform of real ones, where all of them are in its argument."""
-    aval, outer = context.aval_of(call), context.parents.get(call)
-    if isinstance(outer, ast.Attribute) and outer.attr == "real":
-        expression: ast.expr = outer
-    elif isinstance(outer, ast.Call) and context.called(outer.func) == "jax.numpy.real":
-        expression = outer
-    else:
-        return
+    aval = context.aval_of(call)
+    match context.parents.get(call):
+        case ast.Attribute(attr="real") as expression:
+            pass
+        case ast.Call(func=function) as expression if context.called(function) == "jax.numpy.real":
+            pass
+        case _:
+            return
     inner = [
         node
         for node in ast.walk(call.args[0])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.patterns.syntax import SyntaxPatterns
@@ -29,14 +28,6 @@ _MOST = 300
 """Equations of a case that are looked at: work beyond them is missed, and more take long."""
 
 
-@dataclass(frozen=True, slots=True)
-class BothBranches:
-    """A selection between results of work."""
-
-    expressions: tuple[str, str]
-    """What the user wrote for a true predicate and for a false one, each on one line."""
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's selections by one number, whose cases contain work for nothing else.
@@ -58,7 +49,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             first_work(
                 flow,
                 [select.operands[case] for select in selects],
-                _Alone(flow, {select.path: select for select in selects}, case).is_alone,
+                _alone(flow, {select.path for select in selects}, case),
                 _MOST,
             )
             for case in (2, 1)
@@ -73,47 +64,37 @@ def find(view: ProgramView) -> Iterator[Violation]:
             select.path,
             help="run only one of them: `jax.lax.cond(pred, true_fun, false_fun, *operands)`",
             notes=("the predicate is a scalar, so all of one result is dropped",),
-            data=BothBranches(texts),
+            data=texts,
             related=tuple((step.path, "computed for one branch alone") for step in (true, false)),
         )
 
 
-class _Alone:
-    """Which equations are there for one case of some selections, and nothing else."""
+def _alone(flow: Flow, selects: set[str], case: int) -> Callable[[Step], bool]:
+    """Return whether an equation is there for one case of some selections, and nothing else."""
+    known: dict[str, bool] = {}
 
-    def __init__(self, flow: Flow, selects: dict[str, Step], case: int) -> None:
-        self._flow = flow
-        self._selects = selects
-        self._case = case
-        self._known: dict[str, bool] = {}
-
-    def is_alone(self, step: Step) -> bool:
+    def is_alone(step: Step) -> bool:
         """Whether all that uses the results leads to the case."""
-        alone = self._known.get(step.path)
-        if alone is None:
-            self._known[step.path] = False  # ends recursion
-            if len(self._known) > 2 * _MOST:
+        if step.path not in known:
+            known[step.path] = False  # ends recursion
+            if len(known) > 2 * _MOST:
                 return False
-            alone = self._known[step.path] = all(map(self._leads_to_case, step.results))
-        return alone
+            known[step.path] = all(map(leads_to_case, step.results))
+        return known[step.path]
 
-    def _leads_to_case(self, number: int) -> bool:
-        number = self._flow.of(number)
-        if number in self._flow.returned:
+    def leads_to_case(number: int) -> bool:
+        if flow.of(number) in flow.returned:
             return False
-        for user in self._flow.used_by(number):
-            if user.backward:
-                continue
-            select = self._selects.get(user.path)
-            if select is not None:
-                places = [
-                    i for i, operand in enumerate(user.operands) if self._flow.of(operand) == number
-                ]
-                if places != [self._case]:
+        for user in flow.used_by(number):
+            if user.path in selects:
+                operands = list(map(flow.of, user.operands))
+                if operands.count(flow.of(number)) > 1 or operands[case] != flow.of(number):
                     return False
-            elif not self.is_alone(user):
+            elif not user.backward and not is_alone(user):
                 return False
         return True
+
+    return is_alone
 
 
 # The fix: compute the branches in a `cond`.
@@ -121,8 +102,13 @@ class _Alone:
 
 # One branch runs in place of two; the figures count both.
 @RULE.fixes("`jax.lax.cond` in place of the selection", trades=ALL)
-def candidates(context: FixContext, data: BothBranches) -> Iterator[Candidate]:
-    """Yield `cond(pred, lambda: a, lambda: b)` for `where(pred, a, b)` that contains the work."""
+def candidates(context: FixContext, expressions: tuple[str, str]) -> Iterator[Candidate]:
+    """Yield `cond(pred, lambda: a, lambda: b)` for `where(pred, a, b)` that contains the work.
+
+    Args:
+        context: the finding.
+        expressions: what is written for a true predicate and for a false one, on one line.
+    """
     patterns = SyntaxPatterns(context)
     for call in context.find(ast.Call):
         found = patterns.at(call, "where(p, a, b) | select(p, a, b)")
@@ -131,7 +117,7 @@ def candidates(context: FixContext, data: BothBranches) -> Iterator[Candidate]:
         cases = [" ".join(patterns.filled(case, found).split()) for case in ("{a}", "{b}")]
         if all(map(context.is_pure, call.args)) and all(
             expression and expression in case
-            for expression, case in zip(data.expressions, cases, strict=True)
+            for expression, case in zip(expressions, cases, strict=True)
         ):
             text = patterns.filled("jax.lax.cond({p}, lambda: {a}, lambda: {b})", found)
             yield Candidate(

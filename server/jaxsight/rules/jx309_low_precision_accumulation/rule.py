@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import LoopParts, loop_of
-from jaxsight.rules.program.scatters import scattered
+from jaxsight.rules.program.slices import scattered
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import parsed

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.intervals.indices import index_before_wrapping
 from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.intervals.interval import Interval, summed
+from jaxsight.rules.program.intervals.moves import index_before_wrapping
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import name_of, parsed, parsed_call

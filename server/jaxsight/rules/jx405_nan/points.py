@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from jaxsight.rules.jx405_nan.scalars import (
     LOGICAL,
@@ -19,16 +19,14 @@ from jaxsight.rules.jx405_nan.scalars import (
     REDUCES,
     RUN,
     STEEP,
-    Slopes,
-    computing,
+    applied,
+    chosen,
     contracted,
-    slopes,
 )
 from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import comparisons_behind, is_flat
 from jaxsight.rules.program.rounding import rounded, rounder
-from jaxsight.rules.program.view import ProgramView
 from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import LITERAL, Step
 
@@ -66,27 +64,22 @@ class Point:
     """Arguments by name. Empty if values were chosen that no argument gives directly."""
 
 
-@dataclass(slots=True)
 class Gradients:
     """The derivatives of one program's selections."""
 
-    view: ProgramView
-    known: KnownValues
-    work: int = _ALL_WORK
-    """How many equations may still be run."""
-    _order: dict[str, int] = field(default_factory=dict)
-    _operations: dict[str, _Operation] = field(default_factory=dict)
-    differentiable: set[int] = field(default_factory=set)
-    """The values that depend on an inexact input by differentiable operations."""
-
-    def __post_init__(self) -> None:
-        flow = self.view.flow
-        self._order = {path: index for index, path in enumerate(flow.steps)}
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.known = KnownValues(flow)
+        self.work = _ALL_WORK
+        """How many equations may still be run."""
+        self.order = {path: index for index, path in enumerate(flow.steps)}
+        self._operations: dict[str, _Operation] = {}
         self.differentiable = {
             number
             for number, value in enumerate(flow.values)
             if value.is_inexact and not value.is_known and flow.made_by(number) is None
         }
+        """The values that depend on an inexact input by differentiable operations."""
         for step in flow.steps.values():
             if not is_flat(flow, step) and any(
                 flow.of(operand) in self.differentiable for operand in step.operands
@@ -98,8 +91,8 @@ class Gradients:
 
         Its value is finite there, and so is the gradient by what the selection shows.
         """
-        cone = _Cone.of(self, select)
-        if cone is None:
+        cone = _Cone(self, select)
+        if not cone.is_related():
             return None
         found = None
         for number in _CONSTANTS if cone.constants else _CONSTANTS[:1]:
@@ -109,80 +102,87 @@ class Gradients:
                 return None
         return found
 
-    def ordered(self, steps: Sequence[Step]) -> list[Step]:
-        """Return equations in the order of the program."""
-        return sorted(steps, key=lambda step: self._order[step.path])
-
     def operation(self, step: Step) -> _Operation:
         """Return how an equation is run."""
         if step.path not in self._operations:
-            self._operations[step.path] = _Operation.of(self.view.flow, step)
+            self._operations[step.path] = _Operation(self.flow, step)
         return self._operations[step.path]
 
 
-@dataclass(slots=True)
 class _Cone:
     """A selection, the equations that it is computed by, and the values that these begin with."""
 
-    gradients: Gradients
-    select: Step
-    operations: list[_Operation]
-    fixed: dict[int, float]
-    """Literals."""
-    constants: list[int]
-    """Captured arrays."""
-    free: dict[int, list[float]]
-    """Arguments and values of unknown origin, each with the numbers to try, the usual one first."""
-    comparisons: list[tuple[int, ...]]
-    """What the condition compares, other than in order to ask whether it is finite."""
-    near_0: list[int]
-    """Of these, what is compared with small numbers, if all is."""
-    origins: dict[int, set[int]]
-    """By value the arguments and values of unknown origin that it is computed from."""
-    is_whole: bool
-    """Whether all that the selection depends on is run."""
-    differentiable: set[int]
-    """Those of them that have a gradient."""
+    def __init__(self, gradients: Gradients, select: Step) -> None:
+        self.gradients, self.flow, self.select = gradients, gradients.flow, select
+        self.fixed: dict[int, float] = {}
+        """Literals."""
+        self.constants: list[int] = []
+        """Captured arrays."""
+        self.free: dict[int, list[float]] = {}
+        """Arguments and values of unknown origin, each with the numbers to try, the usual one
+        first.
+        """
+        self.is_whole = True
+        """Whether all that the selection depends on is run."""
+        run, leaves = self._run_and_leaves()
+        self._begin(run, leaves)
+        self.operations = list(map(gradients.operation, run))
+        self.comparisons = [
+            tuple(map(self.flow.of, step.operands))
+            for step in comparisons_behind(self.flow, select.operands[0])
+            if len(set(map(self.flow.of, step.operands))) > 1
+        ]
+        """What the condition compares, other than in order to ask whether it is finite."""
+        self.compared = list(itertools.chain.from_iterable(self.comparisons))
+        small = {number for number, value in self.fixed.items() if 0 < abs(value) <= _SMALL}
+        is_near_0 = all(map(small.intersection, self.comparisons))
+        self.near_0 = [n for n in self.compared if is_near_0 and n not in self.fixed]
+        """Of these, what is compared with small numbers, if all is."""
+        self.differentiable = gradients.differentiable & self.free.keys()
+        self.origins = {number: {number} for number in self.free}
+        """By value the arguments and values of unknown origin that it is computed from."""
+        for each in self.operations:
+            behind = (self.origins.get(number, set()) for number in each.operands)
+            self.origins[each.result] = set[int]().union(*behind)
 
-    @staticmethod
-    def of(gradients: Gradients, select: Step) -> _Cone | None:
-        """Return what a selection is computed by; `None` where its condition guards nothing."""
-        flow = gradients.view.flow
-        makers: dict[str, Step] = {}
-        leaves: set[int] = set()
-        waiting = [flow.of(number) for number in select.operands]
-        visited: set[int] = set()
+    def _run_and_leaves(self) -> tuple[list[Step], set[int]]:
+        """Return the equations that are run, in order, and the values that they begin with.
+
+        The elements of an array that is reduced have to be equal.
+        """
+        flow, order = self.flow, self.gradients.order
+        makers, leaves = dict[str, Step](), set[int]()
+        waiting = list(dict.fromkeys(map(flow.of, self.select.operands)))
         for number in waiting:
-            if number in visited:
-                continue
-            visited.add(number)
             step = flow.made_by(number)
             if step is None or not _is_run(flow, step) or len(makers) == _EQUATIONS:
                 leaves.add(number)
             else:
                 makers[step.path] = step
-                waiting += [flow.of(operand) for operand in step.operands]
-        cone = _Cone(gradients, select, [], {}, [], {}, [], [], {}, True, set())
-        cone._plan(gradients.ordered(list(makers.values())), leaves)
-        return cone if cone._is_related() else None
-
-    def _plan(self, steps: Sequence[Step], leaves: set[int]) -> None:
-        """Decide what is run: the elements of an array that is reduced have to be equal."""
-        flow = self.gradients.view.flow
-        even = {number for number in leaves if not flow.value(number).shape}
-        even.update(number for number in leaves if number in flow.inputs)
-        even.update(number for number in leaves if flow.value(number).origin == LITERAL)
+                operands = dict.fromkeys(map(flow.of, step.operands))
+                waiting += [operand for operand in operands if operand not in waiting]
+        even = {
+            number
+            for number in leaves
+            if not (value := flow.value(number)).shape
+            or number in flow.inputs
+            or value.origin == LITERAL
+        }
         run = []
-        for step in steps:
-            operands, result = list(map(flow.of, step.operands)), flow.of(step.results[0])
-            moved = operands[:1] if step.primitive in PICKS_ANY else operands
-            is_even = all(operand in even for operand in moved)
-            if not is_even and step.primitive in REDUCES | PICKS_ANY:
+        for step in sorted(makers.values(), key=lambda step: order[step.path]):
+            count = 1 if step.primitive in PICKS_ANY else None
+            result = flow.of(step.results[0])
+            if even.issuperset(map(flow.of, step.operands[:count])):
+                even.add(result)
+            elif step.primitive in REDUCES | PICKS_ANY:
                 leaves.add(result)
                 continue
-            if is_even:
-                even.add(result)
             run.append(step)
+        return run, leaves
+
+    def _begin(self, run: Sequence[Step], leaves: set[int]) -> None:
+        """Decide which numbers the values begin with."""
+        flow = self.flow
         read = {flow.of(operand) for step in (*run, self.select) for operand in step.operands}
         literals = {
             flow.literal(operand)
@@ -196,49 +196,25 @@ class _Cone:
             scalar = flow.literal(number)
             value, maker = flow.value(number), flow.made_by(number)
             varies = number in flow.inputs or number in self.gradients.differentiable
+            is_counter = maker is not None and maker.primitive == "iota"
             if scalar is not None:
                 self.fixed[number] = scalar
             elif value.is_known and not (value.integers or value.numbers):
                 self.constants.append(number)
-            elif (
-                varies
-                or value.is_known
-                or value.dtype == "bool"
-                or (maker is not None and maker.primitive == "iota")
-            ):
+            elif varies or value.is_known or value.dtype == "bool" or is_counter:
                 self.free[number] = self._numbers(number, compared)
             else:  # as a number drawn, or read from a table
                 low, high = self.gradients.known.bounds(number)
                 usual = _USUAL[len(self.fixed) % len(_USUAL)]
                 self.fixed[number] = rounded(min(max(usual, low), high), value.dtype)
                 self.is_whole = False
-        self.comparisons = [
-            tuple(map(flow.of, step.operands))
-            for step in comparisons_behind(flow, self.select.operands[0])
-            if len(set(map(flow.of, step.operands))) > 1
-        ]
-        small = {number for number, value in self.fixed.items() if 0 < abs(value) <= _SMALL}
-        if all(map(small.intersection, self.comparisons)):
-            self.near_0 = [n for n in self.compared if n not in self.fixed]
-        self.differentiable = self.gradients.differentiable & self.free.keys()
-        self.operations = list(map(self.gradients.operation, run))
 
-    @property
-    def compared(self) -> list[int]:
-        """All that the condition compares."""
-        return list(itertools.chain.from_iterable(self.comparisons))
-
-    def _is_related(self) -> bool:
+    def is_related(self) -> bool:
         """Whether what the condition compares and what the cases are made of have a common origin.
 
         A condition on something else guards nothing.
         """
-        flow = self.gradients.view.flow
-        self.origins = {number: {number} for number in self.free}
-        for run in self.operations:
-            behind = (self.origins.get(number, set()) for number in run.operands)
-            self.origins[run.result] = set[int]().union(*behind)
-        condition, *cases = (self.origins.get(flow.of(n), set()) for n in self.select.operands)
+        condition, *cases = (self.origins.get(self.flow.of(n), set()) for n in self.select.operands)
         is_unsafe = any(run.is_steep for run in self.operations) or any(
             math.isnan(number) for tried in self.free.values() for number in tried
         )
@@ -246,7 +222,7 @@ class _Cone:
 
     def _numbers(self, number: int, compared: Sequence[float]) -> list[float]:
         """Return the numbers to try for a value: the usual one, then others within its bounds."""
-        flow, known = self.gradients.view.flow, self.gradients.known
+        flow, known = self.flow, self.gradients.known
         value = flow.value(number)
         if value.dtype == "bool":
             return [1.0, 0.0]
@@ -281,19 +257,18 @@ class _Cone:
         A condition on something else shows it at most points.
         """
         cause = self.gradients.operation(point.cause)
-        predicate, *cases = map(self.gradients.view.flow.of, self.select.operands)
+        predicate, *cases = map(self.flow.of, self.select.operands)
         hidden = shown = 0
         for values in itertools.islice(self._tried(given), _COUNTED):
             self._run(values)
-            operands, result = [values[number] for number in cause.operands], values[cause.result]
-            factors = cause.slopes(*operands, result)
-            is_finite = all(factor is None or math.isfinite(factor) for factor in factors)
-            if (is_finite and math.isfinite(result)) or not all(map(math.isfinite, operands)):
+            operands, result = cause.numbers(values)
+            is_finite = math.isfinite(result) and not cause.is_steep_at(operands, result)
+            if is_finite or not all(map(math.isfinite, operands)):
                 continue
-            chosen = min(max(int(values[predicate]), 0), len(cases) - 1)
-            if self._reaches(values, cases[chosen], cause.result):
+            index = chosen(values[predicate], len(cases))
+            if self._reaches(values, cases[index], cause.result):
                 shown += 1
-            elif chosen == int(point.holds):
+            elif index == int(point.holds):
                 hidden += 1
         return not shown or _SHARE * hidden > shown
 
@@ -303,9 +278,10 @@ class _Cone:
         for run in reversed(self.operations):
             if run.result in reached:
                 first, *others = run.operands
-                is_selection = run.step.primitive == "select_n"
-                chosen = min(max(int(values[first]), 0), len(others) - 1) if is_selection else 0
-                reached.update(others[chosen : chosen + 1] if is_selection else run.operands)
+                if run.step.primitive == "select_n":
+                    reached.add(others[chosen(values[first], len(others))])
+                else:
+                    reached.update(run.operands)
         return number in reached
 
     def _tried(self, given: dict[int, float]) -> Iterator[dict[int, float]]:
@@ -324,20 +300,17 @@ class _Cone:
         is_odd = not all(map(math.isfinite, values.values()))
         for run in self.operations:
             operands = [values[number] for number in run.operands]
-            values[run.result] = result = run.rounding(run.computing(*operands))
-            if is_odd or not math.isfinite(result):
-                is_odd = True
-            elif run.is_steep:
-                factors = run.slopes(*operands, result)
-                is_odd = not all(factor is None or math.isfinite(factor) for factor in factors)
+            values[run.result] = result = run.round(run.compute(*operands))
+            is_odd |= not math.isfinite(result)
+            is_odd = is_odd or (run.is_steep and run.is_steep_at(operands, result))
         return is_odd
 
     def _changes(self, names: Sequence[int]) -> Iterator[tuple[tuple[int, float], ...]]:
         """Yield how a point differs from the usual one: nowhere, in one value, in two."""
         for count in range(min(3, len(names)) + 1):
-            for chosen in itertools.combinations(names, count):
-                for others in itertools.product(*(self.free[name][1:] for name in chosen)):
-                    yield tuple(zip(chosen, others, strict=True))
+            for changed in itertools.combinations(names, count):
+                for others in itertools.product(*(self.free[name][1:] for name in changed)):
+                    yield tuple(zip(changed, others, strict=True))
 
     def _point(self, values: dict[int, float]) -> Point | None:
         """Return the point if the hidden case makes the gradient NaN, and nothing else does.
@@ -345,7 +318,7 @@ class _Cone:
         Args:
             values: the arguments and literals; results are added.
         """
-        flow = self.gradients.view.flow
+        flow = self.flow
         is_odd = self._run(values)
         predicate, *cases = map(flow.of, self.select.operands)
         index = int(values[predicate])
@@ -357,17 +330,17 @@ class _Cone:
         if self.near_0 and all(abs(values.get(number, 0.0)) > 1 for number in self.near_0):
             return None
         hidden = [case for i, case in enumerate(cases) if i != index and case != cases[index]]
-        zeros = self._cotangents(values, dict.fromkeys(hidden, 0.0))
+        zeros, cause, is_infinite = self._cotangents(values, dict.fromkeys(hidden, 0.0))
         given = (number for number in self.differentiable if not math.isnan(values[number]))
-        if not any(math.isnan(zeros.of.get(number, 0.0)) for number in given):
+        if cause is None or not any(math.isnan(zeros.get(number, 0.0)) for number in given):
             return None
-        shown = self._cotangents(values, {cases[index]: 1.0})
-        if zeros.cause is None or not all(map(math.isfinite, shown.of.values())):
+        shown, _, _ = self._cotangents(values, {cases[index]: 1.0})
+        if not all(map(math.isfinite, shown.values())):
             return None
         about = self.origins.get(predicate, set())
-        if not any(about & self.origins.get(flow.of(n), set()) for n in zeros.cause.operands):
+        if not any(about & self.origins.get(flow.of(n), set()) for n in cause.operands):
             return None
-        if zeros.cause.primitive == "div" and self._is_a_scale(flow.of(zeros.cause.operands[1])):
+        if cause.primitive == "div" and self._is_a_scale(flow.of(cause.operands[1])):
             return None
         captured = [number for number in self.free if flow.values[number].is_known]
         arguments = [number for number in self.free if number not in captured]
@@ -378,7 +351,7 @@ class _Cone:
             and all(number in flow.inputs and flow.values[number].said for number in arguments)
         )
         at = tuple((flow.values[number].said, values[number]) for number in arguments)
-        return Point(zeros.cause, index == 1, zeros.is_infinite, at if is_certain else ())
+        return Point(cause, index == 1, is_infinite, at if is_certain else ())
 
     def _is_a_scale(self, divisor: int) -> bool:
         """Whether a divisor depends on one argument alone, which is compared with what varies.
@@ -390,14 +363,20 @@ class _Cone:
         varies = all(self.fixed.keys().isdisjoint(numbers) for numbers in where)
         return len(origins) == 1 and bool(where) and varies
 
-    def _cotangents(self, values: dict[int, float], start: dict[int, float]) -> _Cotangents:
-        """Return the cotangents of all values, from those of the cases."""
-        found = _Cotangents(dict(start))
+    def _cotangents(
+        self, values: dict[int, float], start: dict[int, float]
+    ) -> tuple[dict[int, float], Step | None, bool]:
+        """Return the cotangents of all values, from those of the cases.
+
+        Return also the first equation of the program that is not finite, and whether it is
+        infinite.
+        """
+        found, cause, is_infinite = dict(start), None, False
         for run in reversed(self.operations):
-            cotangent = found.of.get(run.result)
+            cotangent = found.get(run.result)
             if cotangent is None or run.is_flat:
                 continue
-            operands, result = [values[number] for number in run.operands], values[run.result]
+            operands, result = run.numbers(values)
             factors = run.slopes(*operands, result)
             for number, factor, flows in zip(run.operands, factors, run.flows, strict=False):
                 if factor is None or not flows:
@@ -405,64 +384,43 @@ class _Cone:
                 # A selection gives zero to the case that it does not choose, even in place of NaN.
                 is_hidden = run.step.primitive == "select_n" and not factor
                 part = 0.0 if is_hidden else cotangent * factor
-                found.of[number] = found.of.get(number, 0.0) + part
-                is_first = found.cause is None and math.isnan(part)
+                found[number] = found.get(number, 0.0) + part
+                is_first = cause is None and math.isnan(part)
                 is_finite = math.isfinite(factor) and math.isfinite(result)
                 if is_first or (all(map(math.isfinite, operands)) and not is_finite):
-                    found.cause, found.is_infinite = run.step, not math.isnan(factor)
-        return found
+                    cause, is_infinite = run.step, not math.isnan(factor)
+        return found, cause, is_infinite
 
 
-@dataclass(frozen=True, slots=True)
 class _Operation:
     """An equation that is run."""
 
-    step: Step
-    operands: tuple[int, ...]
-    result: int
-    computing: Callable[..., float]
-    rounding: Callable[[float], float]
-    slopes: Callable[..., Slopes]
-    flows: tuple[bool, ...]
-    """Which operands get cotangents: inexact ones that are no literals."""
-    is_flat: bool
-    """Whether none does."""
-    is_steep: bool
-    """Whether a slope may be infinite where the operands are finite."""
+    def __init__(self, flow: Flow, step: Step) -> None:
+        self.step = step
+        self.operands, self.result = tuple(map(flow.of, step.operands)), flow.of(step.results[0])
+        values, result = list(map(flow.value, self.operands)), flow.value(self.result)
+        count = values[0].elements // max(1, result.elements)
+        if step.primitive == "dot_general":
+            count = contracted(step, values[0].shape)
+        self.compute, self.slopes = applied(step, count, whole=not values[-1].is_inexact)
+        self.round = rounder(result.dtype)
+        self.flows = [value.is_inexact and value.origin != LITERAL for value in values]
+        """Which operands get cotangents: inexact ones that are no literals."""
+        self.is_flat = is_flat(flow, step)
+        """Whether none does."""
+        self.is_steep = step.primitive in STEEP
+        """Whether a slope may be infinite where the operands are finite."""
+        if step.path in flow.ruled:  # whoever writes a rule takes care of its slopes
+            self.slopes, self.is_steep = lambda *rest: [1.0] * (len(rest) - 1), False
 
-    @staticmethod
-    def of(flow: Flow, step: Step) -> _Operation:
-        operands, result = tuple(map(flow.of, step.operands)), flow.of(step.results[0])
-        first = flow.value(operands[0])
-        count = (
-            contracted(step, first.shape)
-            if step.primitive == "dot_general"
-            else first.elements // max(1, flow.value(result).elements)
-        )
-        whole = not flow.value(operands[-1]).is_inexact
-        is_ruled = step.path in flow.ruled  # whoever writes a rule takes care of its slopes
-        return _Operation(
-            step,
-            operands,
-            result,
-            computing(step, count),
-            rounder(flow.values[result].dtype),
-            (lambda *rest: [1.0] * (len(rest) - 1))
-            if is_ruled
-            else slopes(step, count, whole=whole),
-            tuple(v.is_inexact and v.origin != LITERAL for v in map(flow.value, operands)),
-            is_flat(flow, step),
-            step.primitive in STEEP and not is_ruled,
-        )
+    def numbers(self, values: dict[int, float]) -> tuple[list[float], float]:
+        """Return the operands and the result."""
+        return [values[number] for number in self.operands], values[self.result]
 
-
-@dataclass(slots=True)
-class _Cotangents:
-    """Cotangents by value, and the first equation of the program that is not finite."""
-
-    of: dict[int, float]
-    cause: Step | None = None
-    is_infinite: bool = False
+    def is_steep_at(self, operands: Sequence[float], result: float) -> bool:
+        """Whether a slope is infinite or NaN."""
+        factors = self.slopes(*operands, result)
+        return not all(factor is None or math.isfinite(factor) for factor in factors)
 
 
 def _is_run(flow: Flow, step: Step) -> bool:

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx405_nan.points import Gradients, Point
-from jaxsight.rules.program.bounds import KnownValues
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule, is_flat
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import same
 from jaxsight.rules.wording import MOST, quoted
+from jaxsight.source.text import Edit
 from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import Step
@@ -53,7 +53,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     not differentiated is skipped: integers, `stop_gradient`, a selection that only comparisons
     read.
     """
-    flow, gradients = view.flow, Gradients(view, KnownValues(view.flow))
+    flow, gradients = view.flow, Gradients(view.flow)
     found: dict[str, list[tuple[Step, Point]]] = defaultdict(list)
     calls: list[ast.AST] = []
     tried: Counter[object] = Counter()
@@ -136,19 +136,21 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         return
 
 
-def _compared(context: FixContext, condition: ast.expr) -> Iterator[ast.expr]:
-    """Yield what a condition compares: the sides of comparisons, and the names of variables."""
-    reported: set[str] = set()
+def _compared(context: FixContext, condition: ast.expr) -> list[ast.expr]:
+    """Return what a condition compares: the sides of comparisons, and the names of variables."""
     modules = set(context.imports.values())
+    compared: dict[str, ast.expr] = {}
     for node in ast.walk(condition):
-        sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
-        for side in (
-            *sides,
-            *([node] if isinstance(node, ast.Name) and node.id not in modules else []),
-        ):
-            if not isinstance(side, ast.Constant) and ast.dump(side) not in reported:
-                reported.add(ast.dump(side))
-                yield side
+        sides: list[ast.expr] = []
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                sides = [left, *others]
+            case ast.Name(id=name) if name not in modules:
+                sides = [node]
+        for side in sides:
+            if not isinstance(side, ast.Constant):
+                compared.setdefault(ast.dump(side), side)
+    return list(compared.values())
 
 
 def _guarded(
@@ -161,12 +163,9 @@ def _guarded(
         pair = f"{value}, {safe}" if case == 0 else f"{safe}, {value}"
         # `lax.select` needs arrays of one shape, so `where` selects the number.
         where = f"{context.jnp}.where" if context.jnp else context.text(call.func)
-        guarded = f"{where}({condition}, {pair})"
-        if statement is None:
-            name = guarded
-            edits = []
-        else:
+        name, edits = f"{where}({condition}, {pair})", list[Edit]()
+        if statement is not None:
             name = context.fresh("safe")
-            edits = [context.before(statement, f"{name} = {guarded}")]
+            edits.append(context.before(statement, f"{name} = {where}({condition}, {pair})"))
         edits += [context.replace(use, name) for use in uses if isinstance(use, ast.expr)]
         yield Candidate(title, tuple(edits))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from jaxsight.wire.primitives import MOVES
+from jaxsight.wire.primitives import MOVES, REDUCTIONS
 from jaxsight.wire.program import Step
 
 NAN, INF = math.nan, math.inf
@@ -132,9 +132,7 @@ _SLOPES: dict[str, Callable[..., Slopes]] = {
 PICKS_ANY = frozenset({"gather", "dynamic_slice", "sort"})
 KEEPS = (MOVES - {"unstack", "split", "stack"}) | PICKS_ANY
 """Primitives whose result is the first operand, where all elements of that are equal."""
-REDUCES = frozenset(
-    {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"}
-) | {"dot_general"}  # fmt: skip
+REDUCES = REDUCTIONS - {"argmax", "argmin"} | {"dot_general"}
 RUN = frozenset({*_VALUES, *KEEPS, *REDUCES, "select_n", "integer_pow"})
 """Primitives that are run; logical ones, too, if they are of booleans."""
 STEEP = frozenset(
@@ -146,64 +144,60 @@ STEEP = frozenset(
 """Primitives with an infinite slope, or a result that overflows, where their operand is finite."""
 
 
-def computing(step: Step, count: int) -> Callable[..., float]:
-    """Return what an equation computes of its operands, arrays of equal elements.
+def applied(
+    step: Step, count: int, *, whole: bool
+) -> tuple[Callable[..., float], Callable[..., Slopes]]:
+    """Return what an equation computes of its operands, arrays of equal elements, and its slopes.
+
+    Those are computed from the operands and the result: what the cotangent of the result is
+    multiplied by for each operand.
 
     Args:
         step: an equation of one of the primitives that are run.
         count: the elements of the first operand for each of the result, or those of a contraction.
+        whole: whether the last operand, such as an exponent, has integers.
     """
-    name = step.primitive
-    if name == "select_n":
-        return lambda which, *cases: cases[_chosen(which, len(cases))]
-    if name == "integer_pow":
-        exponent = float(_exponent(step))
-        return lambda x: _power(x, exponent)
-    if name == "reduce_sum":
-        return lambda x: x * count
-    if name == "reduce_prod":
-        return lambda x: _power(x, float(count))
-    if name == "dot_general":
-        return lambda a, b: a * b * count
-    if name in KEEPS or name in REDUCES:
-        return lambda x, *others: x
-    return _VALUES.get(name) or LOGICAL[name]
+    match step.primitive:
+        case "select_n":
+            return (
+                lambda which, *cases: cases[chosen(which, len(cases))],
+                lambda which, *rest: [
+                    None,
+                    *(float(i == chosen(which, len(rest) - 1)) for i in range(len(rest) - 1)),
+                ],
+            )
+        case "pow" if whole:
+            return _power, lambda a, b, r: (b * _power(a, b - 1) if b else 0.0, None)
+        case "integer_pow" | "reduce_prod" as name:
+            n = step.number("y", 1) if name == "integer_pow" else count
+            factor = n if name == "integer_pow" else 1
+            return (
+                lambda x: _power(x, float(n)),
+                lambda x, r: (factor * _power(x, float(n - 1)),),
+            )
+        case "reduce_sum":
+            return lambda x: x * count, _one
+        case "dot_general":
+            return lambda a, b: a * b * count, lambda a, b, r: (b, a)
+        case "stop_gradient":
+            return _first, lambda x, r: (None,)
+        case name if name in KEEPS or name in REDUCES:
+            return _first, _one
+        case name:
+            return _VALUES.get(name) or LOGICAL[name], _SLOPES.get(name, lambda *_: ())
 
 
-def slopes(step: Step, count: int, *, whole: bool) -> Callable[..., Slopes]:
-    """Return what the cotangent of a result is multiplied by for each operand.
-
-    It is computed from the operands and the result; `whole` says that an exponent has integers.
-    """
-    name = step.primitive
-    if name == "pow" and whole:
-        return lambda a, b, r: (b * _power(a, b - 1) if b else 0.0, None)
-    if name == "select_n":
-        return lambda which, *rest: [
-            None,
-            *(float(i == _chosen(which, len(rest) - 1)) for i in range(len(rest) - 1)),
-        ]
-    if name == "stop_gradient":
-        return lambda x, r: (None,)
-    if name in KEEPS or name in ("reduce_sum", "reduce_max", "reduce_min"):
-        return lambda x, *others: (1.0,)
-    if name == "integer_pow":
-        exponent = _exponent(step)
-        return lambda x, r: (exponent * _power(x, float(exponent - 1)),)
-    if name == "reduce_prod":
-        return lambda x, r: (_power(x, float(count - 1)),)
-    if name == "dot_general":
-        return lambda a, b, r: (b, a)
-    return _SLOPES.get(name, lambda *_: ())
+def _first(x: float, *others: float) -> float:
+    return x
 
 
-def _chosen(which: float, count: int) -> int:
+def _one(*_: float) -> Slopes:
+    return (1.0,)
+
+
+def chosen(which: float, count: int) -> int:
     """Return the index of the case that a selection shows."""
     return min(max(int(which), 0), count - 1)
-
-
-def _exponent(step: Step) -> int:
-    return step.number("y", 1)
 
 
 def contracted(step: Step, shape: Sequence[int]) -> int:

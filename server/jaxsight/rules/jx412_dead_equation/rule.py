@@ -28,15 +28,13 @@ def find(view: ProgramView) -> Iterator[Violation]:
     useful = {
         step.span
         for step in flow.steps.values()
-        if any(
-            number in wanted or any(user.span != step.span for user in flow.used_by(number))
-            for number in step.results
-        )
+        for number in step.results
+        if number in wanted or any(user.span != step.span for user in flow.used_by(number))
     }
     for path, step in flow.steps.items():
         if step.span in useful or "/" in path or not step.results or step.bodies:
             continue
-        if any(number in wanted or flow.used_by(number) for number in step.results):
+        if any(map(flow.used_by, step.results)):
             continue
         if view.quote(path) and _is_unread(view.around(path)):
             type_ = flow.value(step.results[0]).text

@@ -84,17 +84,20 @@ class Look:
         return LIMITS[self.dtype]
 
     @property
+    def held(self) -> list[int]:
+        """The values that capital letters stand for."""
+        return [number for hole, number in self.found.values.items() if hole.isupper()]
+
+    @property
     def exps(self) -> list[Step]:
         """The exponentials of the form, those that its capital letters stand for too."""
-        held = [number for hole, number in self.found.values.items() if hole.isupper()]
-        exps = [exp for number in held for exp in exponentials(self.known, number)]
+        exps = [exp for number in self.held for exp in exponentials(self.known, number)]
         return exps + [step for step in self.found.steps[1:] if step.primitive == "exp"]
 
     @property
     def overflows(self) -> bool:
         """Whether an exponential may be infinite."""
-        limits = (self.known.bounds(exp.operands[0]) for exp in self.exps)
-        return any(high > self.limits["inf"] for _, high in limits)
+        return any(self.known.bounds(exp.operands[0])[1] > self.limits["inf"] for exp in self.exps)
 
     @property
     def factors(self) -> int:
@@ -145,7 +148,7 @@ class Look:
             for select in selections(flow, self.step)
             for comparison in flow.backwards(select.operands[0], DECIDES, 30)
             if comparison.primitive in COMPARISONS
-            if not (exact and 0 in map(self.known.literal, comparison.operands))
+            if not (exact and 0 in map(self.known.flow.literal, comparison.operands))
             for side in comparison.operands
         )
 
@@ -185,10 +188,10 @@ class Look:
 
     def is_weighted(self) -> bool:
         """Whether the exponentials are multiplied by something that is not a number."""
-        held = [number for hole, number in self.found.values.items() if hole.isupper()]
         return any(
-            maker.primitive == "mul" and all(self.known.literal(n) is None for n in maker.operands)
-            for number in held
+            maker.primitive == "mul"
+            and all(self.known.flow.literal(n) is None for n in maker.operands)
+            for number in self.held
             if (maker := self.view.flow.maker_of(number)) is not None
         )
 
@@ -253,9 +256,9 @@ def words_of(known: KnownValues) -> Words:
         step = known.flow.maker_of(number, parts)
         if step is not None and step.primitive in ("div", "mul"):
             first, second = step.operands
-            if known.literal(second) is not None:
+            if known.flow.literal(second) is not None:
                 return measured(first)
-            if known.literal(first) is not None and step.primitive == "mul":
+            if known.flow.literal(first) is not None and step.primitive == "mul":
                 return measured(second)
         return known.flow.stripped(number, parts)
 
@@ -278,7 +281,7 @@ def exponentials(known: KnownValues, number: int, depth: int = 4) -> Iterator[St
             parts = step.operands[:1] if step.primitive == "div" else step.operands
             if step.primitive == "select_n":
                 parts = step.operands[1:]
-                if 0 not in map(known.literal, parts):
+                if 0 not in map(known.flow.literal, parts):
                     return
             for part in parts:
                 yield from exponentials(known, part, depth - 1)

@@ -14,7 +14,6 @@ from typing import Literal
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.patterns.programs import Occurrence, ProgramPatterns
 from jaxsight.rules.program.bounds import KnownValues
-from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule, is_flat, is_in_branch, is_written, selections
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, SeverityName, Violation
@@ -140,18 +139,17 @@ class Differentiated:
     def is_offset(self) -> bool:
         """Whether `x` is selected by values, is above 1, or something and a number above 1."""
         step = self.view.flow.maker_of(self.found.values["x"])
-        if step is None or step.primitive != "add":
-            above = self.known.bounds(self.found.values["x"])[0] > 1
-            return above or (step is not None and step.primitive == "select_n")
-        offsets = [self.view.flow.literal(operand) for operand in step.operands]
-        return any(offset is not None and offset > 1 for offset in offsets)
+        if step is not None and step.primitive == "add":
+            offsets = map(self.view.flow.literal, step.operands)
+            return any(offset is not None and offset > 1 for offset in offsets)
+        is_selected = step is not None and step.primitive == "select_n"
+        return is_selected or self.known.bounds(self.found.values["x"])[0] > 1
 
     def is_angle(self) -> bool:
         """Whether both arguments of `arctan2` may be 0, and are no sine and cosine."""
         flow, operands = self.view.flow, self.step.operands
-        if not self.is_free() or not all(map(self.known.varies, operands)):
-            return False
-        if any(low > 0 or high < 0 for low, high in map(self.known.bounds, operands)):
+        is_off_0 = any(low > 0 or high < 0 for low, high in map(self.known.bounds, operands))
+        if is_off_0 or not self.is_free() or not all(map(self.known.varies, operands)):
             return False
         near = MOVES | PICKS | {"mul", "add", "sub", "neg", "reduce_sum"}
         makers = [flow.maker_of(operand) for operand in operands]
@@ -327,7 +325,12 @@ SINGULARITIES = (
 def is_differentiated(view: ProgramView, step: Step) -> bool:
     """Whether the program, or the text of the module, differentiates an equation."""
     flow = view.flow
-    if _FACTORS[step.primitive].is_in(flow, step):
+    of_result, made, near = _FACTORS[step.primitive]
+    if any(
+        user.primitive in made and user.path != step.path and user.span == step.span
+        for number in (step.results if of_result else step.operands)
+        for _, user in flow.forwards(number, near, 20)
+    ):
         users = [
             user
             for user in flow.used_by(step.results[0])
@@ -351,49 +354,28 @@ def _depends_on_parameter(view: ProgramView, number: int) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Factor:
-    """What a program has where it has the factor of a function's derivative."""
-
-    made: frozenset[str]
-    """The primitives that compute it where the function is written, of its operands or result."""
-    of_result: bool = False
-    near: frozenset[str] = frozenset()
-    """The primitives between the operands and these."""
-
-    def is_in(self, flow: Flow, step: Step) -> bool:
-        """Whether the factor of an equation's derivative is in the program."""
-        return any(
-            user.primitive in self.made and user.path != step.path and user.span == step.span
-            for number in (step.results if self.of_result else step.operands)
-            for _, user in flow.forwards(number, self.near, 20)
-        )
-
-
 _DIVISION = frozenset({"div"})
 _SQUARES = frozenset({"square", "mul", "integer_pow", "add", "neg"})
-_OF_INVERSE = _Factor(frozenset({"rsqrt", "sqrt"}), near=_SQUARES | {"one_minus_square", "sub"})
-_FACTORS = {
-    "sqrt": _Factor(_DIVISION, of_result=True),
-    "rsqrt": _Factor(_DIVISION, of_result=True),
-    "pow": _Factor(frozenset({"pow"})),
-    "cbrt": _Factor(frozenset({"integer_pow"}), of_result=True),
+_OF_INVERSE = (False, frozenset({"rsqrt", "sqrt"}), _SQUARES | {"one_minus_square", "sub"})
+_FACTORS: dict[str, tuple[bool, frozenset[str], frozenset[str]]] = {
+    "sqrt": (True, _DIVISION, frozenset()),
+    "rsqrt": (True, _DIVISION, frozenset()),
+    "pow": (False, frozenset({"pow"}), frozenset()),
+    "cbrt": (True, frozenset({"integer_pow"}), frozenset()),
     "acos": _OF_INVERSE,
     "asin": _OF_INVERSE,
     "acosh": _OF_INVERSE,
-    "atan2": _Factor(_DIVISION, near=_SQUARES),
+    "atan2": (False, _DIVISION, _SQUARES),
 }
-"""By primitive the factor of its derivative, by JAX's rules in `jax/_src/lax/lax.py`."""
+"""By primitive where a program has the factor of its derivative, by JAX's rules in
+`jax/_src/lax/lax.py`: whether it is computed of the result rather than the operands, the primitives
+that compute it where the function is written, and those between the operands and these.
+"""
 
 
 RULE = Rule(
     __name__, "Gradient that is NaN or infinite at a point that inputs reach.", severity="warning"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Squares:
-    """Says to the fix that a root is of a sum of squares."""
 
 
 @RULE.finds_in_program
@@ -422,7 +404,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                         step.path,
                         help=met.filled(row.help),
                         notes=tuple(map(met.filled, row.notes)),
-                        data=Squares() if row.of_squares else None,
+                        data=row.of_squares or None,
                         severity=row.severity,
                     )
                 break
@@ -456,7 +438,7 @@ _AXES = frozenset({"axis", "keepdims"})
 
 
 @RULE.corrects("two `where` around the root of a sum of squares")
-def candidates(context: FixContext, _: Squares) -> Iterator[Candidate]:
+def candidates(context: FixContext, of_squares: bool) -> Iterator[Candidate]:
     """Yield `where(s > 0, sqrt(where(s > 0, s, 1.0)), 0.0)` for `sqrt(s)` and for norms."""
     if not context.jnp:
         return

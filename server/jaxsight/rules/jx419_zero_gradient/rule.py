@@ -32,6 +32,7 @@ _INDICES = frozenset({"argmax", "argmin", "argsort", "argpartition", "searchsort
 _ROUNDINGS = frozenset({"round", "rint", "floor", "ceil", "trunc", "fix", "sign", "floor_divide"})
 _DRAWS = frozenset({"categorical", "bernoulli", "randint", "poisson", "binomial", "choice"})
 _SMOOTH = "use a smooth function in place of the step, such as `jax.nn.sigmoid(10 * x)`"
+_SIGNS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "eq": "==", "ne": "!="}
 _LONGEST = 32
 """Characters of an expression in a message: of a longer one only the operation is named."""
 _FAR = 2_000
@@ -77,15 +78,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 def _operation(view: ProgramView, step: Step) -> str:
     """Return the name of the function or the sign of the operator that the user wrote."""
-    text = view.quote(step.path)
-    node = parsed(text)
     if step.primitive == "stop_gradient":
         return step.primitive
-    if isinstance(node, ast.Compare):
-        return {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "eq": "==", "ne": "!="}.get(
-            step.primitive, "comparison"
-        )
-    return called(text) or step.primitive
+    if isinstance(parsed(view.quote(step.path)), ast.Compare):
+        return _SIGNS.get(step.primitive, "comparison")
+    return view.called(step) or step.primitive
 
 
 def _help(view: ProgramView, step: Step) -> str:
@@ -95,10 +92,10 @@ def _help(view: ProgramView, step: Step) -> str:
         return "differentiate a relaxation (Gumbel-softmax) or use a score-function estimator"
     is_floor = isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
     if step.primitive in ROUNDINGS or name in _ROUNDINGS or is_floor:
-        argument = "x"
+        argument, rounded = "x", "rounded"
         if isinstance(node, ast.Call) and node.args and name in _ROUNDINGS:
             argument = short(ast.unparse(node.args[0]))
-        rounded = short(text) if argument != "x" else "rounded"
+            rounded = short(text) if argument != "x" else rounded
         return (
             "use a straight-through estimator: "
             f"`{argument} + jax.lax.stop_gradient({rounded} - {bracketed(argument)})`"

@@ -15,7 +15,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
@@ -24,14 +24,12 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import ALL, Rule, Violation
 from jaxsight.rules.text.expressions import operands_of, parsed_call, parsed_statement
 from jaxsight.rules.wording import quoted
-from jaxsight.wire.primitives import ELEMENTWISE, PICKS, SHAPED
+from jaxsight.wire.primitives import ELEMENTWISE, PICKS, REDUCTIONS, SHAPED
 from jaxsight.wire.program import LITERAL, Step
 
 # Columns that meet vectors: where a column comes from, and what becomes of all pairs.
 
-_REDUCTIONS = frozenset(
-    {"reduce_sum", "reduce_max", "reduce_min", "reduce_and", "reduce_or", "reduce_prod"}
-)
+_REDUCTIONS = REDUCTIONS - {"argmax", "argmin"}
 _ADDS = frozenset({"broadcast_in_dim", "reshape", "expand_dims"})
 _KEEPS_AXIS = frozenset({"squeeze", "transpose", "rev", "concatenate", "slice"})
 _MOST = 200
@@ -39,11 +37,11 @@ _MOST = 200
 
 
 class ColumnOrigin(Enum):
-    """Where the trailing axis of size 1 comes from."""
+    """Where the trailing axis of size 1 comes from; the first one of several counts."""
 
     LAYER = "a product or a convolution with one output"
-    GIVEN = "an argument, a constant, a slice, a loop"
     ADDED = "an axis that was added to a vector"
+    GIVEN = "an argument, a constant, a slice, a loop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +54,13 @@ class Join:
     column_first: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Use:
     """What becomes of a matrix of pairs."""
 
     reduced: bool = False
     """All its elements are reduced to one, or to one for each batch."""
-    primitives: frozenset[str] = frozenset()
+    primitives: set[str] = field(default_factory=set)
     """The elementwise primitives before that."""
     in_part: bool = False
     """It is summed along one axis after the other, or multiplied as a matrix."""
@@ -82,31 +80,25 @@ def join_of(flow: Flow, step: Step, shape: tuple[int, ...]) -> Join | None:
         is_shaped = maker.primitive in _ADDS
         return is_shaped and maker.span == step.span
 
-    operands = [
-        (index, flow.before(number, broadcasts)) for index, number in enumerate(step.operands)
-    ]
-    columns = [
-        (index, number)
-        for index, number in operands
-        if flow.value(number).shape[-2:] == (shape[-1], 1)
-    ]
-    rows = [
-        (index, number)
-        for index, number in operands
-        if flow.of(step.operands[index]) != number
-        and flow.value(number).shape[-1:] == shape[-1:]
-        and flow.value(number).shape[:-1] in ((), shape[:-2])
-    ]
+    columns, rows = list[tuple[int, int]](), list[tuple[int, int]]()
+    for index, operand in enumerate(step.operands):
+        number = flow.before(operand, broadcasts)
+        before = flow.value(number).shape
+        if before[-2:] == (shape[-1], 1):
+            columns.append((index, number))
+        is_vector = before[-1:] == shape[-1:] and before[:-1] in ((), shape[:-2])
+        if flow.of(operand) != number and is_vector:
+            rows.append((index, number))
     if not columns or not rows:
         return None
-    return Join(step, columns[0][1], rows[0][1], columns[0][0] < rows[0][0])
+    (first, column), (second, vector) = columns[0], rows[0]
+    return Join(step, column, vector, first < second)
 
 
 def origin_of(flow: Flow, number: int) -> ColumnOrigin:
     """Return where the trailing axis of a column comes from; a layer is stronger than the rest."""
     origins = set(_origins(flow, number, set()))
-    strong = (origin for origin in (ColumnOrigin.LAYER, ColumnOrigin.ADDED) if origin in origins)
-    return next(strong, ColumnOrigin.GIVEN)
+    return next((origin for origin in ColumnOrigin if origin in origins), ColumnOrigin.GIVEN)
 
 
 def _origins(flow: Flow, number: int, visited: set[int]) -> Iterator[ColumnOrigin]:
@@ -122,9 +114,8 @@ def _origins(flow: Flow, number: int, visited: set[int]) -> Iterator[ColumnOrigi
     match step.primitive:
         case "dot_general" | "conv_general_dilated":
             yield ColumnOrigin.LAYER
-        case "split":
-            is_layer = origin_of(flow, step.operands[0]) is ColumnOrigin.LAYER
-            yield ColumnOrigin.LAYER if is_layer else ColumnOrigin.GIVEN
+        case "split" if origin_of(flow, step.operands[0]) is ColumnOrigin.LAYER:
+            yield ColumnOrigin.LAYER
         case primitive if primitive in ELEMENTWISE:
             for operand in step.operands:
                 if flow.value(operand).shape[-2:] == shape[-2:]:
@@ -140,35 +131,33 @@ def _origins(flow: Flow, number: int, visited: set[int]) -> Iterator[ColumnOrigi
 def use_of(flow: Flow, join: Step) -> Use:
     """Return what becomes of the matrix, through elementwise equations of the forward pass."""
     shape = flow.value(join.results[0]).shape
-    axes = {len(shape) - 2, len(shape) - 1}
-    reduced = in_part = is_used_otherwise = matrix = False
-    primitives, read = set[str](), set[int]()
+    axes, pairs = {len(shape) - 2, len(shape) - 1}, shape[-1] * shape[-2]
+    use, read = Use(), set[int]()
     for number, user in flow.forwards(join.results[0], _is_kept):
         read.add(number)
         if user.backward:
             continue
-        if user.primitive in _REDUCTIONS:
-            along = set(user.numbers("axes"))
-            if axes <= along or len(along) == len(flow.value(number).shape) == 1:
-                reduced = True
-            elif user.primitive == "reduce_sum" and along & axes:
-                sums = flow.forwards(user.results[0], _is_kept, 50)
-                in_part = in_part or any(summed.primitive == "reduce_sum" for _, summed in sums)
-            else:
-                is_used_otherwise = True
-        elif user.primitive in ELEMENTWISE:
-            primitives.add(user.primitive)
-            others = {flow.of(operand) for operand in user.operands} - read
-            matrix = matrix or any(_is_matrix(flow, operand, shape) for operand in others)
-        elif user.primitive in ("reshape", "squeeze") and (
-            flow.value(user.results[0]).shape[-1:] == (shape[-1] * shape[-2],)
-        ):
-            reduced = True  # it is raveled
-        elif user.primitive in ("dot_general", "transpose"):
-            in_part = True
-        else:
-            is_used_otherwise = True
-    return Use(reduced, frozenset(primitives), in_part, is_used_otherwise, matrix)
+        match user.primitive:
+            case name if name in _REDUCTIONS:
+                along = set(user.numbers("axes"))
+                if axes <= along or len(along) == len(flow.value(number).shape) == 1:
+                    use.reduced = True
+                elif name == "reduce_sum" and along & axes:
+                    sums = flow.forwards(user.results[0], _is_kept, 50)
+                    use.in_part |= any(summed.primitive == "reduce_sum" for _, summed in sums)
+                else:
+                    use.other = True
+            case name if name in ELEMENTWISE:
+                use.primitives.add(name)
+                others = {flow.of(operand) for operand in user.operands} - read
+                use.matrix |= any(_is_matrix(flow, operand, shape) for operand in others)
+            case "reshape" | "squeeze" if flow.value(user.results[0]).shape[-1:] == (pairs,):
+                use.reduced = True  # it is raveled
+            case "dot_general" | "transpose":
+                use.in_part = True
+            case _:
+                use.other = True
+    return use
 
 
 def _is_kept(step: Step) -> bool:
@@ -195,9 +184,7 @@ def _behind(flow: Flow, number: int) -> set[int]:
 def is_constant(flow: Flow, number: int) -> bool:
     """Whether a value is made from literals and counters alone, as classes of a one-hot are."""
     sources = flow.sources(number, lambda step: bool(step.operands) and not step.bodies, most=500)
-    if sources is None:
-        return False
-    return all(
+    return sources is not None and all(
         flow.values[source].origin == LITERAL
         or ((maker := flow.made_by(source)) is not None and maker.primitive == "iota")
         for source in sources
@@ -262,22 +249,13 @@ def is_named(pattern: re.Pattern[str], text: str) -> bool:
     if node is None:
         return False
     called = {part.func for part in ast.walk(node) if isinstance(part, ast.Call)}
-    names = [
-        part.id if isinstance(part, ast.Name) else part.attr
-        for part in ast.walk(node)
-        if isinstance(part, ast.Name | ast.Attribute) and part not in called
-    ]
-    names += [
-        part.value
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    ]
-    return any(pattern.match(name) for name in names)
-
-
-def computes_pairs(node: ast.AST) -> bool:
-    """Whether a node is a function whose name says that all pairs are meant."""
-    return isinstance(node, ast.FunctionDef) and _OF_PAIRS.search(node.name) is not None
+    for part in ast.walk(node):
+        match part:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Constant(value=str(name)) if (
+                part not in called and pattern.match(name)
+            ):
+                return True
+    return False
 
 
 RULE = Rule(
@@ -311,14 +289,6 @@ _TRIED = 4
 """Equations of one expression that are looked at: an unrolled loop has many."""
 
 
-@dataclass(frozen=True, slots=True)
-class OuterBroadcast:
-    """A column that meets a vector."""
-
-    column: tuple[int, ...]
-    """The shape of the operand whose last axis has size 1."""
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's expressions whose operands broadcast to all pairs by accident."""
@@ -337,17 +307,15 @@ def find(view: ProgramView) -> Iterator[Violation]:
         text = view.quote(step.path)
         if not text or is_explicit(text, join) or not _is_accident(flow, join, text):
             continue
-        if any(map(computes_pairs, view.around(step.path))):
+        functions = (each for each in view.around(step.path) if isinstance(each, ast.FunctionDef))
+        if any(_OF_PAIRS.search(function.name) for function in functions):
             continue
         tried[step.span] = _TRIED
         column, vector = flow.value(join.column), flow.value(join.vector)
-        first, second = column.shape, vector.shape
-        if not join.column_first:
-            first, second = second, first
+        shapes = (column.shape, vector.shape)
+        first, second = shapes if join.column_first else shapes[::-1]
         written = written_column(text, join)
-        name = column.said
-        if written is not None:
-            name = ast.get_source_segment(text, written) or ""
+        name = column.said if written is None else ast.get_source_segment(text, written) or ""
         count = vector.shape[-1]
         yield Violation(
             f"shapes {first} and {second} broadcast to {shape}",
@@ -357,7 +325,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"each of {count} elements is combined with all {count}, not with its own",
                 f"only {quoted(name, 'one operand', most=30)} has a trailing axis of size 1",
             ),
-            data=OuterBroadcast(column.shape),
+            data=column.shape,
         )
 
 
@@ -377,12 +345,12 @@ def _is_accident(flow: Flow, join: Join, text: str) -> bool:
     if origin is ColumnOrigin.ADDED:
         return use.reduced and predicted and difference
     targets = wanted or (is_named(_Y, text) and not is_named(_X, text))
-    if origin is ColumnOrigin.LAYER or predicted or wanted:
+    is_layer = origin is ColumnOrigin.LAYER
+    if is_layer or predicted or wanted:
         if use.reduced:
             return difference or not use.other
-        if use.in_part and (origin is ColumnOrigin.LAYER or use.primitives <= _OF_LOSSES):
-            return not use.other
-        return difference and not use.other and (origin is ColumnOrigin.LAYER or targets)
+        is_loss = use.in_part and (is_layer or use.primitives <= _OF_LOSSES)
+        return not use.other and (is_loss or (difference and (is_layer or targets)))
     if not use.reduced:
         return False
     if difference:
@@ -397,18 +365,15 @@ def _is_accident(flow: Flow, join: Join, text: str) -> bool:
 
 # Numbers that are right; what is computed is less.
 @RULE.fixes("the column without its axis of size 1 (unsafe)", trades=ALL)
-def candidates(context: FixContext, shapes: OuterBroadcast) -> Iterator[Candidate]:
+def candidates(context: FixContext, shape: tuple[int, ...]) -> Iterator[Candidate]:
     """Yield the expression with `.squeeze(-1)` on each operand that has the column's shape.
 
     The values change on purpose.
     """
-    node = next(iter(context.nodes), None)
-    if node is None:
-        return
     columns = [
         operand
-        for operand in operands_of(node)
-        if (aval := context.aval_of(operand)) is not None and aval.shape == shapes.column
+        for operand in operands_of(context.node)
+        if (aval := context.aval_of(operand)) is not None and aval.shape == shape
     ]
     names = " and ".join(quoted(context.text(column), most=30) for column in columns)
     edits = [

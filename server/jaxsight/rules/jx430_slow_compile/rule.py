@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.program.folding import is_slow
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.work import is_slow
 from jaxsight.rules.rule import CompileTimes, Rule, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.units import seconds

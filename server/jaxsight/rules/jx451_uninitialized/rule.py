@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.intervals.indices import Known
 from jaxsight.rules.program.intervals.inference import Intervals
+from jaxsight.rules.program.intervals.moves import Known
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation

@@ -19,10 +19,12 @@ from jaxsight.rules.patterns.written import (
 from jaxsight.rules.text.expressions import same
 
 FUNCTIONS: Mapping[str, str] = {
+    "dot": r"jax\.numpy\.dot",
     "diag": r"jax\.numpy\.diag(flat)?",
     "eye": r"jax\.numpy\.(eye|identity)",
     "inv": r"jax\.(numpy|scipy)\.linalg\.inv",
     "select": r"jax\.lax\.select",
+    **{name: rf"jax\.numpy\.fft\.{name}" for name in ("fftfreq", "rfftfreq")},
     "det": r"jax\.numpy\.linalg\.det",
     "erf": r"jax\.(scipy\.special|lax)\.erf",
     "sigmoid": r"jax\.(nn\.sigmoid|scipy\.special\.expit|lax\.logistic)",
@@ -33,7 +35,6 @@ FUNCTIONS: Mapping[str, str] = {
 _REDUCTIONS = frozenset({"sum", "mean", "trace", "diagonal"})
 """Those that methods compute too."""
 _AXES = frozenset({"axis", "keepdims"})
-_PRODUCTS = ("jax.numpy.dot", "jax.numpy.matmul")
 
 Found = Mapping[str, ast.expr | str]
 """By hole the expression that it stands for. `axes` has the arguments of reductions as text, and
@@ -101,20 +102,18 @@ class SyntaxPatterns:
             return self._context.text(node.value)
         return f"{self._context.operand(node)}.{turn}"
 
-    def _factors(self, node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-        """Return the two factors of a product of matrices."""
+    def _product(self, parts: Sequence[ast.expr], node: ast.expr, found: Found) -> Iterator[Found]:
+        """Yield the ways in which an expression is a product of matrices."""
         match node:
             case ast.BinOp(left=left, op=ast.MatMult(), right=right):
-                return left, right
-            case ast.Call(func=function, args=[left, right], keywords=[]) if (
-                self._context.called(function) in _PRODUCTS
-            ):
-                return left, right
+                yield from in_order(parts, [left, right], found, self._match)
             case ast.Call(
                 func=ast.Attribute(value=left, attr="dot"), args=[right], keywords=[]
             ) if self._methods:
-                return left, right
-        return None
+                yield from in_order(parts, [left, right], found, self._match)
+            case ast.Call():
+                for name in ("dot", "matmul"):
+                    yield from self._call(name, parts, node, found)
 
     def _match(self, part: ast.expr, node: ast.expr, found: Found) -> Iterator[Found]:
         if (value := number_of(part)) is not None:
@@ -132,12 +131,16 @@ class SyntaxPatterns:
                     yield {**found, hole: node}
             case ast.Call(func=ast.Name(id=name), args=args), ast.Call():
                 yield from self._call(name, args, node, found)
+            case (
+                ast.BinOp(left=base, op=ast.Pow()),
+                ast.BinOp(left=root, op=ast.Pow(), right=ast.Constant(value=2)),
+            ):
+                yield from self._match(base, root, found)
             case ast.BinOp(left=base, op=ast.Pow()), _:
-                if (operand := self._root_of(node)) is not None:
-                    yield from self._match(base, operand, found)
+                for text in ("_ * _", "square(_)"):
+                    yield from self._match(expanded(text, base), node, found)
             case ast.BinOp(left=left, op=ast.MatMult(), right=right), _:
-                if (pair := self._factors(node)) is not None:
-                    yield from in_order([left, right], pair, found, self._match)
+                yield from self._product([left, right], node, found)
             case ast.BinOp(op=op), ast.BinOp(left=left, op=operator, right=right):
                 if type(op) is not type(operator):
                     return
@@ -191,17 +194,3 @@ class SyntaxPatterns:
         axes = [f"axis={text(argument)}" for argument in others]
         axes += [f"{key.arg}={text(key.value)}" for key in call.keywords]
         return operand, "".join(f", {axis}" for axis in axes)
-
-    def _root_of(self, node: ast.expr) -> ast.expr | None:
-        """Return what an expression is the square of."""
-        match node:
-            case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=2)):
-                return left
-            case ast.BinOp(left=left, op=ast.Mult(), right=right) if same(left, right):
-                return left
-            case ast.Call(func=function, args=[operand], keywords=[]) if self._context.called(
-                function
-            ) in ("jax.numpy.square", "jax.lax.square"):
-                return operand
-            case _:
-                return None

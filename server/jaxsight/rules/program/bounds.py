@@ -5,8 +5,7 @@ Bounds are those of exact arithmetic, and never narrower: where nothing is known
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.intervals.inference import COLLECTIVES, Intervals
@@ -16,6 +15,9 @@ from jaxsight.wire.program import Step
 
 Bounds = tuple[float, float]
 
+_KEEPS_WHOLE = frozenset(
+    {"add", "sub", "mul", "neg", "abs", "max", "min", "reduce_sum", "square"}
+)  # fmt: skip
 _KEEPS_SIGN = PICKS | {
     "sqrt", "rsqrt", "log1p", "expm1", "integer_pow", "square", "abs", "pow", "reduce_sum",
     "cumsum", "reduce_max", "reduce_min", "reduce_prod", "sort",
@@ -23,28 +25,20 @@ _KEEPS_SIGN = PICKS | {
 """Primitives whose result is positive where their first operand is."""
 
 
-@dataclass(slots=True)
 class KnownValues:
     """What is known of the values of one program. What was asked for once is kept."""
 
-    flow: Flow
-    intervals: Intervals = field(init=False)
-    _whole: dict[int, bool] = field(default_factory=dict)
-    _positive: dict[int, bool] = field(default_factory=dict)
-    _passed: dict[int, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._passed = passed(self.flow)
-        self.intervals = Intervals(self.flow, exact=False)
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self._intervals = Intervals(flow, exact=False)
+        self._passed = passed(flow)
+        self._whole: dict[int, bool] = {}
+        self._positive: dict[int, bool] = {}
 
     def bounds(self, number: int) -> Bounds:
         """Return the least and the greatest number that the elements of a value may be."""
-        interval = self.intervals.known(number)
+        interval = self._intervals.known(number)
         return interval.least, interval.most
-
-    def literal(self, number: int) -> float | None:
-        """Return the number of a value that is a moved or reshaped literal, else `None`."""
-        return self.flow.literal(number)
 
     def varies(self, number: int) -> bool:
         """Whether a value depends on an input, which is not known while tracing."""
@@ -61,7 +55,7 @@ class KnownValues:
         flow = self.flow
         if flow.values[number].dtype.startswith(("int", "uint", "bool")):
             return True
-        literal_value = self.literal(number)
+        literal_value = flow.literal(number)
         if literal_value is not None:
             return literal_value.is_integer()
         step = flow.made_by(number)
@@ -69,14 +63,16 @@ class KnownValues:
             return False
         if step.primitive in ("round", "floor", "ceil", "sign", "iota"):
             return True
-        if step.primitive == "select_n":
-            return all(self.is_whole(operand, depth - 1) for operand in step.operands[1:])
-        if step.primitive in MOVES | PICKS:
-            return self.is_whole(step.operands[0], depth - 1)
-        inexact = {"add", "sub", "mul", "neg", "abs", "max", "min", "reduce_sum", "square"}
-        return step.primitive in inexact and all(
-            self.is_whole(operand, depth - 1) for operand in step.operands
-        )
+        match step.primitive:
+            case "select_n":
+                operands = step.operands[1:]
+            case primitive if primitive in MOVES | PICKS:
+                operands = step.operands[:1]
+            case primitive if primitive in _KEEPS_WHOLE:
+                operands = step.operands
+            case _:
+                return False
+        return all(self.is_whole(operand, depth - 1) for operand in operands)
 
     def is_positive(self, number: int, depth: int = 20) -> bool:
         """Whether the elements of a value are above 0 in exact arithmetic; `depth` as above."""
@@ -110,28 +106,24 @@ class KnownValues:
             case "max":
                 return any(are(step.operands))
             case "sub":
-                subtracted = flow.maker_of(step.operands[1])
-                least = self.bounds(step.operands[0])[0]
-                return (
-                    subtracted is not None
-                    and subtracted.primitive in ("logistic", "tanh")
-                    and least >= 1
-                )
+                less = flow.maker_of(step.operands[1])
+                is_below_1 = less is not None and less.primitive in ("logistic", "tanh")
+                return is_below_1 and self.bounds(step.operands[0])[0] >= 1
             case "clamp":
                 return all(are(step.operands[::2]))
             case "select_n":
-                return all(are([*self._cases(step)]))
+                return all(are(self._cases(step)))
             case "mul" | "div" | "min" | "concatenate":
                 return all(are(step.operands))
             case primitive:
                 return primitive in _KEEPS_SIGN and self.is_positive(step.operands[0], depth - 1)
 
-    def _cases(self, step: Step) -> Iterator[int]:
-        """Yield the cases of a selection without that of NaN, as of `jnp.logaddexp`."""
+    def _cases(self, step: Step) -> Sequence[int]:
+        """Return the cases of a selection without that of NaN, as of `jnp.logaddexp`."""
         predicate = self.flow.made_by(step.operands[0])
-        nan = (
+        is_nan = (
             predicate is not None
             and predicate.primitive == "ne"
-            and self.flow.of(predicate.operands[0]) == self.flow.of(predicate.operands[1])
+            and len(set(map(self.flow.of, predicate.operands))) == 1
         )
-        yield from step.operands[1:2] if nan else step.operands[1:]
+        return step.operands[1:2] if is_nan else step.operands[1:]

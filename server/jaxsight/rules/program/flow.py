@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from jaxsight.text.parsing import literal_in
-from jaxsight.wire.primitives import INLINED, MOVES
+from jaxsight.wire.primitives import COPIES, INLINED, MOVES, RESHAPES
 from jaxsight.wire.program import CONSTANT, LITERAL, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
 
@@ -40,7 +40,7 @@ class Flow:
         """Paths of the steps that were traced under `vmap`, those in calls and bodies included."""
         self.parent: dict[str, Step] = {}
         """By path: the step around it that is looked into but not through (a loop, a branch)."""
-        self._read(program.body, None, None, ruled=False, backward=False, mapped=False)
+        self._read(program.body, None, None, (False, False, False))
         self.outputs = tuple(map(self.of, program.body.outputs))
 
     @cached_property
@@ -238,34 +238,27 @@ class Flow:
         return body.inputs[first:]
 
     def _read(
-        self,
-        body: Body,
-        parent: Step | None,
-        span: Span | None,
-        *,
-        ruled: bool,
-        backward: bool,
-        mapped: bool,
+        self, body: Body, parent: Step | None, span: Span | None, around: tuple[bool, bool, bool]
     ) -> None:
+        """Read a body; what is around it has a rule, is of the backward pass, and is mapped."""
+        ruled, backward, mapped = around
         for step in body.steps:
             step = _inside(step, span, backward=backward)
             if parent is not None:
                 self.parent[step.path] = parent
             if ruled:
                 self.ruled.add(step.path)
-            if mapped or step.mapped:
+            is_mapped = mapped or step.mapped
+            if is_mapped:
                 self.mapped.add(step.path)
-            around = {
-                "ruled": ruled or step.primitive.startswith(("custom_jvp", "custom_vjp")),
-                "backward": step.backward,
-                "mapped": mapped or step.mapped,
-            }
+            is_ruled = ruled or step.primitive.startswith(("custom_jvp", "custom_vjp"))
+            inside = is_ruled, step.backward, is_mapped
             if step.primitive in INLINED and step.bodies:
                 inner = step.bodies[0]
                 own = self.inputs_of(inner)
                 if len(own) == len(step.operands):
                     self._same.update(zip(own, map(self.of, step.operands), strict=True))
-                self._read(inner, parent, step.span, **around)
+                self._read(inner, parent, step.span, inside)
                 for output, outer in zip(inner.outputs, step.results, strict=False):
                     if self.of(output) != outer:
                         self._same[outer] = self.of(output)
@@ -276,7 +269,7 @@ class Flow:
             for number in dict.fromkeys(map(self.of, step.operands)):
                 self.users.setdefault(number, []).append(step)
             for inner in step.bodies:
-                self._read(inner, step, step.span, **around)
+                self._read(inner, step, step.span, inside)
 
 
 def _test(through: Through) -> Callable[[Step], bool]:
@@ -290,3 +283,23 @@ def _inside(step: Step, span: Span | None, *, backward: bool) -> Step:
     if backward and not step.backward:
         step = replace(step, backward=True)  # scopes inside do not name the one around
     return step
+
+
+def axis_after(flow: Flow, step: Step, axis: int) -> int | None:
+    """Return where an axis of the first operand is in a result that has all of its elements."""
+    match step.primitive:
+        case "transpose":
+            order = step.numbers("permutation")
+            return order.index(axis) if axis in order else None
+        case "broadcast_in_dim":
+            axes = step.numbers("broadcast_dimensions")
+            return axes[axis] if axis < len(axes) else None
+        case primitive if primitive in RESHAPES:
+            before, after = (
+                [(size, place) for place, size in enumerate(flow.value(number).shape) if size != 1]
+                for number in (step.operands[0], step.results[0])
+            )
+            places = {old: new for (_, old), (_, new) in zip(before, after, strict=False)}
+            is_kept = [size for size, _ in before] == [size for size, _ in after]
+            return places.get(axis) if is_kept else None
+    return axis if step.primitive in COPIES else None

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.flow import Flow, axis_after
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.expressions import called, name_of, parsed
 from jaxsight.wire.primitives import COPIES, RESHAPES
@@ -20,9 +20,6 @@ MOVES = RESHAPES | {"transpose", "copy", "copy_p"}
 _PRODUCTS = frozenset(
     {"dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot"}
 )
-_DEEPEST = 30
-"""Equations above a value that are looked through: matrices of longer chains count as unknown."""
-
 _IDENTITY = re.compile(r"jnp\.(?:eye|identity)\(\d+(?:, dtype=[\w.]+)?\)")
 """How the tracer writes a captured identity matrix."""
 
@@ -160,28 +157,15 @@ def counts_along(flow: Flow, number: int) -> int | None:
     step = flow.made_by(number)
     if step is None:
         return None
-    match step.primitive:
-        case "iota":
-            return step.number("dimension", None)
-        case "add" if 0 in (flow.literal(operand) for operand in step.operands):
-            counted = (counts_along(flow, operand) for operand in step.operands)
-            return next((axis for axis in counted if axis is not None), None)
-        case primitive if primitive in COPIES:
-            return counts_along(flow, step.operands[0])
-        case "broadcast_in_dim":
-            axis, axes = counts_along(flow, step.operands[0]), step.numbers("broadcast_dimensions")
-            return axes[axis] if axis is not None and axis < len(axes) else None
-        case "reshape" | "expand_dims":
-            before, after = flow.value(step.operands[0]).shape, flow.value(step.results[0]).shape
-            axis = counts_along(flow, step.operands[0])
-            wide_after = [index for index, size in enumerate(after) if size != 1]
-            if axis is None or [size for size in before if size != 1] != [
-                after[i] for i in wide_after
-            ]:
-                return None
-            wide = [index for index, size in enumerate(before) if size != 1]
-            return wide_after[wide.index(axis)] if axis in wide else None
-    return None
+    if step.primitive == "iota":
+        return step.number("dimension", None)
+    if step.primitive == "add" and 0 in map(flow.literal, step.operands):
+        counted = (counts_along(flow, operand) for operand in step.operands)
+        return next((axis for axis in counted if axis is not None), None)
+    if step.primitive not in COPIES | RESHAPES | {"broadcast_in_dim"}:
+        return None
+    axis = counts_along(flow, step.operands[0])
+    return axis_after(flow, step, axis) if axis is not None else None
 
 
 def is_mask(flow: Flow, number: int) -> bool:
@@ -190,80 +174,71 @@ def is_mask(flow: Flow, number: int) -> bool:
     if len(shape) < 2 or shape[-1] != shape[-2] or step is None:
         return False
     if step.primitive == "broadcast_in_dim":
-        return flow.value(step.operands[0]).shape == shape[-2:] and is_mask(flow, step.operands[0])
-    if step.primitive != "eq":
-        return False
+        return _is_same_matrix(flow, step) and is_mask(flow, step.operands[0])
     axes = {counts_along(flow, operand) for operand in step.operands}
-    return axes == {len(shape) - 1, len(shape) - 2}
+    return step.primitive == "eq" and axes == {len(shape) - 1, len(shape) - 2}
+
+
+def _is_same_matrix(flow: Flow, step: Step) -> bool:
+    """Whether an equation gives the matrices of its operand, perhaps transposed or repeated."""
+    match step.primitive:
+        case "broadcast_in_dim":
+            before, after = (flow.value(n).shape for n in (step.operands[0], step.results[0]))
+            return before == after[-2:]
+        case "transpose":
+            order = step.numbers("permutation")
+            *first, i, j = range(len(order))
+            return order in ((*first, j, i), (*first, i, j))
+        case primitive:
+            return primitive in COPIES
 
 
 def is_identity(flow: Flow, number: int) -> bool:
     """Whether a value is an identity matrix, or a batch of them."""
-    shape = flow.value(number).shape
-    if len(shape) < 2 or shape[-1] != shape[-2]:
+    value, step = flow.value(number), flow.made_by(number)
+    if len(value.shape) < 2 or value.shape[-1] != value.shape[-2]:
         return False
-    for _ in range(_DEEPEST):
-        value, step = flow.value(number), flow.made_by(number)
-        if step is None:
-            return bool(_IDENTITY.fullmatch(value.said))
-        if is_mask(flow, number):
-            return True
-        swaps = _swaps(flow, step)
-        grows = step.primitive == "broadcast_in_dim" and (
-            flow.value(step.operands[0]).shape == value.shape[-2:]
-        )
-        if step.primitive not in COPIES and not swaps and not grows:
-            return False
-        number = step.operands[0]
-    return False
+    if step is None:
+        return bool(_IDENTITY.fullmatch(value.said))
+    if is_mask(flow, number):
+        return True
+    return _is_same_matrix(flow, step) and is_identity(flow, step.operands[0])
 
 
 def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
     """Whether all elements of a value are zero but those on the diagonal of its last two axes."""
     step = flow.made_by(number)
+    shape = flow.value(number).shape
     if is_identity(flow, number):
         return True
-    if step is None or not most or flow.value(number).shape[-1:] != flow.value(number).shape[-2:-1]:
+    if step is None or not most or len(shape) < 2 or shape[-1] != shape[-2]:
         return False
     match step.primitive:
         case "select_n" if len(step.operands) == 3:
             return is_mask(flow, step.operands[0]) and flow.literal(step.operands[1]) == 0
         case "mul":
             return any(is_diagonal(flow, operand, most - 1) for operand in step.operands)
-        case "div":
-            divisor = flow.literal(step.operands[1])
-            return divisor not in (None, 0) and is_diagonal(flow, step.operands[0], most - 1)
-        case primitive if primitive == "neg" or primitive in COPIES:
+        case "div" if flow.literal(step.operands[1]) in (None, 0):
+            return False
+        case name if name in ("div", "neg") or _is_same_matrix(flow, step):
             return is_diagonal(flow, step.operands[0], most - 1)
-        case "transpose" if _swaps(flow, step):
-            return is_diagonal(flow, step.operands[0], most - 1)
-        case "broadcast_in_dim":
-            before = flow.value(step.operands[0]).shape
-            return before == flow.value(number).shape[-2:] and is_diagonal(
-                flow, step.operands[0], most - 1
-            )
     return False
 
 
 def one_hot_axis(flow: Flow, number: int) -> int | None:
     """Return the axis along which a value is 1 at an index and 0 elsewhere; `None` for others."""
-    for _ in range(_DEEPEST):
-        step = flow.made_by(number)
-        if step is None:
-            return None
-        if step.primitive == "gather":  # rows of an identity matrix
-            rank = len(flow.value(step.operands[0]).shape)
-            is_row = step.numbers("slice_sizes")[1:] == flow.value(step.operands[0]).shape[1:]
-            rows = rank == 2 and is_row and is_identity(flow, step.operands[0])
-            return len(flow.value(step.results[0]).shape) - 1 if rows else None
-        if step.primitive == "eq":
+    step = flow.made_by(number)
+    match step.primitive if step is not None else "":
+        case "gather" if step is not None:  # rows of an identity matrix
+            shape = flow.value(step.operands[0]).shape
+            is_row = len(shape) == 2 and step.numbers("slice_sizes")[1:] == shape[1:]
+            is_one_hot = is_row and is_identity(flow, step.operands[0])
+            return len(flow.value(number).shape) - 1 if is_one_hot else None
+        case "eq" if step is not None:
             return _compared_along(flow, step)
-        if step.primitive == "transpose":
-            axis, order = one_hot_axis(flow, step.operands[0]), step.numbers("permutation")
-            return order.index(axis) if axis in order else None
-        if step.primitive not in COPIES:
-            return None
-        number = step.operands[0]
+        case name if step is not None and (name == "transpose" or name in COPIES):
+            axis = one_hot_axis(flow, step.operands[0])
+            return axis_after(flow, step, axis) if axis is not None else None
     return None
 
 
@@ -288,15 +263,6 @@ def _repeats(flow: Flow, number: int, axis: int) -> bool:
         return True
     inner = axes.index(axis)
     return shape[inner] == 1 or _repeats(flow, step.operands[0], inner)
-
-
-def _swaps(flow: Flow, step: Step) -> bool:
-    """Whether an equation swaps the last two axes, or leaves all where they are."""
-    order, rank = step.numbers("permutation"), len(flow.value(step.results[0]).shape)
-    if step.primitive != "transpose" or rank < 2:
-        return False
-    first = tuple(range(rank - 2))
-    return order in ((*first, rank - 1, rank - 2), (*first, rank - 2, rank - 1))
 
 
 def calls(expression: str) -> Iterator[ast.Call]:

@@ -1,13 +1,13 @@
-"""Which part of an array along one axis the equations after it read."""
+"""Which part of an array along one axis the equations after it read, and scatters write."""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
-from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.flow import Flow, axis_after
 from jaxsight.rules.program.intervals.inference import Intervals
-from jaxsight.wire.primitives import COPIES
 from jaxsight.wire.program import Step
 
 _MAP = re.compile(r"start_index_map=\(([\d, ]*)\)")
@@ -51,17 +51,14 @@ def reads(
         for step in flow.used_by(value):
             if step.backward:
                 continue
-            part = _part(flow, step, value, along)
-            if part is not None:
-                first, last = part
-                if turned:
-                    first, last = size - 1 - last, size - 1 - first
+            shape = flow.values[value].shape
+            if (part := _part(flow, step, value, along)) is not None:
+                first, last = (size - 1 - end for end in part[::-1]) if turned else part
                 if last - first + 1 == size:
                     return None
                 parts.append(Read(first, last, step, _drops(flow, step)))
                 continue
             moved = _moved(flow, step, value, along)
-            shape = flow.values[value].shape
             if step.primitive in through and flow.value(step.results[0]).shape == shape:
                 moved = along
             if moved is None:
@@ -74,30 +71,25 @@ def reads(
 def _part(flow: Flow, step: Step, value: int, axis: int) -> tuple[int, int] | None:
     """Return the first and last element that an equation reads, where that is known."""
     shape = flow.values[value].shape
+    begin: int | None
     match step.primitive:
         case "slice":
             start, limit = step.numbers("start_indices"), step.numbers("limit_indices")
             strides = step.numbers("strides")
             if not limit or (strides and strides[axis] != 1):
                 return None
-            begin, end = start[axis], limit[axis] - 1
-            return None if (begin, end) == (0, shape[axis] - 1) else (begin, end)
+            begin, size = start[axis], limit[axis] - start[axis]
         case "dynamic_slice" if flow.of(step.operands[0]) == value:
-            sizes = step.numbers("slice_sizes")
-            start_index = _index(flow, step.operands[1 + axis])
-            if start_index is None or sizes[axis] == shape[axis]:
-                return None
-            begin = min(max(start_index, 0), shape[axis] - sizes[axis])
-            return begin, begin + sizes[axis] - 1
+            size, index = step.numbers("slice_sizes")[axis], _index(flow, step.operands[1 + axis])
+            begin = None if index is None else min(max(index, 0), shape[axis] - size)
         case "gather" if flow.of(step.operands[0]) == value:
             map_ = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
-            axes = [int(digits) for digits in re.findall(r"\d+", map_[1])] if map_ else []
-            sizes = step.numbers("slice_sizes")
-            start_index = _index(flow, step.operands[1])
-            if axes != [axis] or start_index is None or sizes[axis] == shape[axis]:
-                return None
-            return start_index, start_index + sizes[axis] - 1
-    return None
+            is_along = map_ is not None and re.findall(r"\d+", map_[1]) == [str(axis)]
+            size = step.numbers("slice_sizes")[axis]
+            begin = _index(flow, step.operands[1]) if is_along else None
+        case _:
+            return None
+    return None if begin is None or size == shape[axis] else (begin, begin + size - 1)
 
 
 def _drops(flow: Flow, step: Step) -> bool:
@@ -112,28 +104,44 @@ def _moved(flow: Flow, step: Step, value: int, axis: int) -> int | None:
     """Return where an axis is after an equation that keeps all of its elements."""
     if not step.operands or not step.results:
         return None
-    before, after = flow.values[value].shape, flow.value(step.results[0]).shape
     match step.primitive:
         case "neg" | "rev":
             return axis
         case "slice":  # along other axes
             start, limit = step.numbers("start_indices"), step.numbers("limit_indices")
-            is_full = bool(limit) and start[axis] == 0 and limit[axis] == before[axis]
+            size = flow.values[value].shape[axis]
+            is_full = bool(limit) and (start[axis], limit[axis]) == (0, size)
             return axis if is_full and not step.numbers("strides") else None
-        case "transpose":
-            order = step.numbers("permutation")
-            return order.index(axis) if axis in order else None
-        case "squeeze":
-            return axis - sum(dimension < axis for dimension in step.numbers("dimensions"))
-        case "broadcast_in_dim" | "expand_dims" | "reshape":
-            if [n for n in before if n != 1] != [n for n in after if n != 1] or before[axis] == 1:
-                return None
-            position = sum(n != 1 for n in before[:axis])
-            return [index for index, n in enumerate(after) if n != 1][position]
-    return axis if step.primitive in COPIES else None
+    return axis_after(flow, step, axis)
 
 
 def _index(flow: Flow, number: int) -> int | None:
     """Return an index that is computed from literals alone."""
     interval = Intervals(flow, exact=False).of(number)
     return interval.one if interval is not None and flow.value(number).elements == 1 else None
+
+
+# What a scatter adds up: its updates, and the slots that they go to.
+
+_SCATTERED = re.compile(r"scatter_dims_to_operand_dims=\(([\d, ]*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """How many rows a scatter writes, and to how many slots: each row has one index."""
+
+    rows: int
+    slots: int
+    axes: tuple[int, ...]
+    """The indexed axes of the array that is written to."""
+
+
+def scattered(flow: Flow, step: Step) -> Scattered | None:
+    """Return what a scatter writes; `None` for other equations."""
+    match = _SCATTERED.search(dict(step.parameters).get("dimension_numbers", ""))
+    if match is None or len(step.operands) != 3:
+        return None
+    shape = flow.value(step.operands[0]).shape
+    axes = tuple(map(int, re.findall(r"\d+", match[1])))
+    rows = math.prod(flow.value(step.operands[1]).shape[:-1])
+    return Scattered(rows, math.prod(shape[axis] for axis in axes), axes)

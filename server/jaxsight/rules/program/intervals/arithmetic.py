@@ -1,4 +1,4 @@
-"""What arithmetic, comparisons and selections make of intervals.
+"""What arithmetic, comparisons, selections and reductions make of intervals.
 
 Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of its operation.
 """
@@ -10,10 +10,12 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from jaxsight.rules.program.intervals.applied import Applied, computes, transfers
 from jaxsight.rules.program.intervals.floats import quotient
 from jaxsight.rules.program.intervals.interval import (
+    Applied,
+    Axis,
     Interval,
+    computes,
     corner_products,
     greater,
     joined,
@@ -24,7 +26,9 @@ from jaxsight.rules.program.intervals.interval import (
     power,
     products,
     summed,
+    transfers,
     truncated,
+    varies,
     with_ends,
 )
 from jaxsight.wire.primitives import COMPARISONS
@@ -71,11 +75,10 @@ def _mul(applied: Applied, a: Interval, b: Interval) -> Interval:
 
 @transfers("integer_pow")
 def _integer_pow(applied: Applied, operand: Interval) -> Interval | None:
-    exponent = applied.step.parameter("y")
-    if isinstance(exponent, int) and 0 <= exponent <= _WIDEST:
+    exponent = applied.step.number("y", 1)
+    if 0 <= exponent <= _WIDEST:
         return power(operand, exponent)
-    is_even = isinstance(exponent, int) and exponent % 2 == 0
-    return Interval.of_floats(0, math.inf) if is_even or operand.least >= 0 else None
+    return Interval.of_floats(0, math.inf) if exponent % 2 == 0 or operand.least >= 0 else None
 
 
 @transfers("shift_right_arithmetic", "shift_right_logical")
@@ -84,8 +87,6 @@ def _shift_right(applied: Applied, a: Interval, b: Interval) -> Interval | None:
         return None
     if (by := b.one) is not None:
         return monotone(a, lambda number: number >> by)
-    if (integers := paired(a, b, operator.rshift)) is not None:
-        return Interval.listed(integers)
     return Interval.between(a.least >> b.most, a.most >> b.least)
 
 
@@ -158,11 +159,9 @@ def _select(applied: Applied, which: Interval, *cases: Interval) -> Interval | N
         return cases[which.one]
     if len(cases) != 2:
         return joined(*cases)
+    if which.integers is not None and (integers := _chosen(which.integers, *cases)) is not None:
+        return Interval.listed(integers)
     a, b = cases
-    if which.integers is not None:
-        integers = _chosen(which.integers, a, b)
-        if integers is not None:
-            return Interval.listed(integers)
     if _is_floor(applied):
         return a
     return Interval(
@@ -174,12 +173,11 @@ def _select(applied: Applied, which: Interval, *cases: Interval) -> Interval | N
 
 
 def _chosen(which: Sequence[int], *cases: Interval) -> tuple[int, ...] | None:
-    rows = []
-    for case in cases:
-        row = (case.one,) * len(which) if case.one is not None else case.integers
-        if row is None or len(row) != len(which):
-            return None
-        rows.append(row)
+    rows = [
+        (case.one,) * len(which) if case.one is not None else case.integers or () for case in cases
+    ]
+    if any(len(row) != len(which) for row in rows):
+        return None
     return tuple(rows[bool(at)][index] for index, at in enumerate(which))
 
 
@@ -192,7 +190,75 @@ def _is_floor(applied: Applied) -> bool:
     divided, less = (flow.made_by(case) for case in applied.step.operands[1:])
     if divided is None or less is None or (divided.primitive, less.primitive) != ("div", "sub"):
         return False
-    if flow.of(less.operands[0]) != flow.of(applied.step.operands[1]):
-        return False
+    is_quotient = flow.of(less.operands[0]) == flow.of(applied.step.operands[1])
     a, b = map(applied.of, divided.operands)
-    return not applied.after.is_inexact and a.least >= 0 and b.least > 0
+    return is_quotient and not applied.after.is_inexact and a.least >= 0 and b.least > 0
+
+
+# Sums, products, extremes and products of matrices.
+
+
+@transfers("reduce_max")
+def _reduce_max(applied: Applied, operand: Interval) -> Interval | None:
+    if 0 in applied.before.shape:
+        return None
+    is_reached = operand.high == operand.most and not varies(operand)
+    if is_reached and applied.after.shape == ():  # over all axes
+        return Interval.listed([operand.most])
+    return Interval(operand.least, operand.most, operand.most, operand.high)
+
+
+@transfers("reduce_min")
+def _reduce_min(applied: Applied, operand: Interval) -> Interval | None:
+    greatest = _reduce_max(applied, negative(operand))
+    return negative(greatest) if greatest is not None else None
+
+
+@transfers("reduce_sum")
+def _reduce_sum(applied: Applied, operand: Interval) -> Interval | None:
+    sums = applied.after.elements
+    count = applied.before.elements // sums if sums else 0
+    if not count:
+        return None
+    if sums == 1 and operand.integers is not None and applied.is_listed(operand):
+        return Interval.listed([sum(operand.integers)])
+    if operand.affine is not None:
+        base, terms = operand.affine
+        axes = applied.step.numbers("axes")
+        total, other_terms = base * count, dict[Axis, tuple[int, int]]()
+        for axis, (by, size) in terms.items():
+            if axis in axes:
+                total += by * (size * (size - 1) // 2) * (count // size)
+            else:
+                after = axis - sum(gone < axis for gone in axes) if isinstance(axis, int) else axis
+                other_terms[after] = by * count, size
+        return Interval.of_affine(total, other_terms)
+    least, most = operand.least * count, operand.most * count
+    if sums != 1:
+        return Interval.between(least, most)
+    others = count - 1
+    low, high = operand.low + operand.most * others, operand.high + operand.least * others
+    return Interval(least, most, low, high)
+
+
+@transfers("cumsum")
+def _cumsum(applied: Applied, operand: Interval) -> Interval:
+    shape, axis = applied.before.shape, applied.step.numbers("axis")
+    length = shape[axis[0]] if axis else 0
+    ends = (operand.least * length, operand.most * length, operand.least, operand.most)
+    if operand.line is not None and len(shape) == 1:
+        base, by = operand.line
+        last = base * length + by * (length * (length - 1) // 2)
+        return Interval(min(ends), max(ends), min(max(ends), last), max(min(ends), last))
+    return Interval(min(ends), max(ends), max(ends), max(min(ends), ends[0]))
+
+
+@transfers("dot_general")
+def _dot(applied: Applied, a: Interval, b: Interval) -> Interval | None:
+    match applied.step.parameter("dimension_numbers"):
+        case (((*axes,), _), _) if applied.after.elements:
+            shape = applied.before.shape
+            count = math.prod(shape[axis] for axis in axes if isinstance(axis, int))
+            corners = corner_products(a, b)
+            return Interval.between(count * min(corners), count * max(corners))
+    return None

@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.intervals.applied import Applied, Transfer, transfers
-from jaxsight.rules.program.intervals.interval import Interval, corner_products
+from jaxsight.rules.program.intervals.interval import (
+    Applied,
+    Interval,
+    computes,
+    corner_products,
+    transfers,
+)
+from jaxsight.wire.program import Step
 
 _WITHIN: dict[str, tuple[float, float]] = {
     "tanh": (-1, 1), "sin": (-1, 1), "cos": (-1, 1), "erf": (-1, 1), "sign": (-1, 1),
@@ -17,20 +23,15 @@ _WITHIN: dict[str, tuple[float, float]] = {
 }  # fmt: skip
 
 
-def _within(least: float, most: float) -> Transfer:
-    return lambda applied, *operands: Interval.of_floats(least, most)
-
-
 for _primitive, _ends in _WITHIN.items():
-    transfers(_primitive)(_within(*_ends))
+    computes(lambda *_, ends=_ends: Interval.of_floats(*ends), _primitive)
 
 
 @transfers("exp", "exp2", "expm1")
 def _exponential(applied: Applied, a: Interval) -> Interval:
     base = math.log(2) if applied.step.primitive == "exp2" else 1
     less = applied.step.primitive == "expm1"
-    ends = (math.exp(min(base * end, 709)) - less for end in (a.least, a.most))
-    least, most = ends
+    least, most = (math.exp(min(base * end, 709)) - less for end in (a.least, a.most))
     return Interval.of_floats(least, most if base * a.most < 700 else math.inf)
 
 
@@ -38,10 +39,8 @@ def _exponential(applied: Applied, a: Interval) -> Interval:
 def _logarithm(applied: Applied, a: Interval) -> Interval:
     base = math.log(2) if applied.step.primitive == "log2" else 1
     low, high = (end + (applied.step.primitive == "log1p") for end in (a.least, a.most))
-    return Interval.of_floats(
-        math.log(low) / base if 0 < low < math.inf else -math.inf,
-        math.log(high) / base if 0 < high < math.inf else math.inf,
-    )
+    least = math.log(low) / base if 0 < low < math.inf else -math.inf
+    return Interval.of_floats(least, math.log(high) / base if 0 < high < math.inf else math.inf)
 
 
 @transfers("abs")
@@ -97,12 +96,11 @@ def _is_share(applied: Applied) -> bool:
 
 def _is_cosine(applied: Applied) -> bool:
     """Whether a value is of products of unit vectors."""
-    product = applied.step
-    if product.primitive == "reduce_sum":
-        maker = applied.flow.made_by(product.operands[0])
-        if maker is None or maker.primitive != "mul":
-            return False
-        product = maker
+    product: Step | None = applied.step
+    if applied.step.primitive == "reduce_sum":
+        product = applied.flow.made_by(applied.step.operands[0])
+    if product is None or product.primitive not in ("mul", "dot_general"):
+        return False
     return all(_is_unit(applied.flow, operand) for operand in product.operands)
 
 
@@ -115,11 +113,11 @@ def _is_unit(flow: Flow, number: int) -> bool:
     if norm is None or norm.primitive not in ("sqrt", "rsqrt"):
         return False
     total = flow.maker_of(norm.operands[0], frozenset({"add", "max"}))
-    square = flow.maker_of(total.operands[0]) if total is not None else None
+    if total is None or total.primitive != "reduce_sum":
+        return False
+    square = flow.maker_of(total.operands[0])
     return (
-        total is not None
-        and total.primitive == "reduce_sum"
-        and square is not None
+        square is not None
         and square.primitive in ("mul", "square", "integer_pow")
         and flow.alike(flow.stripped(square.operands[0]), flow.stripped(step.operands[0]))
     )

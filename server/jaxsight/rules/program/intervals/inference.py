@@ -7,14 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.intervals import arithmetic, floats, moves, reductions
-from jaxsight.rules.program.intervals.applied import TRANSFERS, Applied
-from jaxsight.rules.program.intervals.interval import LISTED, Interval, limits, picked, varies
+from jaxsight.rules.program.intervals import arithmetic, floats, moves
+from jaxsight.rules.program.intervals.interval import (
+    LISTED,
+    TRANSFERS,
+    Applied,
+    Interval,
+    limits,
+    picked,
+    varies,
+)
 from jaxsight.rules.program.loops import Carry, LoopParts, loop_of
 from jaxsight.text.parsing import literal_in
-from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
+from jaxsight.wire.program import CONSTANT, LITERAL, Body, Step, Value
 
-_ = arithmetic, floats, moves, reductions  # register what primitives make of intervals
+_ = arithmetic, floats, moves  # register what primitives make of intervals
 
 _DEEPEST = 200
 """Equations above a value that are looked at, which recurse: of more, only the dtype is known."""
@@ -128,12 +135,10 @@ class Intervals:
     def _part_of_stack(self, step: Step) -> Interval | None:
         """Return the array of those stacked that is cut out again: `unstack` before JAX 0.12."""
         cut = self._flow.made_by(step.operands[0])
-        stacked = self._flow.made_by(cut.operands[0]) if cut is not None else None
-        if (
-            stacked is None
-            or cut is None
-            or (stacked.primitive, cut.primitive) != ("stack", "slice")
-        ):
+        if cut is None or cut.primitive != "slice":
+            return None
+        stacked = self._flow.made_by(cut.operands[0])
+        if stacked is None or stacked.primitive != "stack":
             return None
         (axis,), starts = stacked.numbers("axis"), cut.numbers("start_indices")
         sizes, part = [*self._flow.value(cut.results[0]).shape], stacked.operands[starts[axis]]
@@ -181,12 +186,11 @@ class Intervals:
         if number in loop.captured:
             outer = loop.captured[number]
             return self.known(outer) if loop.test is None else self._sometimes(outer)
-        for carry in loop.carries:
-            start = self.known(carry.outer) if carry.inner == number else None
-            if start is not None and isinstance(length, int):
+        if (carry := next((c for c in loop.carries if c.inner == number), None)) is not None:
+            start = self.known(carry.outer)
+            if isinstance(length, int):
                 return self._carried(step.path, carry, start, length)
-            if start is not None and loop.test is not None:
-                return self._counted(step.path, loop, carry, start)
+            return self._counted(step.path, loop.test, carry, start) if loop.test else None
         if number not in loop.rows or not isinstance(length, int):
             return None
         rows = self.known(loop.rows[number])
@@ -216,21 +220,19 @@ class Intervals:
             min(start.least, after.least), max(start.most, after.most), start.low, start.high
         )
 
-    def _counted(
-        self, path: str, loop: LoopParts, carry: Carry, start: Interval
-    ) -> Interval | None:
+    def _counted(self, path: str, test: Body, carry: Carry, start: Interval) -> Interval | None:
         """Bound a value that a `while` carries: unchanged, or with known ends as in `i < n`."""
         added = self._added(carry)
         if added == 0:
             return start.some()
-        maker = self._flow.made_by(loop.test.outputs[0]) if loop.test is not None else None
+        maker = self._flow.made_by(test.outputs[0])
         if maker is None or added is None or start.one is None or len(maker.operands) != 2:
             return None
         compared, bound = self._flow.of(maker.operands[0]), self.known(maker.operands[1])
-        if compared != carry.tested or bound.one is None:
+        if compared != carry.tested or bound.one is None or maker.primitive not in ("lt", "le"):
             return None
-        end = {"lt": bound.one, "le": bound.one + 1}.get(maker.primitive)
-        if end is None or added <= 0 or start.one >= end:
+        end = bound.one + (maker.primitive == "le")
+        if added <= 0 or start.one >= end:
             return None
         return Interval.of_affine(start.one, {path: (added, math.ceil((end - start.one) / added))})
 
@@ -248,19 +250,17 @@ class Intervals:
                 if self._flow.value(output).dtype != self._flow.value(step.operands[0]).dtype:
                     return None
                 output = step.operands[0]
-            elif step.primitive in ("add", "sub") and len(step.operands) == 2:
-                operands = [self._flow.value(operand) for operand in step.operands]
-                if operands[1].origin == LITERAL:
-                    amount, output = _literal(operands[1]), step.operands[0]
-                elif operands[0].origin == LITERAL and step.primitive == "add":
-                    amount, output = _literal(operands[0]), step.operands[1]
-                else:
-                    return None
-                if amount is None or amount.one is None:
-                    return None
-                total += amount.one if step.primitive == "add" else -amount.one
-            else:
+                continue
+            if step.primitive not in ("add", "sub"):
                 return None
+            output, other = step.operands
+            if step.primitive == "add" and self._flow.value(output).origin == LITERAL:
+                output, other = other, output
+            value = self._flow.value(other)
+            amount = _literal(value) if value.origin == LITERAL else None
+            if amount is None or amount.one is None:
+                return None
+            total += amount.one if step.primitive == "add" else -amount.one
         return None
 
 
@@ -277,6 +277,4 @@ def _constant(value: Value) -> Interval | None:
     if not value.integers:
         return None
     listed = Interval.listed(value.integers)
-    if len(value.integers) == value.elements:
-        return listed
-    return listed.bounds_alone()
+    return listed if len(value.integers) == value.elements else listed.bounds_alone()

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from jaxsight.rules.program.flow import Flow
+from jaxsight.wire.program import Step, Value
+
 Axis = int | str
 """What an affine value varies with: an axis of the array, or a loop by its path."""
 Terms = Mapping[Axis, tuple[int, int]]
@@ -277,3 +280,53 @@ def varies(interval: Interval) -> bool:
     if interval.integers is not None:
         return False
     return interval.affine is None or any(isinstance(axis, str) for axis in interval.affine[1])
+
+
+# An equation of known numbers, as the functions see it that say what primitives make of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An equation, and what is known of the values of its program."""
+
+    step: Step
+    flow: Flow
+    of: Callable[[int], Interval]
+    """Returns the interval of a value."""
+
+    @property
+    def before(self) -> Value:
+        """The first operand."""
+        return self.flow.value(self.step.operands[0])
+
+    @property
+    def after(self) -> Value:
+        """The result."""
+        return self.flow.value(self.step.results[0])
+
+    def is_listed(self, interval: Interval) -> bool:
+        """Whether all elements of the first operand are known, one for each place."""
+        return interval.integers is not None and len(interval.integers) == self.before.elements
+
+
+Transfer = Callable[..., Interval | None]
+"""Returns the interval of an equation's result of those of its operands; `None` where nothing is
+known.
+"""
+TRANSFERS: dict[str, Transfer] = {}
+"""By primitive."""
+
+
+def transfers(*primitives: str) -> Callable[[Transfer], Transfer]:
+    """Register what primitives make of the intervals of their operands, which are all known."""
+
+    def register(transfer: Transfer) -> Transfer:
+        TRANSFERS.update(dict.fromkeys(primitives, transfer))
+        return transfer
+
+    return register
+
+
+def computes(function: Transfer, *primitives: str) -> None:
+    """Register a function of the intervals of the operands alone."""
+    transfers(*primitives)(lambda applied, *operands: function(*operands))

@@ -5,13 +5,23 @@ Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from jaxsight.rules.program.intervals.applied import Applied, computes, transfers
-from jaxsight.rules.program.intervals.indices import index_before_wrapping
-from jaxsight.rules.program.intervals.interval import Axis, Interval, Terms, joined, picked
-from jaxsight.wire.primitives import PICKS
+from jaxsight.rules.program.flow import Flow, axis_after
+from jaxsight.rules.program.intervals.interval import (
+    Applied,
+    Axis,
+    Interval,
+    Terms,
+    computes,
+    joined,
+    limits,
+    picked,
+    transfers,
+)
+from jaxsight.wire.primitives import PICKS, RESHAPES
+from jaxsight.wire.program import Step
 
 computes(lambda operand: operand, "copy", "copy_p", "stop_gradient")
 computes(
@@ -34,22 +44,14 @@ def _axes(applied: Applied, operand: Interval) -> Interval:
     if operand.one is not None:
         return Interval.listed([operand.one])
     step = applied.step
-    is_in_order = step.primitive != "transpose"
     is_whole = applied.before.elements == applied.after.elements
-    integers = operand.integers if is_in_order and is_whole else None
+    integers = operand.integers if is_whole and step.primitive != "transpose" else None
     moved = replace(operand.bounds_alone(), ends=operand.corners, integers=integers)
     if operand.affine is None:
         return moved
-    rank = len(applied.before.shape)
-    match step.primitive:
-        case "broadcast_in_dim":
-            places = dict(enumerate(step.numbers("broadcast_dimensions")))
-        case "squeeze":
-            gone = step.numbers("dimensions")
-            places = {axis: axis - sum(other < axis for other in gone) for axis in range(rank)}
-        case _:
-            order = step.numbers("permutation")
-            places = {axis: order.index(axis) for axis in order}
+    rank = range(len(applied.before.shape))
+    axes = {axis: axis_after(applied.flow, step, axis) for axis in rank}
+    places = {axis: place for axis, place in axes.items() if place is not None}
     base, terms = operand.affine
     if any(isinstance(axis, int) and axis not in places for axis in terms):
         return moved
@@ -141,3 +143,45 @@ def _dynamic_slice(applied: Applied, operand: Interval, *starts: Interval) -> In
     if covers and [abs(by) for by, _ in counters.values()] == [1]:
         return operand.bounds_alone()
     return operand.some()
+
+
+# The index that the user wrote, before JAX counts negative ones from the end.
+
+Known = Callable[[int], Interval | None]
+"""Returns the interval of a value; `None` of one that is no integer."""
+_UNCHANGING = RESHAPES | {"broadcast_in_dim", "convert_element_type", "copy", "transpose"}
+_NEAR = 8
+"""Equations from an index to its `select_n`: reshapes and conversions by JAX and users."""
+
+
+def index_before_wrapping(flow: Flow, of: Known, number: int, size: int) -> tuple[int, bool]:
+    """Return the index before JAX counted negative ones from the end, and whether it does.
+
+    JAX selects `i + size` where `i < 0` (`_normalize_index` in jax/_src/numpy/indexing.py). An `i`
+    that is at least `size`, or below `-size`, is out of bounds whichever of the two is selected.
+    """
+
+    def keeps(step: Step) -> bool:
+        """Whether an equation is a conversion between integers that keeps all values."""
+        interval, within = of(step.operands[0]), limits(flow.value(step.results[0]).dtype)
+        if step.primitive != "convert_element_type" or interval is None or within is None:
+            return False
+        return within[0] <= interval.least and interval.most <= within[1]
+
+    for _ in range(_NEAR):
+        step = flow.made_by(number)
+        if step is None:
+            break
+        if step.primitive == "select_n" and len(step.operands) == 3:
+            added = flow.made_by(flow.before(step.operands[2], keeps))
+            before = flow.before(step.operands[1], keeps)
+            if added is None or added.primitive != "add" or len(added.operands) != 2:
+                break
+            by, counted = of(added.operands[1]), flow.before(added.operands[0], keeps)
+            is_wrapped = by is not None and by.one == size and counted == before
+            return (before, True) if is_wrapped else (number, False)
+        is_narrowed = step.primitive == "convert_element_type" and not keeps(step)
+        if is_narrowed or step.primitive not in _UNCHANGING:
+            break
+        number = step.operands[0]
+    return number, False
