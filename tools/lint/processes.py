@@ -24,7 +24,6 @@ ALLOWED = {
     "recording/running.py": "the user's program",
     "jaxsight_repro/cli/processes.py": "by the path of `boot.py`, in the user's folder",
     "jaxsight_repro/capturing/run.py": "this process again, with its own arguments",
-    "jaxsight_repro/compat/configuration.py": "with_packages",
     "jaxsight_repro/processes.py": "by the path of `boot.py`, in the user's folder",
     "jaxsight_repro/reducing/statements/reduction.py": "the user's check",
     "workers/child.py": "an `OwnPython`",

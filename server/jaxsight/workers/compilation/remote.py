@@ -32,7 +32,8 @@ OPTIONS = (
 _PACKAGES = Path(__file__).resolve().parents[3]
 _SENT = (
     "jaxsight/__init__.py", "jaxsight/timeline.py", "jaxsight/compiler/**/*.py",
-    "jaxsight/targets/**/*.py", "jaxsight/wire/**/*.py", "jaxsight/files/__init__.py",
+    "jaxsight/hlo/*.py", "jaxsight/targets/**/*.py", "jaxsight/wire/**/*.py",
+    "jaxsight/files/__init__.py",
     "jaxsight_source/__init__.py", "jaxsight_source/options.py",
     "jaxsight_source/files/*.py",
     # To run programs:
