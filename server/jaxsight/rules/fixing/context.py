@@ -246,6 +246,12 @@ class FixContext(NamesOfModule):
         """Return the edit that replaces a node."""
         return Edit(self.range(node), text)
 
+    def replaced(
+        self, node: ast.expr | ast.stmt, text: str, title: str, *, safe: bool = True, same: bool
+    ) -> Candidate:
+        """Return the change that replaces a node, and nothing else."""
+        return Candidate(title, (self.replace(node, text),), safe, same)
+
     def appended(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword, text: str) -> Edit:
         """Return the edit that inserts a text right after a node."""
         end = self.range(node).end

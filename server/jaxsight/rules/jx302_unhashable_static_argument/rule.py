@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Unhashable value passed as a static argument.")
 _TYPE = re.compile(r"object of type <class '([^']+)'>")
@@ -27,11 +27,11 @@ _OTHERS = {
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize JAX's `ValueError` by its first words."""
-    if not failure.message.startswith("Non-hashable static arguments are not supported"):
+    if not error.message.startswith("Non-hashable static arguments are not supported"):
         return None
-    match = _TYPE.search(failure.message)
+    match = _TYPE.search(error.message)
     given = match[1].rpartition(".")[2] if match is not None else "object"
     subject, help = f"an unhashable {quoted(given)}", _OTHERS.get(given, _OBJECT)
     if given in ("ndarray", "ArrayImpl") or given.endswith("Tracer"):

@@ -14,7 +14,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.failure_text import first_sentence, is_a
+from jaxsight.rules.failure_text import first_sentence
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx307_integer_overflow.integers import (
     SIGNED,
@@ -31,10 +31,10 @@ from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.intervals.interval import limits
 from jaxsight.rules.program.matrices import product
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import Expression, name_of, operands_of, parsed, stores_of
 from jaxsight.text.inert import words
-from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import LITERAL, Step
 
@@ -282,47 +282,44 @@ _TOO_LARGE = re.compile(
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize the `OverflowError` of a Python integer that does not fit in its dtype."""
-    if not is_a(failure, "OverflowError"):
+    match = _TOO_LARGE.search(error.message)
+    if match is None or not error.is_a("OverflowError"):
         return None
-    match = _TOO_LARGE.search(failure.message)
-    if match is None:
-        return None
-    number = int(match["number"] or match["value"])
-    dtype = match["dtype"] or "int32"
+    number, dtype = int(match["number"] or match["value"]), match["dtype"] or "int32"
     within = limits(dtype)
     if within is None:
         return None
     if dtype != "int32":
         help = f"use an integer from {within[0]} to {within[1]}, or a wider dtype"
-    elif _indexes(expression, number):
+    elif _indexes(error.node, number):
         help = 'enable 64-bit types with `jax.config.update("jax_enable_x64", True)`'
     else:
         help = f"use a float: `{float(number)!r}`"
     return Violation(
         f"Python integer {figure(number)} does not fit in {dtype}",
         help=help,
-        notes=(words(first_sentence(failure.message)),),
+        notes=(words(first_sentence(error.message)),),
     )
 
 
-def _indexes(expression: str, number: int) -> bool:
+def _indexes(node: Expression | None, number: int) -> bool:
     """Return whether an expression indexes an array with more elements than int32 counts.
 
     JAX adds the size of the axis to negative indices, which have 32 bits unless 64-bit types are
     enabled (`_normalize_index` in `jax/_src/numpy/indexing.py`). A number that is written in the
     expression is no such size.
     """
-    node = parsed(expression)
     if node is None:
         return False
     if any(isinstance(part, ast.Constant) and part.value == number for part in ast.walk(node)):
         return False
     match node:
-        case ast.Subscript():
-            return True
-        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(attr="at")))):
+        case (
+            ast.Subscript()
+            | ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(attr="at"))))
+        ):
             return True
         case _:
             return False

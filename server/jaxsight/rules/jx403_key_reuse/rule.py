@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from jaxsight.rules.failure_text import first_sentence, is_a
+from jaxsight.rules.failure_text import first_sentence
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx403_key_reuse import untraced
 from jaxsight.rules.jx403_key_reuse.untraced import (
@@ -29,6 +29,7 @@ from jaxsight.rules.jx403_key_reuse.untraced import (
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import ModuleViolation, Rule, Violation
 from jaxsight.rules.text.expressions import reads_of
 from jaxsight.rules.text.jitted import jitted_module
@@ -37,7 +38,6 @@ from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.statements import Statement, imports_of, uses_jax
 from jaxsight.rules.wording import quoted
 from jaxsight.text.inert import words
-from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, RESHAPES, SHAPED
 from jaxsight.wire.program import LITERAL, Step
 
@@ -62,16 +62,16 @@ Token = object
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize the error of JAX's key-reuse checker (`jax_debug_key_reuse`)."""
-    if not is_a(failure, "KeyReuseError"):
+    if not error.is_a("KeyReuseError"):
         return None
     return Violation(
-        f"{quoted(expression, 'this call')} uses a PRNG key that is already consumed",
+        f"{error.quoted('this call')} uses a PRNG key that is already consumed",
         help=SPLIT_FIRST,
         notes=(
             "drawing from a key and splitting it consume the key",
-            f"JAX's key-reuse checker says: {words(first_sentence(failure.message))}",
+            f"JAX's key-reuse checker says: {words(first_sentence(error.message))}",
         ),
     )
 

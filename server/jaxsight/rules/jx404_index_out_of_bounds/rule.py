@@ -10,17 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.failure_text import first_sentence, is_a
+from jaxsight.rules.failure_text import first_sentence
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.intervals.indices import index_before_wrapping
 from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.intervals.interval import Interval, summed
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import name_of, parsed, parsed_call
-from jaxsight.rules.wording import quoted
+from jaxsight.rules.text.expressions import parsed
 from jaxsight.text.inert import words
-from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, MOVES, SCATTERS, SHAPED
 from jaxsight.wire.program import CONSTANT, Step
 
@@ -52,30 +51,23 @@ choice: fewer report reads that are masked later, more excuse them by masks of s
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize `IndexError`s about bounds, not those about too many indices."""
-    message = failure.message
-    if not is_a(failure, "IndexError") or (
-        "out of bounds" not in message and "out of range" not in message
-    ):
+    if not error.is_a("IndexError") or not re.search("out of (bounds|range)", error.message):
         return None
-    match = _OUTSIDE.search(message)
-    call = parsed_call(expression)
-    if call is not None and name_of(call) in _WITH_AXES:
+    notes = (words(first_sentence(error.message)),)
+    if error.name in _WITH_AXES:
         return Violation(
-            f"{quoted(expression)} names an axis that its array does not have",
+            f"{error.quoted()} names an axis that its array does not have",
             help="use an axis of the array: they count from 0, and -1 is the last one",
-            notes=(words(first_sentence(message)),),
+            notes=notes,
         )
-    if match is None and not isinstance(parsed(expression), ast.Subscript):
+    if (match := _OUTSIDE.search(error.message)) is not None:
+        index, axis, size = map(int, match.groups())
+        return Violation(_message(index, axis, size), help=_help(size))
+    if not isinstance(error.node, ast.Subscript):
         return None  # of Python's own containers, somewhere in the call
-    if match is None:
-        return Violation(
-            "index is out of bounds",
-            notes=(words(first_sentence(message)),),
-        )
-    index, axis, size = map(int, match.groups())
-    return Violation(_message(index, axis, size), help=_help(size))
+    return Violation("index is out of bounds", notes=notes)
 
 
 @dataclass(frozen=True, slots=True)

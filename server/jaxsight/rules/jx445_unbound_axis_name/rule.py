@@ -10,13 +10,12 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from jaxsight.rules.failure_text import is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
 from jaxsight.rules.text.statements import Statement, full_name, imports_of
 from jaxsight.rules.wording import quoted
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     __name__,
@@ -37,14 +36,14 @@ _MAPS = frozenset({"jax.vmap", "jax.pmap"})
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize JAX's `NameError`."""
-    unbound = _UNBOUND.match(failure.message)
-    if unbound is None or not is_a(failure, "NameError"):
+    unbound = _UNBOUND.match(error.message)
+    if unbound is None or not error.is_a("NameError"):
         return None
     name = unbound["name"]
     return Violation(
-        f"{quoted(expression, 'this function')} names the axis {quoted(name, most=20)}, which "
+        f"{error.quoted('this function')} names the axis {quoted(name, most=20)}, which "
         "nothing binds",
         help=_help(name),
     )

@@ -6,11 +6,10 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from jaxsight.rules.failure_text import is_a
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import dotted, name_of, parsed_call
+from jaxsight.rules.text.expressions import dotted, given, name_of
 from jaxsight.rules.wording import quoted, short
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Transformation gets no function, or one with other parameters.")
 
@@ -46,15 +45,15 @@ _DERIVATIVES = re.compile(r"(?:^|_)(?:fwd|bwd|forward|backward|vjp|jvp)(?:$|_)")
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize Python's errors about parameters, where JAX is what calls the function."""
-    call = parsed_call(expression)
-    if call is None or not is_a(failure, "TypeError"):
+    call = error.call
+    if call is None or not error.is_a("TypeError"):
         return None
-    is_switch = name_of(call) == "switch" and "'function' object is not" in failure.message
-    if is_switch or _NO_FUNCTION.match(failure.message):
+    is_switch = name_of(call) == "switch" and "'function' object is not" in error.message
+    if is_switch or _NO_FUNCTION.match(error.message):
         return of_value(call)
-    match = _TAKES.match(failure.message) or _MISSES.match(failure.message)
+    match = _TAKES.match(error.message) or _MISSES.match(error.message)
     if match is None:
         return None
     parts = match.groupdict()
@@ -94,7 +93,7 @@ def _passed(call: ast.Call) -> int | None:
 def _handed(call: ast.Call) -> Iterator[str]:
     """Yield the names of the functions that a call hands over, or that it maps."""
     inner = call.func.args if isinstance(call.func, ast.Call) else []
-    for argument in (*call.args, *(each.value for each in call.keywords), *inner):
+    for argument in (*given(call), *inner):
         items = argument.elts if isinstance(argument, ast.List | ast.Tuple) else [argument]
         for item in items:
             yield "<lambda>" if isinstance(item, ast.Lambda) else dotted(item).rpartition(".")[2]
