@@ -93,17 +93,15 @@ def find_untraced(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         for number, statement in enumerate(statements)
         if any(name in statement.text for name in names)
     ]
-    reported: set[tuple[int, int, int]] = set()
-    for found in chain(
+    found: dict[tuple[int, int, int], ModuleViolation] = {}
+    for each in chain(
         _IN_LOOPS(statements),
         _in_order(statements, drawing),
         _in_methods(statements, drawing),
     ):
-        node = found.violation.node
-        place = (found.statement, node.lineno, node.col_offset)
-        if place not in reported:
-            reported.add(place)
-            yield found
+        node = each.violation.node
+        found.setdefault((each.statement, node.lineno, node.col_offset), each)
+    yield from found.values()
 
 
 def _in_order(statements: Sequence[Statement], drawing: Sequence[int]) -> Iterator[ModuleViolation]:
@@ -131,8 +129,7 @@ def _in_methods(
             continue
         others = [other.text for other in statements if other is not statement]
         for violation in statement.read(untraced.in_methods, imports, traced):
-            assert isinstance(violation.data, untraced.Unreplaced)
-            assigned = re.compile(rf"\.{violation.data.attribute}\b[^=\n]*=[^=]")
+            assigned = re.compile(rf"\.{violation.data}\b[^=\n]*=[^=]")
             if not any(map(assigned.search, others)):
                 yield ModuleViolation(number, violation)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+from collections.abc import Iterator
 
 from jaxsight.text.names import free_in
 from jaxsight.text.parsing import module_in
@@ -125,6 +126,14 @@ def negated(text: str) -> str:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return ast.unparse(node.operand)
     return f"-{bracketed(text)}"
+
+
+def strings_in(tree: ast.AST) -> Iterator[str]:
+    """Yield the strings in some syntax."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)):
+                yield text
 
 
 def integer(node: ast.expr | None) -> int | None:
