@@ -98,19 +98,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
     calls with `mode=`.
     """
     flow = view.flow
-    intervals: Intervals | None = None
+    intervals = Intervals(flow, view.exact)
     for step in flow.steps.values():
-        if step.primitive not in _PRIMITIVES or step.backward:
-            continue
-        function = _kind(view.quote(step.path))
-        if not function:
-            continue
-        intervals = intervals or Intervals(flow, view.exact)
-        for outside in _outside(intervals, flow, step, function):
-            if not outside.one and _is_masked(flow, step):
-                continue
-            yield _violation(step, function, outside)
-            break
+        is_index = step.primitive in _PRIMITIVES and not step.backward
+        function = _kind(view.quote(step.path)) if is_index else ""
+        for outside in _outside(intervals, flow, step, function) if function else ():
+            if outside.one or not _is_masked(flow, step):
+                yield _violation(step, function, outside)
+                break
 
 
 def _kind(text: str) -> str:
@@ -147,15 +142,11 @@ def _violation(step: Step, function: str, outside: _Outside) -> Violation:
     else:
         message = _message(index, axis, size)
         advice = _help(size) if outside.one else _help(size).replace("an index", "indices")
-    run: tuple[str, ...] = ()
-    if outside.exact and not outside.one:
-        indices = "ids" if function in _SEGMENTS else "starts" if outside.count > 1 else "indices"
-        run = (f"the {indices} run from {outside.least} to {outside.most}",)
+    indices = "ids" if function in _SEGMENTS else "starts" if outside.count > 1 else "indices"
+    run = (f"the {indices} run from {outside.least} to {outside.most}",)
+    notes = run if outside.exact and not outside.one else ()
     return Violation(
-        message,
-        step.path,
-        help=advice,
-        notes=(*run, _done(step, function, outside)),
+        message, step.path, help=advice, notes=(*notes, _done(step, function, outside))
     )
 
 
@@ -207,16 +198,12 @@ def _outside(intervals: Intervals, flow: Flow, step: Step, function: str) -> Ite
             # JAX adds the size to a negative literal while tracing (`_normalize_index`).
             interval, from_end = summed(interval, Interval.listed([-size])), True
         first = -size if from_end else 0
-        if interval.high > size - count:
-            at, exact = interval.high, interval.high == interval.most
-        elif interval.low < first:
-            at, exact = interval.low, interval.low == interval.least
-            captured = flow.value(index).origin == CONSTANT
-            if function in _SEGMENTS and captured and interval.least == _DROPS_ON_PURPOSE:
-                continue
-        else:
-            continue
-        yield _Outside(at, axis, size, count, interval.least, interval.most, exact)
+        least, most, low, high = interval.least, interval.most, interval.low, interval.high
+        drops = function in _SEGMENTS and flow.value(index).origin == CONSTANT
+        if high > size - count:
+            yield _Outside(high, axis, size, count, least, most, exact=high == most)
+        elif low < first and not (drops and least == _DROPS_ON_PURPOSE):
+            yield _Outside(low, axis, size, count, least, most, exact=low == least)
 
 
 def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
@@ -239,14 +226,13 @@ def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
 
 def _parts(flow: Flow, number: int, count: int) -> Sequence[int]:
     """Return the values that indices of several axes are concatenated from."""
-    value, step = flow.value(number), flow.made_by(number)
-    if not value.shape or value.shape[-1] != count:
+    shape, step = flow.value(number).shape, flow.made_by(number)
+    if shape[-1:] != (count,):
         return ()
     if count == 1:
         return (number,)
-    if step is not None and step.primitive == "concatenate" and len(step.operands) == count:
-        return step.operands
-    return ()
+    joins = step is not None and step.primitive == "concatenate" and len(step.operands) == count
+    return step.operands if step is not None and joins else ()
 
 
 def _is_masked(flow: Flow, step: Step) -> bool:
