@@ -256,8 +256,7 @@ class Rule:
         """Whether the engine itself reports it, and names it."""
         finds = (self.in_text, self.in_module, self.in_program, self.in_kernels)
         explains = (self.explain, self.explain_any, self.explain_size, self.explain_misses)
-        compared = (self.in_annotations, self.explain_processes)
-        return not any((*finds, *explains, *compared))
+        return not any((*finds, *explains, self.in_annotations, self.explain_processes))
 
     @property
     def url(self) -> str:

@@ -184,31 +184,20 @@ def _resharded(
 
     It is divided over all axes of the collective, and the result has it divided otherwise.
     """
-    step = view.flow.steps[path]
+    step, moved = view.flow.steps[path], set(collective.axes)
+    kept = {axis for axes in known.spec for axis in axes}
     for operand in known.operands:
-        over = {axis for axes in operand.spec for axis in axes}
-        if not collective.axes or not over.issuperset(collective.axes):
+        over, shape = {axis for axes in operand.spec for axis in axes}, shape_of(operand.type)
+        values = [number for number in step.operands if view.flow.value(number).shape == shape]
+        is_kept = shape == shape_of(known.type) and operand.spec == known.spec
+        if not moved or not moved <= over or is_kept or not values:
             continue
-        same_shape = shape_of(operand.type) == shape_of(known.type)
-        if same_shape and operand.spec == known.spec:
-            continue
-        values = [
-            number
-            for number in step.operands
-            if view.flow.value(number).shape == shape_of(operand.type)
-        ]
-        if not values:
-            continue
-        if step.primitive in ELEMENTWISE and not _disagrees(operand, known):
-            continue
-        kept = {axis for axes in known.spec for axis in axes}
-        if step.primitive not in ELEMENTWISE and not kept.isdisjoint(collective.axes):
-            continue  # another operand may be the one that is moved
-        if step.primitive not in ELEMENTWISE and any(_is_placed(view, each) for each in values):
-            continue
-        if any(_is_small_input(view, each) for each in values):
-            continue
-        return operand
+        if step.primitive in ELEMENTWISE:
+            is_other = not _disagrees(operand, known)
+        else:  # another operand may be the one that is moved
+            is_other = bool(kept & moved) or any(_is_placed(view, each) for each in values)
+        if not is_other and not any(_is_small_input(view, each) for each in values):
+            return operand
     return None
 
 

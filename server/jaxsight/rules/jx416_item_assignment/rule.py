@@ -14,7 +14,7 @@ from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.in_place import in_place, shortened
 from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import NodeViolation, Rule, Violation
-from jaxsight.rules.text.expressions import dotted, parsed_statement
+from jaxsight.rules.text.expressions import dotted, parsed_statement, strings_in
 from jaxsight.rules.text.item_updates import (
     discarded,
     is_mask,
@@ -160,7 +160,7 @@ def find(tree: ast.Module) -> Iterator[NodeViolation]:
         last = re.findall(r"\w+", array)[-1:]
         if any(_FRAME.search(name) or name in references for name in last):
             continue
-        if any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(index)):
+        if list(strings_in(index)):
             continue
         text = written(call)
         assigned = f"{array} = {text}"
@@ -183,39 +183,34 @@ _NEW = re.compile(
 def _to_new_arrays(tree: ast.Module) -> Iterator[NodeViolation]:
     """Yield assignments to items of names that a function only binds to new arrays."""
     for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        new = set(_new_arrays(function))
+        new = _new_arrays(function) if isinstance(function, ast.FunctionDef) else ()
         for node in ast.walk(function) if new else ():
             if not isinstance(node, ast.Assign | ast.AugAssign):
                 continue
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 match target:
                     case ast.Subscript(value=ast.Name(id=name)) if name in new:
+                        text = written(target)
                         yield NodeViolation(
                             target,
-                            f"cannot assign to {quoted(written(target))}: JAX arrays are immutable",
-                            help=_set(node, written(target)),
+                            f"cannot assign to {quoted(text)}: JAX arrays are immutable",
+                            help=_set(node, text),
                             notes=(_IN_PLACE,),
                         )
 
 
-def _new_arrays(function: ast.FunctionDef) -> Iterator[str]:
-    """Yield the names that a function binds to new arrays and to nothing else."""
-    kinds: dict[str, set[bool]] = {}
-    stores = set()
+def _new_arrays(function: ast.FunctionDef) -> set[str]:
+    """Return the names that a function binds to new arrays and to nothing else."""
+    new, others, bindings = set[str](), set[str](), set[ast.AST]()
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[ast.Name(id=name) as target], value=ast.Call(func=made)):
-                if _NEW.fullmatch(dotted(made)):
-                    kinds.setdefault(name, set()).add(True)
-                    stores.add(target)
-            case ast.arg(arg=name):
-                kinds.setdefault(name, set()).add(False)
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in stores:
-            kinds.setdefault(node.id, set()).add(False)
-    return (name for name, kinds_of_name in kinds.items() if kinds_of_name == {True})
+                if _NEW.fullmatch(dotted(made)):  # comes before its target
+                    new.add(name)
+                    bindings.add(target)
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) if node not in bindings:
+                others.add(name)
+    return new - others
 
 
 def _references(tree: ast.Module) -> set[str]:
@@ -239,10 +234,9 @@ def _references(tree: ast.Module) -> set[str]:
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the assignment of a dropped update, else updates in place of item assignments."""
     for statement in (context.node, next(context.around(context.node), None)):
-        call = discarded(statement) if isinstance(statement, ast.stmt) else None
-        if isinstance(statement, ast.stmt) and call is not None:
+        if isinstance(statement, ast.stmt) and (call := discarded(statement)) is not None:
             text = f"{context.text(updated_array(call))} = {context.text(call)}"
-            edit = context.replace(statement, text)
-            yield Candidate(f"Assign the result: `{shortened(text)}`", (edit,), same=False)
+            title = f"Assign the result: `{shortened(text)}`"
+            yield context.replaced(statement, text, title, same=False)
             return
     yield from in_place(context)

@@ -24,20 +24,20 @@ _NO_FUNCTION = re.compile(
     r"Expected a callable value, got |the first argument must be callable|"
     r"lax\.cond: true_fun and false_fun arguments should be callable"
 )
-_OPERANDS = (
-    "the operands",
-    "write one parameter for each operand after the branches, none if there is none",
-)
-_PASSES: Mapping[str, tuple[str, str]] = {
-    "scan": ("carry and item", "write it as `f(carry, x)`, and unpack tuples inside"),
-    "fori_loop": ("index and carry", "write it as `f(i, carry)`, and unpack tuples inside"),
-    "while_loop": ("the carry", "write it with one parameter, and unpack a tuple inside"),
-    "map": ("one item", "write it with one parameter and unpack inside, or use `jax.vmap`"),
-    "associative_scan": ("two operands", "write it as `f(a, b)`"),
-    "cond": _OPERANDS,
-    "switch": _OPERANDS,
+_OPERANDS = "write one parameter for each operand after the branches, none if there is none"
+_PASSES: Mapping[str, tuple[int, str, str]] = {
+    "scan": (2, "carry and item", "write it as `f(carry, x)`, and unpack tuples inside"),
+    "fori_loop": (2, "index and carry", "write it as `f(i, carry)`, and unpack tuples inside"),
+    "while_loop": (1, "the carry", "write it with one parameter, and unpack a tuple inside"),
+    "map": (1, "one item", "write it with one parameter and unpack inside, or use `jax.vmap`"),
+    "associative_scan": (2, "two operands", "write it as `f(a, b)`"),
+    "cond": (-3, "the operands", _OPERANDS),
+    "switch": (-2, "the operands", _OPERANDS),
 }
-"""What JAX's functions call the functions that they are given with, and how to write those."""
+"""What JAX's functions call the functions that they are given with, and how to write those.
+
+How many arguments these are comes first; if it is negative, as many less than those of the call.
+"""
 _TREES = ("one leaf of each tree", "pass one tree for each parameter")
 _ARGUMENTS = ("the call's arguments", "pass one argument for each parameter")
 _DERIVATIVES = re.compile(r"(?:^|_)(?:fwd|bwd|forward|backward|vjp|jvp)(?:$|_)")
@@ -63,7 +63,7 @@ def explain(error: Raised) -> Violation | None:
     if "given" in parts and _passed(call) not in (None, int(parts["given"])):
         return None  # another function of that name, called inside
     api = dotted(call.func) or dotted(getattr(call.func, "func", call))
-    passes, help = _PASSES.get(name_of(call), _ARGUMENTS)
+    passes, help = _PASSES.get(name_of(call), (0, *_ARGUMENTS))[1:]
     if api.endswith(("tree.map", "tree_map")):
         passes, help = _TREES
     name = "a lambda" if function == "<lambda>" else quoted(function, most=20)
@@ -75,19 +75,16 @@ def explain(error: Raised) -> Violation | None:
     )
 
 
-_COUNTS = {"scan": 2, "fori_loop": 2, "while_loop": 1, "map": 1, "associative_scan": 2}
-
-
 def _passed(call: ast.Call) -> int | None:
     """Return how many arguments a handed function is called with; `None` if it is not known."""
     if any(isinstance(each, ast.Starred) for each in call.args):
         return None
-    name, count = name_of(call), len(call.args)
+    count = len(call.args)
     if dotted(call.func).endswith(("tree.map", "tree_map")):
         return count - 1
-    if name in ("cond", "switch"):
-        return count - (3 if name == "cond" else 2)
-    return _COUNTS.get(name, count if isinstance(call.func, ast.Call) else None)
+    if (row := _PASSES.get(name_of(call))) is not None:
+        return row[0] if row[0] > 0 else count + row[0]
+    return count if isinstance(call.func, ast.Call) else None
 
 
 def _handed(call: ast.Call) -> Iterator[str]:
