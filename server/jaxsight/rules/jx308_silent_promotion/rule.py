@@ -241,10 +241,8 @@ def _is_accident(flow: Flow, join: _Join, origin: _Origin) -> bool:
         and wide.elements >= narrow.elements
     ):
         return False
-    fate = _fate(flow, flow.of(join.step.results[0]), promoted.elements)
-    if fate.meets_wide or not fate.stays_wide:
-        return False
-    return origin is _Origin.NUMBER or not fate.only_reduced
+    may_be_reduced = origin is _Origin.NUMBER
+    return _stays_wide(flow, flow.of(join.step.results[0]), promoted.elements, may_be_reduced)
 
 
 _WITHOUT_16_BITS = frozenset(
@@ -257,20 +255,12 @@ _WITHOUT_16_BITS = frozenset(
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Fate:
-    """What becomes of a promoted array."""
+def _stays_wide(flow: Flow, number: int, count: int, may_be_reduced: bool) -> bool:
+    """Whether some of a promoted array is returned or used without being cast back.
 
-    stays_wide: bool = False
-    """Some of it is returned or used without being cast back."""
-    only_reduced: bool = True
-    """What is not cast back is a number at the end."""
-    meets_wide: bool = False
-    """It is combined with an array of its size that is wide anyway."""
-
-
-def _fate(flow: Flow, number: int, count: int) -> _Fate:
-    """Follow a promoted array through what computes element by element, moves or reduces."""
+    It is followed through what computes element by element, moves or reduces, to an array or a
+    number (`may_be_reduced`). Where it meets an array of its size that is wide anyway, it is meant.
+    """
     dtype = flow.value(number).dtype
 
     def is_wide(user: Step) -> bool:
@@ -291,17 +281,15 @@ def _fate(flow: Flow, number: int, count: int) -> _Fate:
                 met.update(map(flow.of, user.operands))
         elif is_wide(user):
             if user.primitive in _WITHOUT_16_BITS and dtype == "float32":
-                return _Fate(meets_wide=True)
+                return False
             stays_wide, only_reduced = True, False
     for value in reached:
         # A gradient does not return the loss.
         if value in flow.outputs or not flow.values[value].shape:
             stays_wide = True
             only_reduced = only_reduced and flow.values[value].elements == 1
-    meets_wide = any(
-        _is_wide_anyway(flow, met_number, dtype, count) for met_number in met - reached
-    )
-    return _Fate(stays_wide, only_reduced, meets_wide)
+    is_kept = stays_wide and (may_be_reduced or not only_reduced)
+    return is_kept and not any(_is_wide_anyway(flow, n, dtype, count) for n in met - reached)
 
 
 def _is_wide_anyway(flow: Flow, number: int, dtype: str, count: int) -> bool:

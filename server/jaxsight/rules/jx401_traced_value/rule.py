@@ -245,11 +245,8 @@ def _rewritten(context: FixContext, conditional: ast.If | ast.IfExp, choice: str
 
 def _after(context: FixContext, node: ast.stmt) -> Sequence[ast.stmt]:
     parent = context.parents.get(node)
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(parent, name, None)
-        if isinstance(block, list) and node in block:
-            return block[block.index(node) + 1 :]
-    return ()
+    blocks = (getattr(parent, name, ()) for name in ("body", "orelse", "finalbody"))
+    return next((block[block.index(node) + 1 :] for block in blocks if node in block), ())
 
 
 def _ends(block: Sequence[ast.stmt]) -> bool:
