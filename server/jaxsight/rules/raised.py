@@ -17,6 +17,7 @@ from jaxsight.rules.text.expressions import (
     parsed_call,
 )
 from jaxsight.rules.wording import MOST_QUOTED, quoted
+from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
 
 
@@ -34,6 +35,11 @@ class Raised:
     def message(self) -> str:
         """What the exception says."""
         return self.failure.message
+
+    @property
+    def said(self) -> str:
+        """The first sentence of what it says, which is quoted."""
+        return words(failure_text.first_sentence(self.message))
 
     def is_a(self, *names: str) -> bool:
         """Whether its class, or one that it derives from, has one of these bare names."""

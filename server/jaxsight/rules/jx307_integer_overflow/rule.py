@@ -14,7 +14,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.failure_text import first_sentence
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx307_integer_overflow.integers import (
     SIGNED,
@@ -41,7 +40,6 @@ from jaxsight.rules.text.expressions import (
     parsed,
     stores_of,
 )
-from jaxsight.text.inert import words
 from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import LITERAL, Step
 
@@ -282,7 +280,7 @@ def explain(error: Raised) -> Violation | None:
     return Violation(
         f"Python integer {figure(number)} does not fit in {dtype}",
         help=help,
-        notes=(words(first_sentence(error.message)),),
+        notes=(error.said,),
     )
 
 

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from jaxsight.rules.failure_text import first_sentence
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx403_key_reuse import untraced
 from jaxsight.rules.jx403_key_reuse.untraced import (
@@ -37,7 +36,6 @@ from jaxsight.rules.text.loop_findings import InLoops
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.statements import Statement, imports_of, uses_jax
 from jaxsight.rules.wording import quoted
-from jaxsight.text.inert import words
 from jaxsight.wire.primitives import ELEMENTWISE, RESHAPES, SHAPED
 from jaxsight.wire.program import LITERAL, Step
 
@@ -71,7 +69,7 @@ def explain(error: Raised) -> Violation | None:
         help=SPLIT_FIRST,
         notes=(
             "drawing from a key and splitting it consume the key",
-            f"JAX's key-reuse checker says: {words(first_sentence(error.message))}",
+            f"JAX's key-reuse checker says: {error.said}",
         ),
     )
 

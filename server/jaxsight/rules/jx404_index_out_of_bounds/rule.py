@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.failure_text import first_sentence
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.intervals.indices import index_before_wrapping
 from jaxsight.rules.program.intervals.inference import Intervals
@@ -19,7 +18,6 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import parsed
-from jaxsight.text.inert import words
 from jaxsight.wire.primitives import ELEMENTWISE, MOVES, SCATTERS, SHAPED
 from jaxsight.wire.program import CONSTANT, Step
 
@@ -55,7 +53,7 @@ def explain(error: Raised) -> Violation | None:
     """Recognize `IndexError`s about bounds, not those about too many indices."""
     if not error.is_a("IndexError") or not re.search("out of (bounds|range)", error.message):
         return None
-    notes = (words(first_sentence(error.message)),)
+    notes = (error.said,)
     if error.name in _WITH_AXES:
         return Violation(
             f"{error.quoted()} names an axis that its array does not have",

@@ -9,7 +9,6 @@ import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from jaxsight.rules.failure_text import first_sentence
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx405_nan.points import Gradients, Point
 from jaxsight.rules.program.bounds import KnownValues
@@ -20,7 +19,6 @@ from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import same
 from jaxsight.rules.wording import MOST, quoted
-from jaxsight.text.inert import words
 from jaxsight.wire.program import Step
 
 RULE = Rule(__name__, "NaN, or a `where` whose gradient may be NaN.", severity="warning")
@@ -41,7 +39,7 @@ def explain(error: Raised) -> Violation | None:
     return Violation(
         f"{error.quoted('this function')} returns {kind}",
         help=f"make the operand safe, not only the result: `{_SAFE}`",
-        notes=(f"JAX's checker says: {words(first_sentence(error.message))}",),
+        notes=(f"JAX's checker says: {error.said}",),
     )
 
 

@@ -16,7 +16,7 @@ from jaxsight.rules.differences import (
     leaf_differences,
     public_dtype,
     shape_text,
-    tree_differences,
+    tree_difference,
     varying_cast,
 )
 from jaxsight.rules.error_table import ErrorTable, Matched
@@ -66,7 +66,7 @@ def of_function(error: Matched) -> Violation:
 def of_branches(error: Matched) -> Violation:
     names = _names(error.message)
     leaves = leaf_differences(error.message)
-    tree = next(tree_differences(error.message), None)
+    tree = tree_difference(error.message)
     message, help = "branches return different types", "return the same types from all branches"
     if leaves:
         message, help = _of_leaf(leaves[0], names, error.message, _literal(error))

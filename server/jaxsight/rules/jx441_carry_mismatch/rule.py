@@ -16,7 +16,7 @@ from jaxsight.rules.differences import (
     leaf_differences,
     public_dtype,
     shape_text,
-    tree_differences,
+    tree_difference,
     varying_cast,
 )
 from jaxsight.rules.error_table import ErrorTable, Matched
@@ -45,7 +45,7 @@ RULE.explains(ERRORS.explain)
 def of_carry(error: Matched) -> Violation | None:
     function = error.name
     leaves = leaf_differences(error.message)
-    tree = next(tree_differences(error.message), None)
+    tree = tree_difference(error.message)
     if leaves:
         leaf = leaves[0]
         paths = [_path(each.path, function) for each in leaves]
