@@ -3,6 +3,9 @@
 Found in the text of the module: in functions that a transformation certainly traces.
 """
 
+# Longer than most rules: eleven kinds of calls are found, each in its own way, and said in words
+# that fit how the function is transformed.
+
 from __future__ import annotations
 
 import ast

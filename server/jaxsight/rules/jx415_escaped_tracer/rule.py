@@ -3,6 +3,9 @@
 Found in the text of the module: in functions that a transformation certainly traces.
 """
 
+# Longer than most rules: what keeps a value (a variable, an attribute, a container) and whether
+# that outlives the trace are two searches.
+
 from __future__ import annotations
 
 import ast
