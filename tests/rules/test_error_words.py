@@ -8,6 +8,7 @@ import pytest
 
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.explain_failure import explain
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Violation
 from jaxsight.wire.observations import Failure
 
@@ -159,13 +160,18 @@ def test_long_types_and_names_are_cut_and_told_in_a_note() -> None:
 
 def test_the_first_row_that_fits_is_taken_and_templates_quote() -> None:
     table = ErrorTable("ValueError")
-    table.says(r"bad (?P<what>\w+)", "{what:q3} is bad in {expression:q}", help="fix {what}")
-    table.says(r"bad", "never")
-    found = table.explain(failure("bad names", "ValueError"), "f(x)", "")
+    table.table(r"""
+bad (?P<what>\w+)
+    {what:q3} is bad in {expression:q}
+    help: fix {what}
+bad
+    never
+""")
+    found = table.explain(Raised(failure("bad names", "ValueError"), "f(x)", ""))
     assert found is not None
     assert (found.message, found.help) == ("`na…` is bad in `f(x)`", "fix names")
-    assert table.explain(failure("bad names", "KeyError"), "f(x)", "") is None
-    assert table.explain(failure("a bad name", "ValueError"), "f(x)", "") is None
+    assert table.explain(Raised(failure("bad names", "KeyError"), "f(x)", "")) is None
+    assert table.explain(Raised(failure("a bad name", "ValueError"), "f(x)", "")) is None
 
 
 def test_no_message_or_help_is_longer_than_what_an_editor_shows() -> None:

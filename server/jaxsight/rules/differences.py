@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.meshes.divided import ArrayType, array_type
@@ -69,12 +68,13 @@ def leaf_differences(message: str) -> list[LeafDifference]:
     ]
 
 
-def tree_differences(message: str) -> Iterator[TreeDifference]:
-    """Yield the containers that differ, in JAX's order."""
-    for match in _TREES.finditer(message):
-        keys = _KEYS.search(match["why"])
-        first, second = _container(match["first"]), _container(match["second"])
-        yield TreeDifference(_path(match["where"]), first, second, keys[1] if keys else "")
+def tree_difference(message: str) -> TreeDifference | None:
+    """Return the first containers that differ, in JAX's order."""
+    if (match := _TREES.search(message)) is None:
+        return None
+    keys = _KEYS.search(match["why"])
+    first, second = _container(match["first"]), _container(match["second"])
+    return TreeDifference(_path(match["where"]), first, second, keys[1] if keys else "")
 
 
 def varying_cast(message: str) -> tuple[str, str]:

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from jaxsight.rules.failure_text import is_a
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Violation
 from jaxsight.rules.wording import MOST, MOST_QUOTED, cut, quoted
-from jaxsight.wire.observations import Failure
 
-Explainer = Callable[[re.Match[str], Failure, str], Violation | None]
-"""Takes the match, the failure and the user's expression."""
+
+@dataclass(frozen=True, slots=True)
+class Matched(Raised):
+    """An error that fits a row: `error["shape"]` is the text of a group, empty if it has none."""
+
+    match: re.Match[str]
+
+    def __getitem__(self, group: str) -> str:
+        return self.match.groupdict("").get(group, "")
+
+
+Explainer = Callable[[Matched], Violation | None]
 
 
 class ErrorTable:
@@ -24,20 +33,21 @@ class ErrorTable:
 
     Args:
         types: the bare names of their classes, or of bases of these.
+        parts: what rows of text may name, besides groups.
     """
 
-    def __init__(self, *types: str) -> None:
-        self._types = types
+    def __init__(self, *types: str, **parts: Callable[[Matched], str] | str) -> None:
+        self._types, self._parts = types, parts
         self._rows: list[tuple[str, Explainer]] = []
 
-    def explain(self, failure: Failure, expression: str, line: str) -> Violation | None:
-        """Return what the table says of a failure; `None` if it has no such error."""
-        if not is_a(failure, *self._types):
+    def explain(self, error: Raised) -> Violation | None:
+        """Return what the table says of an error; `None` if it has no such error."""
+        if not error.is_a(*self._types):
             return None
         for pattern, explainer in self._rows:
-            match = re.match(pattern, failure.message, re.DOTALL)
+            match = re.match(pattern, error.message, re.DOTALL)
             if match is not None:
-                violation = explainer(match, failure, expression)
+                violation = explainer(Matched(error.failure, error.expression, error.line, match))
                 return _fitted(violation) if violation is not None else None
         return None
 
@@ -50,33 +60,40 @@ class ErrorTable:
 
         return add
 
-    def says(self, pattern: str, message: str, *, help: str = "", note: str = "") -> None:
-        """Explain the errors whose messages begin with a pattern, by templates of its groups.
-
-        `{shape}` is the text of a group, `{shape:q}` has backticks and at most 40 characters,
-        `{shape:q20}` 20. `expression` is the user's.
-        """
-
-        def fill(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-            groups = {**match.groupdict(""), "expression": expression}
-            parts = {name: _Part(text.strip()) for name, text in groups.items()}
-            return Violation(
-                message.format_map(parts),
-                help=help.format_map(parts),
-                notes=(note.format_map(parts),) if note else (),
-            )
-
-        self._rows.append((pattern, fill))
-
     def table(self, rows: str) -> None:
-        """Explain errors by rows of text, as `says` does.
+        """Explain errors by rows of text.
 
         A row is a pattern with lines below it, indented by four: the message, then perhaps
-        `help: …` and `note: …`. A line that is indented by eight continues the one before.
+        `help: …`, `note: …` and `unless: …`, a pattern of expressions whose errors are not the
+        rule's. A line that is indented by eight continues the one before.
+
+        `{shape}` is the text of a group, `{shape:q}` has backticks and at most 40 characters,
+        `{shape:q20}` 20. `expression` is the user's, `value` is it in backticks or `this value`.
         """
         for row in re.split(r"\n(?=\S)", rows.strip("\n")):
             pattern, message, *others = row.replace("\n        ", " ").split("\n    ")
-            self.says(pattern, message, **dict(other.split(": ", 1) for other in others))
+            self._add(pattern, message, [other.split(": ", 1) for other in others])
+
+    def _add(self, pattern: str, message: str, others: list[list[str]]) -> None:
+        texts = dict(others)
+
+        def fill(error: Matched) -> Violation | None:
+            if "unless" in texts and re.search(texts["unless"], error.expression):
+                return None
+            groups = {
+                "expression": error.expression or "this function",
+                "value": error.quoted(),
+                **{name: p if isinstance(p, str) else p(error) for name, p in self._parts.items()},
+                **error.match.groupdict(""),
+            }
+            parts = {name: _Part(text.strip()) for name, text in groups.items()}
+            return Violation(
+                message.format_map(parts),
+                help=texts.get("help", "").format_map(parts),
+                notes=tuple(text.format_map(parts) for name, text in others if name == "note"),
+            )
+
+        self._rows.append((pattern, fill))
 
 
 def _fitted(violation: Violation) -> Violation:

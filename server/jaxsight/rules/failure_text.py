@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
-from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.wording import MOST, cut
 from jaxsight.text.inert import words
 from jaxsight.wire.observations import Failure
@@ -117,21 +115,6 @@ def name_of(failure: Failure) -> str:
     """Return the exception's type as Python would print it."""
     name = failure.type.removeprefix("builtins.").removeprefix("jax.errors.")
     return name if _NAME.fullmatch(name) else words(name)
-
-
-def operand(failure: Failure, source: ast.expr | None) -> ArrayType | None:
-    """Return the type of a part of the innermost expression; `None` if it is not known."""
-    return array_type(operand_text(failure, source))
-
-
-def operand_text(failure: Failure, source: ast.expr | None) -> str:
-    """Return the type or value of a part of the innermost expression as hints show it."""
-    text = _squeezed(ast.unparse(source)) if source is not None else ""
-    return next((type for each, type in failure.operands if _squeezed(each) == text), "")
-
-
-def _squeezed(source: str) -> str:
-    return "".join(source.split()).replace("'", '"')
 
 
 FUNCTIONS = frozenset(

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.recompilation import Miss
 from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.rules.text.statements import Statement
@@ -77,7 +78,7 @@ FindInProgram = Callable[[ProgramView], Iterator[Violation | None]]
 FindInText = Callable[[ast.Module], Iterator[NodeViolation | None]]
 FindInModule = Callable[[Sequence[Statement]], Iterator[ModuleViolation]]
 FindInAnnotations = Callable[["AnnotatedFunction"], Iterator[NodeViolation]]
-Explain = Callable[[Failure, str, str], Violation | None]
+Explain = Callable[[Raised], Violation | None]
 ExplainAny = Callable[[Failure], Violation]
 ExplainFixedSize = Callable[[str, int, tuple[int, ...], str], Violation]
 ExplainProcesses = Callable[["DifferingPrograms"], "NodeViolation | Violation"]
@@ -255,8 +256,7 @@ class Rule:
         """Whether the engine itself reports it, and names it."""
         finds = (self.in_text, self.in_module, self.in_program, self.in_kernels)
         explains = (self.explain, self.explain_any, self.explain_size, self.explain_misses)
-        compared = (self.in_annotations, self.explain_processes)
-        return not any((*finds, *explains, *compared))
+        return not any((*finds, *explains, self.in_annotations, self.explain_processes))
 
     @property
     def url(self) -> str:
@@ -286,9 +286,7 @@ class Rule:
     def explains(self, explain: Explain) -> Explain:
         """Recognize exceptions of traces.
 
-        The function takes the failure, the user's expression at the innermost frame and the line
-        that it begins on, both empty where they are not known. It returns `None` for an exception
-        that is another rule's, or nobody's.
+        The function returns `None` for an exception that is another rule's, or nobody's.
         """
         self.explain = explain
         return explain

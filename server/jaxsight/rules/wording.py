@@ -23,3 +23,8 @@ def cut(text: str, most: int) -> str:
 def short(text: str) -> str:
     """Return code of at most 60 characters, for a help."""
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+def fitting(message: str, shorter: str) -> str:
+    """Return a message, or a shorter one where it is too long."""
+    return message if len(message) <= MOST else shorter

@@ -83,14 +83,10 @@ def globals_in(context: FixContext) -> list[ast.Name]:
     """Return the names in the finding's range that the module binds by an assignment."""
     names = []
     for name in context.find(ast.Name):
-        is_local = any(
-            isinstance(function, FunctionNode) and name.id in bound_in(function)
-            for function in context.around(name)
-        )
-        is_assigned = any(
-            re.match(rf"{name.id}\s*(:[^=]*)?=[^=]", chunk.text, re.MULTILINE)
-            for chunk in context.module.chunks
-        )
+        functions = (each for each in context.around(name) if isinstance(each, FunctionNode))
+        assigned = re.compile(rf"{name.id}\s*(:[^=]*)?=[^=]", re.MULTILINE)
+        is_assigned = any(assigned.match(chunk.text) for chunk in context.module.chunks)
+        is_local = name.id in bound_in(*functions)
         if isinstance(name.ctx, ast.Load) and is_assigned and not is_local:
             names.append(name)
     return names
@@ -101,10 +97,8 @@ def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:
     function = context.subject
     if function is None or function.args.defaults or function.args.vararg:
         return
-    if not _TYPE.fullmatch(type):
-        return
     places = [range_ for _, range_ in context.view.example_places]
-    if not places:
+    if not places or not _TYPE.fullmatch(type):
         return
     last = max(places).shifted(context.chunk.first_line)
     line = context.module.line(last.end.line)
@@ -114,16 +108,12 @@ def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:
         if context.function(name) is not function or not parameters:
             continue
         argument = name.id.lower() if name.id.lower() not in context.names else name.id
-        uses = reads_of(name.id, function)
-        end = context.range(parameters[-1]).end
+        uses = reads_of(name.id, function) if argument != name.id else ()
         below = Position(last.end.line + 1, 0)
-        text = type.replace(",", ", ")
-        yield Candidate(
-            f"Make `{name.id}` an argument",
-            (
-                Edit(Range(end, end), f", {argument}"),
-                Edit(Range(below, below), f"{indent}{argument}: {text}\n"),
-                *(context.replace(use, argument) for use in uses if argument != name.id),
-            ),
-            safe=False,
+        example = f"{indent}{argument}: {type.replace(',', ', ')}\n"
+        edits = (
+            context.appended(parameters[-1], f", {argument}"),
+            Edit(Range(below, below), example),
+            *(context.replace(use, argument) for use in uses),
         )
+        yield Candidate(f"Make `{name.id}` an argument", edits, safe=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeVar
 
@@ -32,6 +32,7 @@ _APART = (
 """Expressions whose parts are evaluated later, repeatedly or never: they are not hoisted."""
 _BOUND = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
 """Expressions that need no brackets anywhere."""
+_NOWHERE = Range(Position(0, 0), Position(0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +78,9 @@ class UntracedText:
     """A text, for fixes of what does not depend on a trace."""
 
     module: Module
-
-    @property
-    def subject_range(self) -> Range:
-        """No function."""
-        return Range(Position(0, 0), Position(0, 0))
-
-    @property
-    def example_places(self) -> Sequence[tuple[str, Range]]:
-        """No example inputs."""
-        return ()
-
-    @property
-    def observed(self) -> Mapping[Range, Observation]:
-        """No values of expressions."""
-        return {}
+    subject_range: Range = _NOWHERE
+    example_places: Sequence[tuple[str, Range]] = ()
+    observed: Mapping[Range, Observation] = field(default_factory=dict)
 
     def seen(self, observation: Observation) -> tuple[Seen, ...]:
         """Return no values."""
@@ -204,11 +193,8 @@ class FixContext(NamesOfModule):
         function = self.function(assigned)
         match assigned.targets:
             case [ast.Name(id=name) as target] if function is not None:
-                uses = [
-                    node
-                    for node in ast.walk(function)
-                    if isinstance(node, ast.Name) and node.id == name and node is not target
-                ]
+                names = (node for node in ast.walk(function) if isinstance(node, ast.Name))
+                uses = [node for node in names if node.id == name and node is not target]
                 return uses[0] if len(uses) == 1 and self.is_alone(assigned) else None
             case _:
                 return None
@@ -216,11 +202,9 @@ class FixContext(NamesOfModule):
     @cached_property
     def subject(self) -> FunctionNode | None:
         """The `def` of the traced function, if it is in this chunk."""
-        extent = self.view.subject_range
-        for node in ast.walk(self.tree):
-            if isinstance(node, FunctionNode) and self.range(node).end == extent.end:
-                return node
-        return None
+        end = self.view.subject_range.end
+        functions = (node for node in ast.walk(self.tree) if isinstance(node, FunctionNode))
+        return next((node for node in functions if self.range(node).end == end), None)
 
     def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias) -> Range:
         """Return the range of a node in the module."""
@@ -246,6 +230,12 @@ class FixContext(NamesOfModule):
         """Return the edit that replaces a node."""
         return Edit(self.range(node), text)
 
+    def replaced(
+        self, node: ast.expr | ast.stmt, text: str, title: str, *, safe: bool = True, same: bool
+    ) -> Candidate:
+        """Return the change that replaces a node, and nothing else."""
+        return Candidate(title, (self.replace(node, text),), safe, same)
+
     def appended(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword, text: str) -> Edit:
         """Return the edit that inserts a text right after a node."""
         end = self.range(node).end
@@ -270,8 +260,7 @@ class FixContext(NamesOfModule):
 
     def arguments(self, call: ast.Call) -> list[Range]:
         """Return the ranges of a call's arguments, in order."""
-        places = [*map(self.range, call.args), *map(self.range, call.keywords)]
-        return sorted(places)
+        return sorted([*map(self.range, call.args), *map(self.range, call.keywords)])
 
     def bracketed(self, node: ast.expr, text: str) -> str:
         """Return an expression with operators, in brackets if a node's place requires them."""
@@ -305,8 +294,7 @@ class FixContext(NamesOfModule):
 
     def begins_line(self, node: ast.stmt) -> bool:
         """Return whether a statement is the first on its line."""
-        extent = self.range(node)
-        return not self.module.line(extent.start.line)[: extent.start.column].strip()
+        return not self.indent(node).strip()
 
     def is_alone(self, node: ast.stmt) -> bool:
         """Return whether a statement shares its lines with no other code and no comment."""
@@ -315,8 +303,8 @@ class FixContext(NamesOfModule):
 
     def indent(self, node: ast.stmt) -> str:
         """Return the white space before a statement."""
-        extent = self.range(node)
-        return self.module.line(extent.start.line)[: extent.start.column]
+        start = self.range(node).start
+        return self.module.line(start.line)[: start.column]
 
     def before(self, statement: ast.stmt, line: str) -> Edit:
         """Return the edit that inserts a line before a statement that begins its own."""
@@ -325,8 +313,7 @@ class FixContext(NamesOfModule):
 
     def after(self, statement: ast.stmt, line: str) -> Edit:
         """Return the edit that inserts a line after a statement."""
-        end = self.range(statement).end
-        return Edit(Range(end, end), f"\n{self.indent(statement)}{line}")
+        return self.appended(statement, f"\n{self.indent(statement)}{line}")
 
     def lines(self, statement: ast.stmt) -> Range:
         """Return the whole lines of a statement, with the end of the last one."""

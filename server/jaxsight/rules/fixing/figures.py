@@ -85,12 +85,14 @@ class FormCosts:
         return None if estimated is None or estimated.is_lower_bound else estimated.seconds
 
 
+def _are_compiled(before: FormCosts, after: FormCosts) -> bool:
+    return before.compiled is not None and after.compiled is not None
+
+
 def fewer(before: FormCosts, after: FormCosts) -> bool:
     """Return whether less is launched, stored or moved."""
-    if before.compiled is None or after.compiled is None:
-        return False
-    return (
-        any(a < b for b, a in zip(before.kernels, after.kernels, strict=True))
+    return _are_compiled(before, after) and (
+        more(after, before)
         or _grown(after.moved, before.moved)
         or _grown(after.stored, before.stored)
     )
@@ -103,9 +105,7 @@ def smaller(before: FormCosts, after: FormCosts) -> bool:
 
 def less_communicated(before: FormCosts, after: FormCosts) -> bool:
     """Return whether fewer bytes are moved between devices."""
-    if before.compiled is None or after.compiled is None:
-        return False
-    return _grown(after.communicated, before.communicated)
+    return _are_compiled(before, after) and _grown(after.communicated, before.communicated)
 
 
 def _grown(before: int, after: int) -> bool:
@@ -115,9 +115,8 @@ def _grown(before: int, after: int) -> bool:
 
 def more(before: FormCosts, after: FormCosts) -> bool:
     """Return whether more kernels are launched."""
-    if before.compiled is None or after.compiled is None:
-        return False
-    return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
+    pairs = zip(before.kernels, after.kernels, strict=True)
+    return _are_compiled(before, after) and any(now > was for was, now in pairs)
 
 
 def slower(before: FormCosts, after: FormCosts) -> bool:
@@ -132,7 +131,7 @@ def too_slow(before: FormCosts, after: FormCosts, times: float) -> bool:
     Without estimated times, as on CPUs, launches and moved bytes are compared instead: a fix does
     not change the arithmetic.
     """
-    if before.compiled is None or after.compiled is None:
+    if not _are_compiled(before, after):
         return False
     was, now = before.time, after.time
     if was is not None and now is not None:
@@ -146,7 +145,7 @@ PER_DEVICE = "per device"
 
 def worse(before: FormCosts, after: FormCosts) -> frozenset[str]:
     """Return which figures are worse: launches, temporaries, traffic or estimated time."""
-    if before.compiled is None or after.compiled is None:
+    if not _are_compiled(before, after):
         return frozenset()
     grown = {
         LAUNCHED: more(before, after),
@@ -163,7 +162,7 @@ def words(before: FormCosts, after: FormCosts, *, timed: bool) -> Iterator[str]:
     Args:
         timed: whether compile times are reported.
     """
-    if before.compiled is not None and after.compiled is not None:
+    if _are_compiled(before, after):
         kernels, launches = zip(before.kernels, after.kernels, strict=True)
         for name, (was, now) in (("kernels", kernels), ("launches", launches)):
             if was != now and not (name == "launches" and launches == kernels):
@@ -171,23 +170,26 @@ def words(before: FormCosts, after: FormCosts, *, timed: bool) -> Iterator[str]:
         stored, moved = (before.stored, after.stored), (before.moved, after.moved)
         has_stored = _grown(*stored) or _grown(*reversed(stored))
         if has_stored:
-            yield f"temp {units.size(stored[0])} → {units.size(stored[1])}"
+            yield f"temp {_sizes(*stored)}"
         if _grown(*moved) or (not has_stored and _grown(*reversed(moved))):
-            yield f"memory traffic {units.size(moved[0])} → {units.size(moved[1])}"
+            yield f"memory traffic {_sizes(*moved)}"
         if slower(before, after):
             yield f"≈ time {units.time(before.time or 0)} → {units.time(after.time or 0)}"
     if before.constants != after.constants:
-        yield f"constants {units.size(before.constants)} → {units.size(after.constants)}"
+        yield f"constants {_sizes(before.constants, after.constants)}"
     if after.equations < before.equations * _SHARE:
         yield f"equations {before.equations} → {after.equations}"
     if before.communicated != after.communicated:
-        was_moved, now_moved = units.size(before.communicated), units.size(after.communicated)
-        yield f"moved {was_moved} → {now_moved} {PER_DEVICE}"
-    if timed and before.compiled is not None and after.compiled is not None:
+        yield f"moved {_sizes(before.communicated, after.communicated)} {PER_DEVICE}"
+    if timed and _are_compiled(before, after):
         was_s, now_s = before.compiling, after.compiling
         if was_s >= _LONG and now_s < was_s * _SHARE:
             least = "> " if before.folding is not None and before.folding.is_ended else ""
             yield f"compile {least}{_seconds(was_s)} → {_seconds(now_s)}"
+
+
+def _sizes(before: int, after: int) -> str:
+    return f"{units.size(before)} → {units.size(after)}"
 
 
 def _seconds(seconds: float) -> str:

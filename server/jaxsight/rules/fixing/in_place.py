@@ -71,9 +71,11 @@ def _written(context: FixContext, statement: ast.stmt, merged: bool) -> str | No
     target = place_of(target_of(statement), merged=False)
     if target is not None and context.jnp:
         index = target.indices[0]
-        aval = context.aval_of(index)
-        is_boolean = aval.dtype == "bool" and bool(aval.shape) if aval is not None else None
-        if is_boolean or (is_boolean is None and any(map(is_mask, _values(context, index)))):
+        if (aval := context.aval_of(index)) is not None:
+            is_boolean = aval.dtype == "bool" and bool(aval.shape)
+        else:
+            is_boolean = any(map(is_mask, _values(context, index)))
+        if is_boolean:
             return masked(statement, context.text, context.jnp)
     return updated(statement, context.text, merged=merged)
 
@@ -99,26 +101,24 @@ def _title(chosen: Sequence[tuple[ast.stmt, str, str]]) -> str:
 
 def _kind(context: FixContext, function: FunctionNode, name: str) -> str:
     """Return `python` or `numpy` for a name that is bound to a container or array of these."""
-    kinds = {
-        _kind_of(context, node.value)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        and any(ast.unparse(target) == name for target in node.targets)
-    }
+    kinds = {_kind_of(context, value) for value in _assigned(function, {name})}
     return kinds.pop() if len(kinds) == 1 else ""
 
 
+def _assigned(function: FunctionNode, names: set[str]) -> Iterator[ast.expr]:
+    """Yield what a function assigns to names or attributes."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and not names.isdisjoint(map(ast.unparse, node.targets)):
+            yield node.value
+
+
 def _kind_of(context: FixContext, value: ast.expr) -> str:
-    match value:
-        case ast.BinOp(left=ast.List()):
-            return "python"
-        case ast.Call(func=function):
-            called = context.called(function)
-            if called.startswith("numpy."):
-                return "numpy"
-            return "python" if called.rpartition(".")[2] in _PYTHON_CALLS else ""
-        case _:
-            return "python" if isinstance(value, _PYTHON) else ""
+    called = context.called(value.func) if isinstance(value, ast.Call) else ""
+    if called.startswith("numpy."):
+        return "numpy"
+    start = value.left if isinstance(value, ast.BinOp) else None
+    is_python = isinstance(value, _PYTHON) or isinstance(start, ast.List)
+    return "python" if is_python or called.rpartition(".")[2] in _PYTHON_CALLS else ""
 
 
 def _with_jnp(
@@ -133,14 +133,10 @@ def _with_jnp(
     """
     if not context.jnp:
         return ()
-    trees = [
-        node.value
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        and _kind_of(context, node.value) == "numpy"
-        and any(ast.unparse(target) in (names or ()) for target in node.targets)
-    ]
-    return jnp_for_numpy(context, [function] if names is None else trees)
+    if names is None:
+        return jnp_for_numpy(context, [function])
+    values = _assigned(function, names)
+    return jnp_for_numpy(context, [each for each in values if _kind_of(context, each) == "numpy"])
 
 
 def _overlap(first: Sequence[Edit], second: Sequence[Edit]) -> bool:

@@ -6,21 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.module_names import NamesOfModule
-from jaxsight.source.statements import tree_of
 
 _MESHES = frozenset({"jax.make_mesh", "jax.sharding.Mesh"})
 
 
 def meshes(names: NamesOfModule) -> Iterator[str]:
     """Yield the names of the meshes that the module makes."""
-    for chunk in names.module.chunks:
-        if chunk.broken is not None:
-            continue
-        for node in tree_of(chunk.text).body:
-            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-                continue
-            if names.called(node.value.func) in _MESHES:
-                yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+    for _, node in names.statements():
+        match node:
+            case ast.Assign(targets=targets, value=ast.Call(func=function)):
+                if names.called(function) in _MESHES:
+                    yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
 def constrained(names: NamesOfModule, value: str, mesh: str, spec: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import itertools
 import re
+from collections.abc import Iterator
 from functools import cached_property
 
 from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.statements import imported_by
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range
@@ -35,8 +37,8 @@ class NamesOfModule:
     @cached_property
     def names(self) -> frozenset[str]:
         """All names of the chunk."""
-        names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-        names |= {node.arg for node in ast.walk(self.tree) if isinstance(node, ast.arg)}
+        nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name | ast.arg)]
+        names = {node.id if isinstance(node, ast.Name) else node.arg for node in nodes}
         return frozenset(names | {f.qualname.rpartition(".")[2] for _, f in self.module.functions})
 
     def fresh(self, name: str) -> str:
@@ -48,20 +50,17 @@ class NamesOfModule:
     def imports(self) -> dict[str, str]:
         """Local names by the module or function (`jax.numpy`, `jax.jit`) that they refer to."""
         imports: dict[str, str] = {}
-        for chunk in self.module.chunks:
-            if chunk.broken is not None or "import" not in chunk.text:
-                continue
-            for node in tree_of(chunk.text).body:
-                if isinstance(node, ast.Import):
-                    for name in node.names:
-                        imports.setdefault(
-                            name.name if name.asname else name.name.partition(".")[0],
-                            name.asname or name.name.partition(".")[0],
-                        )
-                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    for name in node.names:
-                        imports.setdefault(f"{node.module}.{name.name}", name.asname or name.name)
+        for _, node in self.statements("import"):
+            for name, full in imported_by(node):
+                imports.setdefault(full, name)
         return imports
+
+    def statements(self, word: str = "") -> Iterator[tuple[int, ast.stmt]]:
+        """Yield the module's own statements in chunks with a word, each with its first line."""
+        for chunk in self.module.chunks:
+            if chunk.broken is None and word in chunk.text:
+                for node in tree_of(chunk.text).body:
+                    yield chunk.first_line + node.lineno - 1, node
 
     @property
     def jnp(self) -> str:
@@ -94,24 +93,23 @@ class NamesOfModule:
 
     def functools_import(self) -> tuple[Edit, ...]:
         """Return the edit that imports `functools` before other modules if `partial` needs it."""
-        imported = {"functools", "functools.partial"} & self.imports.keys()
-        return () if imported else self.imported("functools")
+        return self._needed("functools", "functools.partial")
 
     def jax_import(self) -> tuple[Edit, ...]:
         """Return the edit that imports `jax` before other modules if `lax` needs it."""
-        imported = {"jax", "jax.lax"} & self.imports.keys()
-        return () if imported else self.imported("jax")
+        return self._needed("jax", "jax.lax")
+
+    def _needed(self, module: str, *others: str) -> tuple[Edit, ...]:
+        """Return the edit that imports a module, if neither it nor the others are imported."""
+        return () if {module, *others} & self.imports.keys() else self.imported(module)
 
     def imported(self, module: str) -> tuple[Edit, ...]:
         """Return the edit that adds an import before the first one; nothing if there is none."""
-        for chunk in self.module.chunks:
-            if chunk.broken is not None:
-                continue
-            for node in tree_of(chunk.text).body:
-                future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-                if isinstance(node, ast.Import | ast.ImportFrom) and not future:
-                    start = Position(chunk.first_line + node.lineno - 1, 0)
-                    return (Edit(Range(start, start), f"import {module}\n"),)
+        for line, node in self.statements():
+            future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+            if isinstance(node, ast.Import | ast.ImportFrom) and not future:
+                start = Position(line, 0)
+                return (Edit(Range(start, start), f"import {module}\n"),)
         return ()
 
     def is_pure(self, node: ast.AST) -> bool:

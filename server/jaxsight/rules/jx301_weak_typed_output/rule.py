@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import islice
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.flow import Flow
@@ -26,25 +26,17 @@ RULE = Rule(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WeakResult:
-    """A weakly typed result."""
-
-    dtype: str
-    """`float32`."""
-
-
 @RULE.explains_misses
 def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
     """Report the first argument whose weak type changed."""
-    for argument, now, before in (differ for miss in misses for differ in miss.differs):
-        if "weak_type" in now and "weak_type" in before:
-            yield Violation(
-                f"{named(function)} is recompiled because the weak type of an argument changed",
-                help="specify the dtype of the argument once, where it is created",
-                notes=(f"{quoted(argument)} is {_kind(now)} here, and was {_kind(before)} before",),
-            )
-            return
+    differ = (differ for miss in misses for differ in miss.differs)
+    weak = (each for each in differ if "weak_type" in each[1] and "weak_type" in each[2])
+    for argument, now, before in islice(weak, 1):
+        yield Violation(
+            f"{named(function)} is recompiled because the weak type of an argument changed",
+            help="specify the dtype of the argument once, where it is created",
+            notes=(f"{quoted(argument)} is {_kind(now)} here, and was {_kind(before)} before",),
+        )
 
 
 def _kind(text: str) -> str:
@@ -92,7 +84,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 else "all arguments are PRNG keys, so this may initialize what another function "
                 "updates",
             ),
-            data=WeakResult(value.dtype),
+            data=value.dtype,
         )
 
 
@@ -117,13 +109,13 @@ _MAKERS = ("full", "asarray", "array", "arange")
 
 
 @RULE.fixes("an explicit dtype")
-def candidates(context: FixContext, weak: WeakResult) -> Iterator[Candidate]:
+def candidates(context: FixContext, weak: str) -> Iterator[Candidate]:
     """Yield `dtype=` for a call that takes it, and `.astype` of the expression."""
-    node = next(iter(context.nodes), None)
+    node = context.node
     if not context.jnp or not isinstance(node, ast.expr):
         return
-    dtype = f"{context.jnp}.{weak.dtype}"
-    title = f"Specify the dtype `{weak.dtype}`"
+    dtype = f"{context.jnp}.{weak}"
+    title = f"Specify the dtype `{weak}`"
     if isinstance(node, ast.Call) and node.args and not node.keywords:
         called = context.called(node.func)
         if called.rpartition(".")[2] in _MAKERS and called.startswith("jax.numpy."):
@@ -137,5 +129,4 @@ def candidates(context: FixContext, weak: WeakResult) -> Iterator[Candidate]:
         if not isinstance(part, ast.BinOp | ast.UnaryOp):
             break
     for part in dict.fromkeys((node, expression)):
-        text = f"{context.operand(part)}.astype({dtype})"
-        yield Candidate(title, (context.replace(part, text),))
+        yield context.replaced(part, f"{context.operand(part)}.astype({dtype})", title, same=True)

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
+from jaxsight.rules.text.expressions import given
 from jaxsight.rules.wording import quoted
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Unhashable value passed as a static argument.")
 _TYPE = re.compile(r"object of type <class '([^']+)'>")
@@ -27,14 +28,14 @@ _OTHERS = {
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize JAX's `ValueError` by its first words."""
-    if not failure.message.startswith("Non-hashable static arguments are not supported"):
+    if not error.message.startswith("Non-hashable static arguments are not supported"):
         return None
-    match = _TYPE.search(failure.message)
-    given = match[1].rpartition(".")[2] if match is not None else "object"
-    subject, help = f"an unhashable {quoted(given)}", _OTHERS.get(given, _OBJECT)
-    if given in ("ndarray", "ArrayImpl") or given.endswith("Tracer"):
+    match = _TYPE.search(error.message)
+    type = match[1].rpartition(".")[2] if match is not None else "object"
+    subject, help = f"an unhashable {quoted(type)}", _OTHERS.get(type, _OBJECT)
+    if type in ("ndarray", "ArrayImpl") or type.endswith("Tracer"):
         subject, help = "an array", "do not make it static: arrays are traced"
     return Violation(
         f"static argument is {subject}",
@@ -50,8 +51,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the call with tuples in place of the lists among its arguments."""
     for call in context.find(ast.Call):
-        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-        lists = [argument for argument in arguments if isinstance(argument, ast.List)]
+        lists = [argument for argument in given(call) if isinstance(argument, ast.List)]
         if lists:
             yield Candidate(
                 "Pass a tuple instead of the list",

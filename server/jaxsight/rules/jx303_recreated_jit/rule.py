@@ -51,7 +51,7 @@ def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
 
 
 @RULE.finds_in_text
-def find(tree: ast.Module) -> Iterator[NodeViolation]:
+def find(tree: ast.Module) -> Iterator[NodeViolation | None]:
     """Yield each `jax.jit(…)` of a new function object that is called once.
 
     That is in a loop, or in a function that calls the result once.
@@ -62,15 +62,15 @@ def find(tree: ast.Module) -> Iterator[NodeViolation]:
     yield from _within(tree, (), set())
 
 
-def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iterator[NodeViolation]:
+def _within(
+    node: ast.AST, around: tuple[ast.AST, ...], local: set[str]
+) -> Iterator[NodeViolation | None]:
     for child in ast.iter_child_nodes(node):
         inside = (*around, node)
         names = local
         if isinstance(child, FunctionNode):
-            decorated = _decorated(child, inside)
-            if decorated is not None:
-                yield decorated
             if any(map(_is_jit, child.decorator_list)):
+                yield _decorated(child, inside)
                 continue
             names = {
                 node.name
@@ -78,30 +78,29 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
                 if isinstance(node, FunctionNode) and node is not child
             }
         if isinstance(child, ast.Call) and dotted(child.func) in _JITS and child.args:
-            violation = _recreated(child, node, inside, local)
-            if violation is not None:
-                yield violation
+            yield _recreated(child, node, inside, local)
         yield from _within(child, inside, names)
 
 
 def _is_jit(decorator: ast.expr) -> bool:
     """Whether a decorator is `@jax.jit`, `@jax.jit(…)` or `@partial(jax.jit, …)`."""
-    if not isinstance(decorator, ast.Call):
-        return dotted(decorator) in _JITS
-    if _last(decorator.func) == "partial" and decorator.args:
-        return dotted(decorator.args[0]) in _JITS
-    return dotted(decorator.func) in _JITS
+    match decorator:
+        case ast.Call(func=function, args=[jit, *_]) if _last(function) == "partial":
+            return dotted(jit) in _JITS
+        case ast.Call(func=function):
+            return dotted(function) in _JITS
+        case _:
+            return dotted(decorator) in _JITS
 
 
 def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> NodeViolation | None:
     """Return the finding of a function that a decorator jits in another one, called there once."""
     scope = _scope(around)
-    decorator = next(filter(_is_jit, function.decorator_list), None)
-    if decorator is None or not isinstance(scope, FunctionNode) or _runs_once(scope):
+    if not isinstance(scope, FunctionNode) or _runs_once(scope):
         return None
     if not _called_once(scope, function.name, function):
         return None
-    return _every_call(decorator, "a local function", scope)
+    return _every_call(next(filter(_is_jit, function.decorator_list)), "a local function", scope)
 
 
 def _recreated(
@@ -220,9 +219,7 @@ def _called_once(scope: FunctionNode, name: str, definition: ast.AST) -> bool:
             continue
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             apart = (*_LOOPS, FunctionNode, ast.Lambda)
-            if any(isinstance(node, apart) for node in above[1:]):
-                return False
-            if not _is_called(node, above):
+            if any(isinstance(each, apart) for each in above[1:]) or not _is_called(node, above):
                 return False
             calls += 1
         waiting += [(child, (*above, node)) for child in ast.iter_child_nodes(node)]
@@ -254,7 +251,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if not isinstance(call, ast.Call) or isinstance(context.parents.get(call), FunctionNode):
         return  # a decorator re-creates it wherever it is written
     function = context.function(call)
-    name = context.fresh(
-        f"_{function.name.strip('_') if function is not None else 'function'}_jitted"
-    )
+    name = function.name.strip("_") if function is not None else "function"
+    name = context.fresh(f"_{name}_jitted")
     yield from context.hoisted(call, name, f"Jit it once, as `{name}`")

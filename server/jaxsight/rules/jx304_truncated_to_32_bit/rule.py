@@ -10,13 +10,20 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.rounding import rounded
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import FunctionNode, only_value, operands_of, parsed, stores_of
+from jaxsight.rules.text.expressions import (
+    FunctionNode,
+    given,
+    only_value,
+    operands_of,
+    parsed,
+    stores_of,
+)
 from jaxsight.rules.wording import quoted
 from jaxsight.source.text import Edit
 from jaxsight.text.names import with_defaults
@@ -50,8 +57,7 @@ def lost(view: ProgramView, step: Step) -> Iterator[tuple[str, str, float]]:
             continue
         text = view.quote(step.path).strip()
         whole = parsed(text)
-        keywords = whole.keywords if isinstance(whole, ast.Call) else []
-        for node in (*operands_of(whole), *(word.value for word in keywords)):
+        for node in given(whole) if isinstance(whole, ast.Call) else operands_of(whole):
             written = _number(view, step, node)
             if written and math.isfinite(written) and rounded(written, value.dtype) == held:
                 shown = ast.get_source_segment(text, node) or ast.unparse(node)
@@ -68,13 +74,11 @@ def _number(view: ProgramView, step: Step, node: ast.expr, depth: int = 4) -> fl
             negated = _number(view, step, operand, depth)
             return -negated if negated is not None else None
         case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATORS:
-            numbers = [_number(view, step, part, depth) for part in (left, right)]
-            if numbers[0] is None or numbers[1] is None:
-                return None
-            try:
-                return _OPERATORS[type(operation)](numbers[0], numbers[1])
-            except (ArithmeticError, ValueError):
-                return None
+            one, two = (_number(view, step, part, depth) for part in (left, right))
+            with suppress(ArithmeticError, ValueError):
+                if one is not None and two is not None:
+                    return _OPERATORS[type(operation)](one, two)
+            return None
         case ast.Name(id=name) if depth:
             value = _assigned(view, step, name)
             return _number(view, step, value, depth - 1) if value is not None else None
@@ -115,16 +119,6 @@ _LIMITS = {
 """The least positive and the greatest number of each type (`jnp.finfo`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Truncated:
-    """The dtypes of a truncated request."""
-
-    requested: str
-    """`float64`."""
-    used: str
-    """`float32`."""
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield a finding for each warning of JAX that says so, and for each number that is lost."""
@@ -136,26 +130,23 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"requested `{requested}`, got `{used}`: 64-bit types are disabled",
                 help=f"use `{used}`, or enable 64-bit types with "
                 '`jax.config.update("jax_enable_x64", True)`',
-                data=Truncated(requested, used),
+                data=(requested, used),
                 span=warned.span,
             )
     for step in view.flow.forward_steps():
         for text, dtype, held in lost(view, step):
             least, most = _LIMITS[dtype]
             near = "tiny" if held == 0 else "max" if held > 0 else "min"
-            is_scale = held == 0 and step.primitive in ("mul", "div")
+            limits = f"jnp.finfo(jnp.{dtype})"
+            help = f"use a number that {dtype} has, as `{limits}.{near}`, or a wider type"
+            if held == 0 and step.primitive in ("mul", "div"):
+                help = "change the units so that the numbers fit, or use a wider type"
+            limit = f"positive number below {least}" if held == 0 else f"finite number above {most}"
             yield Violation(
                 f"{quoted(text)} is {held:g} in {dtype}",
                 step.path,
-                help="change the units so that the numbers fit, or use a wider type"
-                if is_scale
-                else f"use a number that {dtype} has, as `jnp.finfo(jnp.{dtype}).{near}`, "
-                "or a wider type",
-                notes=(
-                    f"{dtype} has no positive number below {least}"
-                    if held == 0
-                    else f"{dtype} has no finite number above {most}",
-                ),
+                help=help,
+                notes=(f"{dtype} has no {limit}",),
             )
 
 
@@ -163,15 +154,15 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 
 @RULE.fixes("the 32-bit type")
-def candidates(context: FixContext, types: Truncated) -> Iterator[Candidate]:
+def candidates(context: FixContext, types: tuple[str, str]) -> Iterator[Candidate]:
     """Yield the expression with the 32-bit type wherever the 64-bit one is named."""
+    requested, used = types
     edits: list[Edit] = []
     for node in context.find(ast.expr):
         match node:
-            case ast.Attribute(attr=name) | ast.Name(id=name) if name == types.requested:
-                text = context.text(node)
-                edits.append(context.replace(node, text.removesuffix(name) + types.used))
-            case ast.Constant(value=str(name)) if name == types.requested:
-                edits.append(context.replace(node, context.text(node).replace(name, types.used)))
+            case ast.Attribute(attr=name) | ast.Name(id=name) if name == requested:
+                edits.append(context.replace(node, context.text(node).removesuffix(name) + used))
+            case ast.Constant(value=str(name)) if name == requested:
+                edits.append(context.replace(node, context.text(node).replace(name, used)))
     if edits:
-        yield Candidate(f"Use `{types.used}`", tuple(edits))
+        yield Candidate(f"Use `{used}`", tuple(edits))

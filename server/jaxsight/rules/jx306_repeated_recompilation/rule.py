@@ -10,14 +10,16 @@ module with another static value or another shape in every iteration), or in a t
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.recompilation import FIRST_SHAPES, Miss, named
 from jaxsight.rules.rule import NodeViolation, Rule, Violation
-from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
+from jaxsight.rules.text.expressions import FunctionNode, argument_of, dotted, given
 from jaxsight.rules.text.jitted import JitFunction, JittedCalls
 from jaxsight.rules.text.loop_findings import InLoops
 from jaxsight.rules.text.python_loops import FEW, PythonLoop
@@ -29,6 +31,10 @@ from jaxsight.text.units import count
 from jaxsight.wire.primitives import JITS
 from jaxsight.wire.program import LITERAL, Step, Value
 from jaxsight.wire.spans import Span
+
+RULE = Rule(
+    __name__, "Call site triggers repeated recompilation.", severity="warning", always=False
+)
 
 # Which calls of a Python loop compile, by the types that a trace of the loop passes to them.
 
@@ -43,13 +49,13 @@ class _Calls:
 
     function: str
     span: Span
-    arguments: tuple[str, ...]
-    """Those of the call as they are written."""
+    arguments: Sequence[str]
+    """By operand: the argument as it is written; nothing where that is not known."""
     types: Sequence[tuple[Value, ...]]
     """Of the operands of each call."""
 
-    @classmethod
-    def of(cls, view: ProgramView) -> Iterator[_Calls]:
+    @staticmethod
+    def of(view: ProgramView) -> Iterator[_Calls]:
         """Yield those of a program with the user's own functions."""
         own = {(call.span, call.name.rpartition(".")[2]) for call in view.calls if call.name}
         groups: dict[tuple[Span, str], list[Step]] = defaultdict(list)
@@ -64,33 +70,23 @@ class _Calls:
             is_in_loop = any(isinstance(node, _LOOPS) for node in nodes)
             alike = {len(step.operands) for step in steps}
             if len(steps) >= _LEAST and call is not None and is_in_loop and len(alike) == 1:
-                arguments = (*call.args, *(word.value for word in call.keywords))
                 types = [tuple(view.program.values[n] for n in step.operands) for step in steps]
-                yield cls(written(call.func), span, tuple(map(written, arguments)), types)
-
-    def argument(self, position: int) -> str:
-        """Return the argument that an operand is; nothing where trees are passed."""
-        is_known = len(self.arguments) == len(self.types[0])
-        return self.arguments[position] if is_known else ""
+                arguments = [*map(written, given(call))]
+                if len(arguments) != len(types[0]):  # trees are passed
+                    arguments = [""] * len(types[0])
+                yield _Calls(written(call.func), span, arguments, types)
 
     def named(self, position: int) -> str:
         """Return an argument as messages name it."""
-        return quoted(self.argument(position), "an argument", most=18)
+        return quoted(self.arguments[position], "an argument", most=18)
 
     def begin_otherwise(self) -> Violation | None:
         """Return the finding of a state that the first call makes another type of."""
-        first, second, *others = self.types
-        if any(list(map(_type, other)) != list(map(_type, second)) for other in others):
+        first, second, *others = map(_types, self.types)
+        if first == second or any(other != second for other in others):
             return None
-        differ = [
-            at
-            for at, pair in enumerate(zip(first, second, strict=True))
-            if _type(pair[0]) != _type(pair[1])
-        ]
-        if not differ:
-            return None
-        at = differ[0]
-        before, after = first[at], second[at]
+        at = next(at for at, pair in enumerate(zip(first, second, strict=True)) if len({*pair}) > 1)
+        before, after = self.types[0][at], self.types[1][at]
         is_number = before.weak and before.shape == after.shape and before.dtype == after.dtype
         if after.weak or (not is_number and len(self.types) <= FEW):
             return None  # layers of other sizes
@@ -108,13 +104,13 @@ class _Calls:
     def end_smaller(self) -> Violation | None:
         """Return the finding of a last batch that is smaller."""
         first, *others, last = self.types
-        if any(list(map(_type, other)) != list(map(_type, first)) for other in others):
+        if any(_types(other) != _types(first) for other in others):
             return None
         for at, (before, after) in enumerate(zip(first, last, strict=True)):
             rest = before.dtype, before.shape[1:], before.weak
             if rest == (after.dtype, after.shape[1:], after.weak) and after.shape < before.shape:
                 rows = after.shape[0], before.shape[0]
-                message, help, note = last_batch(self.function, self.argument(at), *rows)
+                message, help, note = last_batch(self.function, self.arguments[at], *rows)
                 return Violation(message, span=self.span, help=help, notes=(note,))
         return None
 
@@ -133,18 +129,17 @@ class _Calls:
         return None
 
 
-def find_in_traces(view: ProgramView) -> Iterator[Violation]:
+@RULE.finds_in_program
+def find_in_traces(view: ProgramView) -> Iterator[Violation | None]:
     """Yield calls in a loop outside of `jit` that compile again because of an argument's type."""
     if view.is_staged(view.name):
         return
     for calls in _Calls.of(view):
-        violation = calls.begin_otherwise() or calls.end_smaller() or calls.differ_often()
-        if violation is not None:
-            yield violation
+        yield calls.begin_otherwise() or calls.end_smaller() or calls.differ_often()
 
 
-def _type(value: Value) -> tuple[str, tuple[int, ...], bool]:
-    return value.dtype, value.shape, value.weak
+def _types(values: Sequence[Value]) -> list[tuple[str, tuple[int, ...], bool]]:
+    return [(value.dtype, value.shape, value.weak) for value in values]
 
 
 def last_batch(function: str, argument: str, last: int, others: int) -> tuple[str, str, str]:
@@ -167,6 +162,12 @@ _RANDOM = frozenset(
 """Functions of `jax.random` that take a key and a shape."""
 _JOINS = frozenset({"array", "asarray", "stack", "concatenate", "vstack", "hstack"})
 """Functions that make an array of a list."""
+_STARTS = re.compile(
+    r"(?P<start>\w+) in range\(0, "
+    r"(?:len\((?P<data>\w+)\)|(?P<shaped>\w+)\.shape\[0\]|(?P<count>\d+)), (?P<step>\d+)\)"
+)
+"""The head of a loop over batches, as `ast` writes it."""
+_BATCH = re.compile(r"(?P<data>\w+)\[(?P<start>\w+):(?P=start) \+ (?P<taken>\d+)(?:,[^\n]*)?\]")
 _FEW_VALUES = (ast.Mod, ast.FloorDiv, ast.RShift, ast.BitAnd)
 
 
@@ -243,7 +244,7 @@ class Varying:
                 full = self._scope.full(function)
                 package, _, name = full.rpartition(".")
                 if package == "jax.random" and name in _RANDOM:
-                    shape = arguments[1] if len(arguments) > 1 else keyword(node, "shape")
+                    shape = argument_of(node, 1, "shape")
                     return shape is not None and self.is_number(shape)
                 if package not in ("jax.numpy", "numpy") or not arguments:
                     return False
@@ -260,56 +261,24 @@ class Varying:
 
         `data[start : start + 256]` in `for start in range(0, len(data), 256)`.
         """
-        match self._resolved(node):
-            case ast.Subscript(value=data, slice=ast.Tuple(elts=[rows, *_])):
-                pass
-            case ast.Subscript(value=data, slice=rows):
-                pass
-            case _:
-                return None
-        match self._loop, rows:
-            case (
-                ast.For(
-                    target=ast.Name(id=start),
-                    iter=ast.Call(
-                        func=ast.Name(id="range"),
-                        args=[ast.Constant(value=0), end, ast.Constant(value=int() as step)],
-                    ),
-                ),
-                ast.Slice(
-                    lower=ast.Name(id=lower),
-                    upper=ast.BinOp(
-                        left=ast.Name(id=upper), op=ast.Add(), right=ast.Constant(value=taken)
-                    ),
-                    step=None,
-                ),
-            ) if start == lower == upper and step == taken and step > 0:
-                length = self._rows_of(data)
-                counted: int | None = None
-                match end:
-                    case ast.Constant(value=int() as counted):
-                        pass
-                    case (
-                        ast.Call(func=ast.Name(id="len"), args=[array])
-                        | ast.Subscript(
-                            value=ast.Attribute(value=array, attr="shape"),
-                            slice=ast.Constant(value=0),
-                        )
-                    ):
-                        counted = self._rows_of(array)
-                if length is None or counted != length or length < 2 * step:
-                    return None
-                return (length % step, step) if length % step else None
-            case _:
-                return None
+        if not isinstance(self._loop, ast.For):
+            return None
+        batch = _BATCH.fullmatch(written(self._resolved(node)))
+        loop = _STARTS.fullmatch(f"{written(self._loop.target)} in {written(self._loop.iter)}")
+        if batch is None or loop is None or batch["start"] != loop["start"]:
+            return None
+        step, length = int(loop["step"]), self._rows_of(batch["data"])
+        data = loop["data"] or loop["shaped"]
+        counted = int(loop["count"]) if loop["count"] else self._rows_of(data)
+        if int(batch["taken"]) != step or not length or counted != length:
+            return None
+        if not step or length < 2 * step:
+            return None
+        return (length % step, step) if length % step else None
 
-    def _rows_of(self, array: ast.expr) -> int | None:
+    def _rows_of(self, array: str) -> int | None:
         """Return how many rows an array has that is made once, with a shape in the text."""
-        made = (
-            self._scope.holder(array.id).aliases.get(array.id)
-            if isinstance(array, ast.Name)
-            else None
-        )
+        made = self._scope.holder(array).aliases.get(array)
         if not isinstance(made, ast.Call) or not made.args:
             return None
         package, _, name = self._scope.full(made.func).rpartition(".")
@@ -358,11 +327,6 @@ class Varying:
         return self._made.get(node.id, node) if self._bound[node.id] == 1 else node
 
 
-RULE = Rule(
-    __name__, "Call site triggers repeated recompilation.", severity="warning", always=False
-)
-
-
 @RULE.explains_misses
 def explain(function: str, misses: Sequence[Miss]) -> Iterator[Violation]:
     """Yield what a call has compiled several times: static arguments, then types of arguments."""
@@ -394,11 +358,8 @@ def find(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[Nod
         called = calls.called(scope, call) if always else None
         if called is None:
             continue
-        for varying in loops:
-            violation = _varies(*called, call, varying, "outer " if varying is not loops[0] else "")
-            if violation is not None:
-                yield violation
-                break
+        found = (_varies(*called, call, each, "outer " * (each is not loops[0])) for each in loops)
+        yield from islice(filter(None, found), 1)
 
 
 def _varies(
@@ -442,4 +403,3 @@ def _varies(
 
 
 RULE.finds_in_module(InLoops(find, in_tests=True))
-RULE.finds_in_program(find_in_traces)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.intervals.interval import limits
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.text.expressions import Expression
+from jaxsight.rules.text.expressions import Expression, integer, same
 from jaxsight.rules.wording import quoted
 from jaxsight.wire.primitives import COMPARISONS, ELEMENTWISE, MOVES, PICKS, SHAPED
 from jaxsight.wire.program import Step
@@ -35,6 +36,12 @@ class Integers:
         """Whether an equation computes or compares integers."""
         return bool(step.results) and bits_of(self.dtype(step)) > 1
 
+    def limits(self, step: Step) -> tuple[int, int]:
+        """Return the least and the greatest integer of what an equation computes or compares."""
+        within = limits(self.dtype(step))
+        assert within is not None
+        return within
+
     def dtype(self, step: Step) -> str:
         """Return the dtype of what an equation computes or compares."""
         number = step.operands[-1] if step.primitive in COMPARISONS else step.results[0]
@@ -48,6 +55,11 @@ class Integers:
     def quoted(self, step: Step) -> str:
         """Return the user's expression at an equation in backticks, shortened."""
         return quoted(self.view.quote(step.path), "this")
+
+    def one(self, number: int) -> int | None:
+        """Return the integer that all elements of a value are, where that is known."""
+        interval = self.intervals.of(number)
+        return interval.one if interval is not None else None
 
     def is_any(self, number: int) -> bool:
         """Whether a value may be any integer of its dtype, as arguments are."""
@@ -72,18 +84,13 @@ class Integers:
 
     def parent(self, step: Step, node: Expression) -> ast.AST | None:
         """Return the syntax around the user's expression."""
-        nodes = self.view.around(step.path)
-        text = ast.dump(node)
-        for depth, ancestor in enumerate(nodes[:-1]):
-            if ast.dump(ancestor) == text:
-                return nodes[depth + 1]
-        return None
+        pairs = pairwise(self.view.around(step.path))
+        return next((outer for inner, outer in pairs if same(inner, node)), None)
 
     def function(self, step: Step) -> ast.AST:
         """Return the function around an equation; an empty module where there is none."""
-        nodes = self.view.around(step.path)
-        functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-        return functions[0] if functions else ast.Module([], [])
+        functions = (n for n in self.view.around(step.path) if isinstance(n, ast.FunctionDef))
+        return next(functions, ast.Module([], []))
 
 
 def bits_of(dtype: str) -> int:
@@ -92,17 +99,10 @@ def bits_of(dtype: str) -> int:
     return 0 if within is None else (within[1] - within[0]).bit_length()
 
 
-def integer_literal(node: ast.expr) -> int | None:
-    """Return the number of a literal integer."""
-    match node:
-        case ast.Constant(value=bool()):
-            return None
-        case ast.Constant(value=int(number)):
-            return number
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
-            return -number
-        case _:
-            return None
+def literals(nodes: Iterable[ast.expr]) -> list[int]:
+    """Return the numbers of those nodes that are literal integers."""
+    numbers = (None if isinstance(node, ast.Tuple) else integer(node) for node in nodes)
+    return [number for number in numbers if number is not None]
 
 
 def figure(number: int) -> str:
@@ -155,40 +155,31 @@ hashes are about as large as a word (16777619 of FNV-1), strides are not."""
 
 def is_meant(integers: Integers, step: Step) -> bool:
     """Whether code wraps on purpose: it mixes bits, or is called so."""
-    names = [integers.view.name, *_names(integers.view.around(step.path))]
+    names = [integers.view.name]
+    for node in integers.view.around(step.path):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AugAssign(target=ast.Name(id=name)):
+                names.append(name)
+            case ast.Assign(targets=targets):
+                names += (target.id for target in targets if isinstance(target, ast.Name))
     if any(map(_MIXES.search, names)):
         return True
-    if step.primitive == "and":
-        return False
     through = (ELEMENTWISE | SHAPED) - {"select_n"}
     bits = _BITS - {"shift_left"} if step.primitive == "shift_left" else _BITS
     unsigned = integers.dtype(step).startswith("uint")
-    near = [step]
+    flow, near = integers.flow, [step]
     for number in step.results:
-        near += [user for _, user in integers.flow.forwards(number, through, _AFTER)]
+        near += [user for _, user in flow.forwards(number, through, _AFTER)]
     for number in step.operands:
-        near += integers.flow.backwards(number, through, _BEFORE)
+        near += flow.backwards(number, through, _BEFORE)
+
+    def is_hash(number: int) -> bool:
+        single = integers.one(number)
+        return single is not None and abs(single) >= _HASH and single % 2 == 1
+
     return any(
-        (nearby.primitive in bits and bits_of(integers.flow.value(nearby.results[0]).dtype) > 1)
+        (nearby.primitive in bits and bits_of(flow.value(nearby.results[0]).dtype) > 1)
         or (nearby.primitive == "rem" and unsigned)
-        or (
-            nearby.primitive == "mul"
-            and any(_is_hash(integers, number) for number in nearby.operands)
-        )
+        or (nearby.primitive == "mul" and any(map(is_hash, nearby.operands)))
         for nearby in near
     )
-
-
-def _is_hash(integers: Integers, number: int) -> bool:
-    interval = integers.intervals.of(number)
-    single = interval.one if interval is not None else None
-    return single is not None and abs(single) >= _HASH and single % 2 == 1
-
-
-def _names(nodes: Sequence[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef):
-            yield node.name
-        elif isinstance(node, ast.Assign | ast.AugAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (target.id for target in targets if isinstance(target, ast.Name))

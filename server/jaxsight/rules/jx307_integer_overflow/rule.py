@@ -14,7 +14,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx307_integer_overflow.integers import (
     SIGNED,
@@ -22,8 +21,8 @@ from jaxsight.rules.jx307_integer_overflow.integers import (
     bits_of,
     figure,
     holds_note,
-    integer_literal,
     is_meant,
+    literals,
     wider_help,
 )
 from jaxsight.rules.program.guards import Operators, is_written
@@ -31,10 +30,16 @@ from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.intervals.interval import limits
 from jaxsight.rules.program.matrices import product
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import Expression, name_of, operands_of, parsed, stores_of
-from jaxsight.text.inert import words
-from jaxsight.wire.observations import Failure
+from jaxsight.rules.text.expressions import (
+    Expression,
+    given,
+    name_of,
+    operands_of,
+    parsed,
+    stores_of,
+)
 from jaxsight.wire.primitives import COMPARISONS
 from jaxsight.wire.program import LITERAL, Step
 
@@ -83,8 +88,9 @@ def unsigned_difference(integers: Integers, step: Step, node: Expression) -> Vio
             notes=(f"{dtype} differences below zero wrap around",),
         )
     for user in integers.flow.used_by(step.results[0]):
-        orders = literal and user.primitive in ("gt", "le") and _has_zero(integers, user, 1)
-        if orders or ((either or literal) and _compares_with_zero(integers, user)):
+        compares = user.primitive in _INSTEAD and (literal or user.primitive not in ("gt", "le"))
+        zeros = [integers.one(number) == 0 for number in user.operands if compares]
+        if (either or literal) and any(zeros if user.primitive == "max" else zeros[1:]):
             return Violation(
                 f"{integers.quoted(step)} is never below zero: {dtype} differences wrap around",
                 step.path,
@@ -93,12 +99,8 @@ def unsigned_difference(integers: Integers, step: Step, node: Expression) -> Vio
         if not either or not integers.is_small(step) or _is_later(node):
             continue
         if _squares(user):
-            return Violation(
-                f"square of a {dtype} difference wraps around",
-                step.path,
-                help=SIGNED,
-                notes=(holds_note(dtype),),
-            )
+            message, notes = f"square of a {dtype} difference wraps around", (holds_note(dtype),)
+            return Violation(message, step.path, help=SIGNED, notes=notes)
         if _widens(integers, user):
             return Violation(
                 f"{integers.quoted(step)} wraps around in {dtype} before it is converted",
@@ -119,17 +121,6 @@ def _widens(integers: Integers, user: Step) -> bool:
     return after.startswith(("float", "bfloat", "complex")) or bits_of(after) > bits_of(before)
 
 
-def _compares_with_zero(integers: Integers, user: Step) -> bool:
-    if user.primitive == "max":
-        return _has_zero(integers, user, 0) or _has_zero(integers, user, 1)
-    return user.primitive in ("lt", "ge") and _has_zero(integers, user, 1)
-
-
-def _has_zero(integers: Integers, step: Step, index: int) -> bool:
-    interval = integers.intervals.of(step.operands[index]) if len(step.operands) == 2 else None
-    return interval is not None and interval.one == 0
-
-
 def _is_absolute(integers: Integers, step: Step, node: Expression) -> bool:
     """Whether the user takes the absolute value of an expression, which is no equation."""
     match integers.parent(step, node):
@@ -137,14 +128,12 @@ def _is_absolute(integers: Integers, step: Step, node: Expression) -> bool:
             return name_of(call) in _ABSOLUTE
         case ast.Assign(targets=[ast.Name(id=name)]):
             function = integers.function(step)
-            calls = [
-                node
-                for node in ast.walk(function)
-                if isinstance(node, ast.Call)
+            return len(stores_of(name, function)) == 1 and any(
+                isinstance(node, ast.Call)
                 and name_of(node) in _ABSOLUTE
                 and any(isinstance(a, ast.Name) and a.id == name for a in node.args)
-            ]
-            return bool(calls) and len(stores_of(name, function)) == 1
+                for node in ast.walk(function)
+            )
         case _:
             return False
 
@@ -180,31 +169,30 @@ _FILLS = {"full": 1, "full_like": 1, "clip": 1, "where": 1, "maximum": 0, "minim
 
 def literal_too_large(integers: Integers, step: Step, node: Expression) -> Violation | None:
     """Find a Python integer that does not fit in the dtype that JAX converts it to."""
-    dtype = integers.dtype(step)
-    within = limits(dtype)
-    if within is None:
-        return None
-    if step.primitive == "convert_element_type":
-        value = integers.flow.value(step.operands[0])
-        operand = integers.intervals.of(step.operands[0]) if value.origin == LITERAL else None
-        literals = _literals(node, operand.one) if operand is not None else []
+    dtype, within = integers.dtype(step), integers.limits(step)
+    least, most = within
+    values = list(map(integers.flow.value, step.operands))
+    converts = step.primitive == "convert_element_type"
+    if converts:
+        is_given = isinstance(node, ast.Call) and name_of(node) != "astype"
+        numbers = literals(given(node)) if isinstance(node, ast.Call) and is_given else []
+        converted = integers.one(step.operands[0]) if values[0].origin == LITERAL else None
+        numbers = [number for number in numbers if number == converted]
     else:
-        literals = [number for number in _arguments(node) if not _may_be(number, node, within)]
-    for number in literals:
-        if within[0] <= number <= within[1]:
+        numbers = [each for each in _arguments(node) if not _may_be(each, node, within)]
+    for number in numbers:
+        if least <= number <= most:
             continue
-        used = (number - within[0]) % (within[1] - within[0] + 1) + within[0]
-        operands = map(integers.flow.value, step.operands)
-        if step.primitive != "convert_element_type" and not any(
-            value.origin == LITERAL and value.said in (str(used), str(number)) for value in operands
-        ):
+        used = (number - least) % (most - least + 1) + least
+        said = [value.said for value in values if value.origin == LITERAL]
+        if not converts and not {str(used), str(number)} & set(said):
             continue
         verb = "compares with" if step.primitive in COMPARISONS else "uses"
         return Violation(
             f"`{number}` does not fit in {dtype}: JAX {verb} {used} instead",
             step.path,
-            help=f"use an integer from {within[0]} to {within[1]}, or convert the array to "
-            "a wider dtype first",
+            help=f"use an integer from {least} to {most}, or convert the array to a wider dtype "
+            "first",
             notes=(holds_note(dtype),),
         )
     return None
@@ -222,7 +210,7 @@ def _arguments(node: Expression) -> list[int]:
             nodes = [*args[_FILLS[name_of(node)] :], *keywords]
         case _:
             nodes = [] if isinstance(node, ast.Call) else operands_of(node)
-    return [number for node in nodes if (number := integer_literal(node)) is not None]
+    return literals(nodes)
 
 
 def _may_be(number: int, node: Expression, within: tuple[int, int]) -> bool:
@@ -240,14 +228,6 @@ def _may_be(number: int, node: Expression, within: tuple[int, int]) -> bool:
             return number == -1
         case _:
             return False
-
-
-def _literals(node: Expression, number: int | None) -> list[int]:
-    """Return a number if a call is given it as a literal."""
-    if number is None or not isinstance(node, ast.Call) or name_of(node) == "astype":
-        return []
-    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-    return [number] if any(integer_literal(argument) == number for argument in arguments) else []
 
 
 RULE = Rule(__name__, "Integer arithmetic wraps around.", severity="warning")
@@ -282,47 +262,44 @@ _TOO_LARGE = re.compile(
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize the `OverflowError` of a Python integer that does not fit in its dtype."""
-    if not is_a(failure, "OverflowError"):
+    match = _TOO_LARGE.search(error.message)
+    if match is None or not error.is_a("OverflowError"):
         return None
-    match = _TOO_LARGE.search(failure.message)
-    if match is None:
-        return None
-    number = int(match["number"] or match["value"])
-    dtype = match["dtype"] or "int32"
+    number, dtype = int(match["number"] or match["value"]), match["dtype"] or "int32"
     within = limits(dtype)
     if within is None:
         return None
     if dtype != "int32":
         help = f"use an integer from {within[0]} to {within[1]}, or a wider dtype"
-    elif _indexes(expression, number):
+    elif _indexes(error.node, number):
         help = 'enable 64-bit types with `jax.config.update("jax_enable_x64", True)`'
     else:
         help = f"use a float: `{float(number)!r}`"
     return Violation(
         f"Python integer {figure(number)} does not fit in {dtype}",
         help=help,
-        notes=(words(first_sentence(failure.message)),),
+        notes=(error.said,),
     )
 
 
-def _indexes(expression: str, number: int) -> bool:
+def _indexes(node: Expression | None, number: int) -> bool:
     """Return whether an expression indexes an array with more elements than int32 counts.
 
     JAX adds the size of the axis to negative indices, which have 32 bits unless 64-bit types are
     enabled (`_normalize_index` in `jax/_src/numpy/indexing.py`). A number that is written in the
     expression is no such size.
     """
-    node = parsed(expression)
     if node is None:
         return False
     if any(isinstance(part, ast.Constant) and part.value == number for part in ast.walk(node)):
         return False
     match node:
-        case ast.Subscript():
-            return True
-        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(attr="at")))):
+        case (
+            ast.Subscript()
+            | ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Attribute(attr="at"))))
+        ):
             return True
         case _:
             return False
@@ -374,22 +351,18 @@ _FEWEST = 4
 
 def small_accumulator(integers: Integers, step: Step) -> Violation | None:
     """Find sums and products of many small integers in their own dtype."""
-    dtype, interval = integers.dtype(step), integers.intervals.result(step)
-    within = limits(dtype)
-    if step.primitive not in _ACCUMULATES or not integers.is_small(step) or within is None:
+    if step.primitive not in _ACCUMULATES or not integers.is_small(step):
         return None
-    operand = integers.flow.value(step.operands[0])
-    length = max(operand.shape, default=0)
-    if interval is None or (within[0] <= interval.least and interval.most <= within[1]):
+    dtype, interval = integers.dtype(step), integers.intervals.result(step)
+    least, most = integers.limits(step)
+    if interval is None or (least <= interval.least and interval.most <= most):
         return None
     if step.primitive == "dot_general":
         matrices = product(step)
         if matrices is not None and not matrices.contracted[0]:
             return None  # an outer product adds nothing up
-        if any(not integers.is_any(number) for number in step.operands):
-            return None
         accumulator = str(step.parameter("preferred_element_type") or dtype)
-        if accumulator != dtype:
+        if accumulator != dtype or not all(map(integers.is_any, step.operands)):
             return None
         return Violation(
             f"{dtype} matrix product is accumulated in {dtype}",
@@ -397,16 +370,15 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
             help="pass `preferred_element_type=jnp.int32`",
             notes=(holds_note(dtype),),
         )
+    length = max(integers.flow.value(step.operands[0]).shape, default=0)
     if length < _FEWEST:
         return None
-    notes = [holds_note(dtype)]
-    if step.primitive == "cumsum":
-        notes.append("`jnp.cumsum` keeps small dtypes, unlike `jnp.sum`")
+    cumsum = ("`jnp.cumsum` keeps small dtypes, unlike `jnp.sum`",)
     return Violation(
         f"{integers.quoted(step)} accumulates {length:,} elements in {dtype}",
         step.path,
         help="pass `dtype=jnp.int32`",
-        notes=tuple(notes),
+        notes=(holds_note(dtype), *(cumsum if step.primitive == "cumsum" else ())),
     )
 
 
@@ -415,21 +387,19 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
 
 def certain_overflow(integers: Integers, step: Step) -> Violation | None:
     """Arithmetic of known integers whose result does not fit."""
-    dtype = integers.dtype(step)
-    within = limits(dtype)
+    dtype, (least, most) = integers.dtype(step), integers.limits(step)
     interval = integers.intervals.result(step) if step.primitive in _WRITTEN else None
-    if within is None or interval is None:
+    if interval is None or (interval.high <= most and interval.low >= least):
         return None
-    if interval.high > within[1]:
-        message = f"{integers.quoted(step)} overflows {dtype}: it reaches {figure(interval.high)}"
-    elif interval.low < within[0]:
-        wraps = "wraps below zero in" if within[0] == 0 else "overflows"
-        message = f"{integers.quoted(step)} {wraps} {dtype}: it falls to {figure(interval.low)}"
+    wraps, help = f"overflows {dtype}", wider_help(dtype)
+    if interval.high > most:
+        reaches = f"it reaches {figure(interval.high)}"
     else:
-        return None
-    below = interval.high <= within[1] and within[0] == 0
-    advice = SIGNED if below else wider_help(dtype)
-    return Violation(message, step.path, help=advice, notes=(holds_note(dtype),))
+        reaches = f"it falls to {figure(interval.low)}"
+        if least == 0:
+            wraps, help = f"wraps below zero in {dtype}", SIGNED
+    message = f"{integers.quoted(step)} {wraps}: {reaches}"
+    return Violation(message, step.path, help=help, notes=(holds_note(dtype),))
 
 
 # The fix: take the difference of two unsigned arrays that does not wrap around.
@@ -447,5 +417,6 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
             if jnp and function in ("abs", "absolute"):
                 pair = f"({context.text(a)}, {context.text(b)})"
                 text = context.bracketed(call, f"{jnp}.maximum{pair} - {jnp}.minimum{pair}")
-                edit = context.replace(call, text)
-                yield Candidate("Subtract the smaller from the larger", (edit,), same=False)
+                yield context.replaced(
+                    call, text, "Subtract the smaller from the larger", same=False
+                )

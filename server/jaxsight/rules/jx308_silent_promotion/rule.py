@@ -126,22 +126,22 @@ def _help(wide: str, dtype: str, origin: _Origin) -> str:
     """Return what to do about an operand that is written as `wide`, empty where that is unclear."""
     if "finfo(" in wide:
         return f"take the limit of the array's own type: `jnp.finfo({dtype})`"
+    node, operand = parsed_statement(wide), wide
     if origin is _Origin.NUMBER:
-        match parsed_statement(wide):
+        match node:
             case ast.Call(func=ast.Attribute(attr="float32" | "float64"), args=[number]):
                 number_text = ast.unparse(number)
             case _:
                 number_text = f"float({wide or '…'})"
         return f"use a Python number, which adapts to the array: `{number_text}`"
-    match parsed_statement(wide):
+    match node:
         case ast.Call(func=ast.Attribute(value=value, attr="astype")):
-            cast = f"{ast.unparse(value)}.astype({dtype})"
-        case ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
-            cast = f"{wide}.astype({dtype})"
+            operand = ast.unparse(value)
         case None:
-            cast = f".astype({dtype})"
-        case _:
-            cast = f"({wide}).astype({dtype})"
+            operand = ""
+        case _ if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+            operand = f"({wide})"
+    cast = f"{operand}.astype({dtype})"
     if origin is _Origin.CREATED and ".astype(" not in wide:
         return f"create it with `dtype={dtype}`, or cast it: `{cast}`"
     return f"cast it first: `{cast}`"
@@ -151,46 +151,41 @@ def _join(flow: Flow, step: Step) -> _Join | None:
     """Return the operands of an equation that converts one of them itself to the other's type."""
     operands = step.operands[1:] if step.primitive == "select_n" else step.operands
     result_dtype = flow.value(step.results[0]).dtype
-    narrow = [(i, before) for i, n in enumerate(operands) if (before := _before(flow, step, n))[1]]
+    before = [_before(flow, step, number) for number in operands]
+    narrow = {at: number for at, (number, wider) in enumerate(before) if wider}
     if step.primitive == "dot_general":
-        narrow = [
-            (index, (flow.of(number), True))
-            for index, number in enumerate(operands)
+        narrow = {
+            at: flow.of(number)
+            for at, number in enumerate(operands)
             if result_dtype in _WIDER.get(flow.value(number).dtype, ())
-        ] or narrow
-    wide = [
-        (index, _before(flow, step, number)[0])
-        for index, number in enumerate(operands)
-        if index not in {operand_index for operand_index, _ in narrow}
-        and flow.value(_before(flow, step, number)[0]).dtype == result_dtype
-    ]
+        } or narrow
+    wide = {
+        at: number
+        for at, (number, _) in enumerate(before)
+        if at not in narrow and flow.value(number).dtype == result_dtype
+    }
     if len(narrow) == 2 and not wide and step.primitive != "concatenate":
-        (first, (half, _)), (second, (wide_number, _)) = narrow
-        if flow.value(half).dtype != flow.value(wide_number).dtype:  # float16 with bfloat16
-            return _Join(step, half, wide_number, narrow_first=first < second)
+        half, other = narrow.values()
+        if flow.value(half).dtype != flow.value(other).dtype:  # float16 with bfloat16
+            return _Join(step, half, other, narrow_first=True)
     if not narrow or not wide:
         return None
-    narrow_index, (number, _) = max(narrow, key=lambda side: flow.value(side[1][0]).elements)
-    if result_dtype not in _WIDER.get(flow.value(number).dtype, ()):
+    first = max(narrow, key=lambda at: flow.value(narrow[at]).elements)
+    if result_dtype not in _WIDER.get(flow.value(narrow[first]).dtype, ()):
         return None
-    other_place, wide_number = min(wide, key=lambda side: flow.value(side[1]).elements)
-    return _Join(step, number, wide_number, narrow_first=narrow_index < other_place)
+    second = min(wide, key=lambda at: flow.value(wide[at]).elements)
+    return _Join(step, narrow[first], wide[second], narrow_first=first < second)
 
 
 def _before(flow: Flow, step: Step, number: int) -> tuple[int, bool]:
     """Return an operand before its broadcast and conversion, and whether that widened it."""
     wider = False
-    maker = flow.made_by(number)
-    while (
-        maker is not None
-        and maker.primitive in _UNPACKED
-        and maker.span == step.span
-        and len(maker.operands) == 1
-    ):
+    while (maker := flow.made_by(number)) is not None:
+        if maker.primitive not in _UNPACKED or maker.span != step.span or len(maker.operands) != 1:
+            break
         before = flow.value(maker.operands[0]).dtype
         wider = wider or flow.value(number).dtype in _WIDER.get(before, ())
         number = maker.operands[0]
-        maker = flow.made_by(number)
     return flow.of(number), wider
 
 
@@ -232,7 +227,6 @@ def _is_accident(flow: Flow, join: _Join, origin: _Origin) -> bool:
     """Whether the wider type is hardly wanted."""
     narrow, wide = flow.value(join.narrow), flow.value(join.wide)
     promoted = flow.value(join.step.results[0])
-    count = promoted.elements
     if narrow.elements < 2 or origin is _Origin.PROMOTED:
         return False
     if join.step.primitive == "dot_general":
@@ -247,10 +241,8 @@ def _is_accident(flow: Flow, join: _Join, origin: _Origin) -> bool:
         and wide.elements >= narrow.elements
     ):
         return False
-    fate = _fate(flow, flow.of(join.step.results[0]), count)
-    if fate.meets_wide or not fate.stays_wide:
-        return False
-    return origin is _Origin.NUMBER or not fate.only_reduced
+    may_be_reduced = origin is _Origin.NUMBER
+    return _stays_wide(flow, flow.of(join.step.results[0]), promoted.elements, may_be_reduced)
 
 
 _WITHOUT_16_BITS = frozenset(
@@ -263,20 +255,12 @@ _WITHOUT_16_BITS = frozenset(
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Fate:
-    """What becomes of a promoted array."""
+def _stays_wide(flow: Flow, number: int, count: int, may_be_reduced: bool) -> bool:
+    """Whether some of a promoted array is returned or used without being cast back.
 
-    stays_wide: bool = False
-    """Some of it is returned or used without being cast back."""
-    only_reduced: bool = True
-    """What is not cast back is a number at the end."""
-    meets_wide: bool = False
-    """It is combined with an array of its size that is wide anyway."""
-
-
-def _fate(flow: Flow, number: int, count: int) -> _Fate:
-    """Follow a promoted array through what computes element by element, moves or reduces."""
+    It is followed through what computes element by element, moves or reduces, to an array or a
+    number (`may_be_reduced`). Where it meets an array of its size that is wide anyway, it is meant.
+    """
     dtype = flow.value(number).dtype
 
     def is_wide(user: Step) -> bool:
@@ -297,17 +281,15 @@ def _fate(flow: Flow, number: int, count: int) -> _Fate:
                 met.update(map(flow.of, user.operands))
         elif is_wide(user):
             if user.primitive in _WITHOUT_16_BITS and dtype == "float32":
-                return _Fate(meets_wide=True)
+                return False
             stays_wide, only_reduced = True, False
     for value in reached:
         # A gradient does not return the loss.
         if value in flow.outputs or not flow.values[value].shape:
             stays_wide = True
             only_reduced = only_reduced and flow.values[value].elements == 1
-    meets_wide = any(
-        _is_wide_anyway(flow, met_number, dtype, count) for met_number in met - reached
-    )
-    return _Fate(stays_wide, only_reduced, meets_wide)
+    is_kept = stays_wide and (may_be_reduced or not only_reduced)
+    return is_kept and not any(_is_wide_anyway(flow, n, dtype, count) for n in met - reached)
 
 
 def _is_wide_anyway(flow: Flow, number: int, dtype: str, count: int) -> bool:
@@ -334,18 +316,17 @@ def _joins(text: str) -> bool:
 
 def _written(text: str, join: _Join) -> tuple[str, str]:
     """Return how the narrow and the wide operand are written; empty where that is unclear."""
+    sides: list[ast.expr] = []
     match parsed_statement(text):
         case ast.BinOp(left=first, right=second) | ast.AugAssign(target=first, value=second):
-            pass
-        case ast.Call(func=ast.Attribute(attr=name), args=[first, second]) if name in _OF_TWO:
-            pass
+            sides = [first, second]
         case ast.Call(func=ast.Attribute(attr="where"), args=[_, second, first]):
-            pass  # `select_n` takes the case of a false condition first
-        case ast.Call(func=ast.Attribute(attr="einsum"), args=[_, first, second]):
+            sides = [first, second]  # `select_n` takes the case of a false condition first
+        case ast.Call(func=ast.Attribute(attr="einsum"), args=[_, _, _] as parts):
+            sides = parts[1:]
+        case ast.Call(func=ast.Attribute(attr=name), args=[_, _] as sides) if name in _OF_TWO:
             pass
-        case ast.Call(args=[ast.List(elts=[first, second]) | ast.Tuple(elts=[first, second]), *_]):
+        case ast.Call(args=[ast.List(elts=[_, _] as sides) | ast.Tuple(elts=[_, _] as sides), *_]):
             pass
-        case _:
-            return "", ""
-    sides = [ast.get_source_segment(text, node) or "" for node in (first, second)]
-    return (sides[0], sides[1]) if join.narrow_first else (sides[1], sides[0])
+    texts = [ast.get_source_segment(text, node) or "" for node in sides] or ["", ""]
+    return (texts[0], texts[1]) if join.narrow_first else (texts[1], texts[0])

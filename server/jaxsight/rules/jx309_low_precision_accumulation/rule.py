@@ -46,15 +46,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if step.primitive in ("scan", "while"):
             yield from _in_loop(view, step, visited)
         elif step.primitive == "scatter-add":
-            count = _per_slot(flow, step)
-            text = view.quote(step.path)
+            found, text = scattered(flow, step), view.quote(step.path)
+            count = found.rows // found.slots if found is not None and found.slots else 0
             dtype = flow.value(step.results[0]).dtype
             if dtype in _BITS and count >= LEAST and _SCATTERS.search(text):
-                yield _violation(
-                    step,
-                    dtype,
-                    f"{quoted(text, most=30)} adds {count:,} {dtype} terms to a slot on average",
-                )
+                adds = f"adds {count:,} {dtype} terms to a slot on average"
+                yield _violation(step, dtype, f"{quoted(text, most=30)} {adds}")
         elif step.primitive == "convert_element_type" and view.wrote(step.path, "sum", "norm"):
             yield from _overflow(view, known, step)
 
@@ -80,18 +77,18 @@ def _overflow(view: ProgramView, known: KnownValues, cast: Step) -> Iterator[Vio
 
 def _in_loop(view: ProgramView, step: Step, reported: set[object]) -> Iterator[Violation]:
     flow, loop = view.flow, loop_of(view.flow, step)
-    count = _count(flow, step, loop) if loop is not None else 0
-    if loop is None or count < LEAST:
+    if loop is None or (count := _count(flow, step, loop)) < LEAST:
         return
     for carry in loop.carries:
         dtype = flow.value(carry.output).dtype
         added = _addition(flow, carry.output, flow.of(carry.inner), dtype)
         if dtype not in _BITS or added is None or added.span in reported:
             continue
-        if _is_written(view.quote(added.path)):
+        text = view.quote(added.path)
+        if _is_written(text):
             reported.add(added.span)
-            text = quoted(view.quote(added.path), most=30)
-            yield _violation(added, dtype, f"{text} accumulates {count:,} terms in {dtype}")
+            accumulates = f"accumulates {count:,} terms in {dtype}"
+            yield _violation(added, dtype, f"{quoted(text, most=30)} {accumulates}")
 
 
 def _violation(step: Step, dtype: str, message: str) -> Violation:
@@ -144,12 +141,6 @@ def _addition(flow: Flow, after: int, before: int, dtype: str) -> Step | None:
         if before in {flow.stripped(operand) for operand in operands}:
             return step
     return None
-
-
-def _per_slot(flow: Flow, step: Step) -> int:
-    """Return how many updates a slot of a scatter gets on average."""
-    found = scattered(flow, step)
-    return found.rows // found.slots if found is not None and found.slots else 0
 
 
 def _is_written(text: str) -> bool:

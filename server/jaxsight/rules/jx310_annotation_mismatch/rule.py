@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import ast
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from jaxsight.meshes.divided import ArrayType, array_type
@@ -54,13 +55,8 @@ class AnnotatedAxis:
     broadcasts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """`Float[Array, "B D"]`."""
-
-    dtypes: str
-    """`Float`."""
-    axes: tuple[AnnotatedAxis, ...]
+Annotation = tuple[str, tuple[AnnotatedAxis, ...]]
+"""`Float[Array, "B D"]`: `Float`, and the axes."""
 
 
 def annotation_of(node: ast.expr | None) -> Annotation | None:
@@ -75,7 +71,7 @@ def annotation_of(node: ast.expr | None) -> Annotation | None:
             ),
         ) if kind in _KINDS and array in _ARRAYS:
             read = _axes(axes)
-            return Annotation(kind, read) if read is not None else None
+            return (kind, read) if read is not None else None
         case _:
             return None
 
@@ -119,17 +115,14 @@ def mismatch(
         traced: the array.
         sizes: the sizes of names that are known; names that the annotation adds are added.
     """
-    if re.fullmatch(_KINDS[annotation.dtypes], traced.dtype) is None:
+    kind, axes, shape = annotation[0], list(annotation[1]), list(traced.shape)
+    if re.fullmatch(_KINDS[kind], traced.dtype) is None:
         return "dtype"
-    axes, shape = list(annotation.axes), list(traced.shape)
     at = next((i for i, axis in enumerate(axes) if axis.is_variadic), None)
-    if at is None:
-        if len(axes) != len(shape):
-            return "rank"
-    else:
-        count = len(shape) - len(axes) + 1
-        if count < 0:
-            return "rank"
+    count = len(shape) - len(axes) + 1
+    if count < 0 or (at is None and count != 1):
+        return "rank"
+    if at is not None:
         axis, inner = axes.pop(at), tuple(shape[at : at + count])
         del shape[at : at + count]
         if axis.text and not axis.broadcasts and sizes.setdefault(axis.text, inner) != inner:
@@ -157,25 +150,22 @@ def _value(text: str, sizes: Mapping[str, int | tuple[int, ...]]) -> int | None:
         return None
 
 
+_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
 def _evaluated(node: ast.expr, sizes: Mapping[str, int | tuple[int, ...]]) -> int:
     match node:
         case ast.Constant(value=int(number)):
             return number
         case ast.Name(id=name) if isinstance(size := sizes.get(name), int):
             return size
-        case ast.BinOp(left=left, op=operator, right=right):
-            one, two = _evaluated(left, sizes), _evaluated(right, sizes)
-            match operator:
-                case ast.Add():
-                    return one + two
-                case ast.Sub():
-                    return one - two
-                case ast.Mult():
-                    return one * two
-                case ast.FloorDiv():
-                    return one // two
-                case _:
-                    raise ValueError(ast.unparse(node))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_evaluated(left, sizes), _evaluated(right, sizes))
         case _:
             raise ValueError(ast.unparse(node))
 
@@ -210,11 +200,9 @@ def find(function: AnnotatedFunction) -> Iterator[NodeViolation]:
         if isinstance(statement, ast.AnnAssign)
     ]
     items = items_of(definition.returns)
-    if items is None:
-        checked += (
-            [(definition.returns, outputs[0])] if definition.returns and outputs[1:] == () else []
-        )
-    elif len(items) == len(outputs):
+    if items is None and definition.returns is not None:
+        items = (definition.returns,)
+    if items is not None and len(items) == len(outputs):
         checked += zip(items, outputs, strict=True)
     for node, text in checked:
         annotation, traced = annotation_of(node), array_type(text)

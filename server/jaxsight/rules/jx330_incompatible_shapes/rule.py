@@ -8,52 +8,75 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
-from jaxsight.meshes.divided import ArrayType
 from jaxsight.rules.differences import shape_text
-from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import operand, operand_text
+from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.operands import arrays, is_key, sources
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import called, dotted, parsed_call, parsed_statement, unpacked
-from jaxsight.rules.wording import MOST, quoted, short
-from jaxsight.wire.observations import Failure
+from jaxsight.rules.text.expressions import parsed_statement, unpacked
+from jaxsight.rules.wording import fitting, quoted, short
 
-# Which axes keep shapes from broadcasting, and where a new axis would let them.
+RULE = Rule(__name__, "Shapes that do not fit an operation.")
 
 Shape = tuple[int, ...]
 _MOST = 6
 """Axes of the longer shape for which places of new axes are tried: more have no one place."""
+_SCALAR = (
+    "make it an array or a tuple where it is made: the initial carry of a loop has the structure "
+    "that its body takes apart, such as `(a, b)`"
+)
+_ALIGNED = "axes are aligned from the right, and each pair must be equal or 1"
+_CONTRACTED = "make the last axis of the first operand and the second to last of the other equal"
+
+ERRORS = ErrorTable("TypeError", "ValueError", "IndexError")
 
 
-@dataclass(frozen=True, slots=True)
-class AxisConflict:
-    """Two operands whose sizes differ in an axis."""
+@RULE.explains
+def explain(error: Raised) -> Violation | None:
+    """Recognize values that are unpacked, then JAX's own errors."""
+    match parsed_statement(error.line.strip()):
+        case ast.Assign(value=value) if error.is_key(value):
+            return None  # JX334's
+    return _of_unpacked(error) or ERRORS.explain(error)
 
-    operands: tuple[int, int]
-    axis: int
-    """Counted from the right, from 1."""
-    sizes: tuple[int, int]
+
+def _of_unpacked(error: Raised) -> Violation | None:
+    """Return what is said of an array that is unpacked into another number of names."""
+    if (parts := unpacked(error.line)) is None:
+        return None
+    targets, value = parts
+    type = error.operand(value)
+    if type is None or any(isinstance(each, ast.Starred) for each in targets):
+        return None
+    names, source, shape = len(targets), quoted(ast.unparse(value), most=30), type.shape
+    if error.message.startswith("iteration over a 0-d array") and not shape:
+        return Violation(f"{source} is a scalar, but unpacked into {names} values", help=_SCALAR)
+    if not re.match(r"too many values to unpack|not enough values to unpack", error.message):
+        return None
+    if not shape or shape[0] == names:
+        return None
+    items = "rows" if len(shape) > 1 else "items"
+    columns = "; unpack columns with `.T`" if names in shape[1:2] else ""
+    return Violation(
+        f"{source} has {shape[0]} {items}, but is unpacked into {names} values",
+        help=f"unpacking takes axis 0 apart: use as many names as it is long{columns}",
+        notes=(f"its shape is {shape_text(shape)}",),
+    )
 
 
-def conflict(shapes: Sequence[Shape]) -> AxisConflict | None:
-    """Return the first axis from the right in which two shapes have sizes that are not 1."""
+def _conflict(shapes: Sequence[Shape]) -> tuple[int, Shape, Shape] | None:
+    """Return the first axis from the right, from 1, with two sizes but 1, and the two shapes."""
     for axis in range(1, max(map(len, shapes), default=0) + 1):
-        sizes = [
-            (at, shape[-axis])
-            for at, shape in enumerate(shapes)
-            if len(shape) >= axis and shape[-axis] != 1
-        ]
-        for (one, first), (other, second) in combinations(sizes, 2):
-            if first != second:
-                return AxisConflict((one, other), axis, (first, second))
+        sized = [shape for shape in shapes if len(shape) >= axis and shape[-axis] != 1]
+        for one, other in combinations(sized, 2):
+            if one[-axis] != other[-axis]:
+                return axis, one, other
     return None
 
 
-def added_axes(first: Shape, second: Shape) -> list[str]:
+def _added_axes(first: Shape, second: Shape) -> list[str]:
     """Return the indices that add axes to the shorter shape so that both broadcast: `:, None`."""
     low, high = sorted((first, second), key=len)
     if not low or len(low) == len(high) or len(high) > _MOST or 1 in low:
@@ -63,56 +86,6 @@ def added_axes(first: Shape, second: Shape) -> list[str]:
         for kept in combinations(range(len(high)), len(low))
         if all(high[at] == size for at, size in zip(kept, low, strict=True))
     ]
-
-
-# What is said of arrays that are unpacked into another number of names than they have items.
-
-SCALAR = (
-    "make it an array or a tuple where it is made: the initial carry of a loop has the structure "
-    "that its body takes apart, such as `(a, b)`"
-)
-
-
-def of_unpacked(failure: Failure, expression: str, line: str) -> Violation | None:
-    """Return what is said of an array that is unpacked into another number of names."""
-    if (parts := unpacked(line)) is None:
-        return None
-    targets, value = parts
-    type = operand(failure, value)
-    if type is None or any(isinstance(each, ast.Starred) for each in targets):
-        return None
-    names, source = len(targets), quoted(ast.unparse(value), most=30)
-    if failure.message.startswith("iteration over a 0-d array") and not type.shape:
-        return Violation(f"{source} is a scalar, but unpacked into {names} values", help=SCALAR)
-    if not re.match(r"too many values to unpack|not enough values to unpack", failure.message):
-        return None
-    if not type.shape or type.shape[0] == names:
-        return None
-    columns = "; unpack columns with `.T`" if names in type.shape[1:2] else ""
-    return Violation(
-        f"{source} has {type.shape[0]} rows, but is unpacked into {names} values"
-        if len(type.shape) > 1
-        else f"{source} has {type.shape[0]} items, but is unpacked into {names} values",
-        help=f"unpacking takes axis 0 apart: use as many names as it is long{columns}",
-        notes=(f"its shape is {shape_text(type.shape)}",),
-    )
-
-
-RULE = Rule(__name__, "Shapes that do not fit an operation.")
-
-_ALIGNED = "axes are aligned from the right, and each pair must be equal or 1"
-_CONTRACTED = "make the last axis of the first operand and the second to last of the other equal"
-
-
-@dataclass(frozen=True, slots=True)
-class NewOperand:
-    """The source of an operand, and what it is to be replaced with, for the fix."""
-
-    old: str
-    new: str
-
-
-ERRORS = ErrorTable("TypeError", "ValueError", "IndexError")
 
 
 def _shape(text: str) -> Shape:
@@ -127,14 +100,14 @@ def _listed(shapes: Sequence[Shape]) -> str:
     return ", ".join(map(shape_text, shapes[:3]))
 
 
-def _source(named: Sequence[tuple[str, ArrayType]], shape: Shape) -> str:
+def _source(error: Matched, shape: Shape) -> str:
     """Return the source of the only operand of a shape, or an empty string."""
-    found = {source for source, type in named if type.shape == shape}
+    found = {source for source, type in error.arrays if type.shape == shape}
     return found.pop() if len(found) == 1 else ""
 
 
-def _rewritten(source: str, suffix: str) -> NewOperand:
-    return NewOperand(source, f"{source if source.isidentifier() else f'({source})'}{suffix}")
+def _rewritten(source: str, suffix: str) -> str:
+    return f"{source if source.isidentifier() else f'({source})'}{suffix}"
 
 
 @ERRORS.explains(
@@ -142,50 +115,45 @@ def _rewritten(source: str, suffix: str) -> NewOperand:
     r"with shapes |Incompatible shapes for broadcasting: "
     r"(?:shapes=\[)?)(?P<shapes>(?:np\.int64|[\d, ()])+)\]?\.?$"
 )
-def of_broadcast(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
-    if called(expression).startswith("conv"):
+def of_broadcast(error: Matched) -> Violation | None:
+    if error.name.startswith("conv"):
         return None  # of the windows: JAX computes with their sizes
-    shapes = _shapes(re.sub(r"np\.int64\((\d+)\)", r"\1", match["shapes"]))
-    pair = conflict(shapes)
-    if pair is None:
+    shapes = _shapes(re.sub(r"np\.int64\((\d+)\)", r"\1", error["shapes"]))
+    found = _conflict(shapes)
+    if found is None:
         return Violation(f"cannot broadcast {_listed(shapes)}", notes=(_ALIGNED,))
-    named = arrays(failure, expression)
-    first, second = (shapes[at] for at in pair.operands)
-    names = _source(named, first), _source(named, second)
-    texts = shape_text(first), shape_text(second)
-    subject = " and ".join(
+    axis, *pair = found
+    sizes = [shape[-axis] for shape in pair]
+    names, texts = [_source(error, shape) for shape in pair], list(map(shape_text, pair))
+    subjects = [
         f"{quoted(name, most=20)} {text}" if name else text
         for name, text in zip(names, texts, strict=True)
+    ]
+    says = "cannot broadcast {} and {}: axis -{} is {} and {}".format
+    shortened = abs(sizes[0] - sizes[1]) == 1 and (
+        min(sizes) > 8 or any("diff(" in name or ":]" in name for name in names)
     )
-    message = (
-        f"cannot broadcast {subject}: axis -{pair.axis} is {pair.sizes[0]} and {pair.sizes[1]}"
-    )
-    if len(message) > MOST:
-        axis = f"axis -{pair.axis} is {pair.sizes[0]} and {pair.sizes[1]}"
-        message = f"cannot broadcast {' and '.join(texts)}: {axis}"
-    shortened = abs(pair.sizes[0] - pair.sizes[1]) == 1 and (
-        min(pair.sizes) > 8 or any("diff(" in name or ":]" in name for name in names)
-    )
-    help, data = fitting(names, (first, second), shortened=shortened)
+    help, data = _made_equal(names, pair, shortened=shortened)
+    message = fitting(says(*subjects, axis, *sizes), says(*texts, axis, *sizes))
     return Violation(message, help=help, notes=(_ALIGNED,), data=data)
 
 
-def fitting(
-    names: tuple[str, str], shapes: tuple[Shape, Shape], *, shortened: bool
-) -> tuple[str, NewOperand | None]:
+def _made_equal(
+    names: Sequence[str], shapes: Sequence[Shape], *, shortened: bool
+) -> tuple[str, tuple[str, str] | None]:
     """Return what makes two operands broadcast, and its edit if there is only one."""
     first, second = shapes
-    shorter, axes = names[len(first) > len(second)], added_axes(first, second)
+    shorter, axes = names[len(first) > len(second)], _added_axes(first, second)
     if axes and shorter:
         rewritten = [_rewritten(shorter, f"[{each}]") for each in axes[:2]]
-        choices = " or ".join(f"`{short(each.new)}`" for each in rewritten)
-        return f"add an axis: {choices}", rewritten[0] if len(axes) == 1 else None
+        choices = " or ".join(f"`{short(each)}`" for each in rewritten)
+        return f"add an axis: {choices}", (shorter, rewritten[0]) if len(axes) == 1 else None
     if len(first) == len(second) == 2 and first == second[::-1] and names[1]:
-        return f"transpose one of them: `{short(_rewritten(names[1], '.T').new)}`", None
+        return f"transpose one of them: `{short(_rewritten(names[1], '.T'))}`", None
     if shortened:
         return "slice the longer one, as in `x[1:]` or `x[:-1]`, or pad the shorter", None
     if len(first) == len(second) == 1 and names[0]:
-        pairs = short(_rewritten(names[0], "[:, None]").new)
+        pairs = short(_rewritten(names[0], "[:, None]"))
         return f"make the axes equal; for all pairs add an axis: `{pairs}`", None
     return (
         "make the axes equal or 1: an index with `None`, as in `x[..., None, :]`, gives sizes that "
@@ -197,76 +165,69 @@ def fitting(
     r"Incompatible (?:shapes|types) for broadcasting: (?:input type=\w+\[)?\(?(?P<given>[\d, ]*)"
     r"[\])] and requested (?:shape |type=\w+\[)\(?(?P<wanted>[\d, ]*)[\])]"
 )
-def of_requested(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    given, wanted = _shape(match["given"]), _shape(match["wanted"])
-    name = _source(arrays(failure, expression), given)
-    subject = f"{quoted(name, most=24)} of shape" if name else "shape"
-    message = f"cannot broadcast {subject} {shape_text(given)} to {shape_text(wanted)}"
-    help = "make its axes equal or 1, aligned from the right, or add axes with `[..., None]`"
-    match parsed_call(expression):
+def of_requested(error: Matched) -> Violation:
+    given, wanted = _shape(error["given"]), shape_text(_shape(error["wanted"]))
+    name = _source(error, given)
+    subject = f"{f'{quoted(name, most=24)} of shape' if name else 'shape'} {shape_text(given)}"
+    match error.call:
         case ast.Call(func=ast.Attribute(value=ast.Subscript() as items)):
             place = quoted(ast.unparse(items), most=24)
-            message = (
-                f"cannot write {subject} {shape_text(given)} to {place} of shape "
-                f"{shape_text(wanted)}"
+            return Violation(
+                f"cannot write {subject} to {place} of shape {wanted}",
+                help="index as many items as are written, or give the value the shape of the items",
             )
-            help = "index as many items as are written, or give the value the shape of the items"
-    return Violation(message, help=help)
+    return Violation(
+        f"cannot broadcast {subject} to {wanted}",
+        help="make its axes equal or 1, aligned from the right, or add axes with `[..., None]`",
+    )
 
 
 @ERRORS.explains(
     r"dot_general requires contracting dimensions to have the same shape, got "
     r"\((?P<left>[\d, ]*)\) and \((?P<right>[\d, ]*)\)"
 )
-def of_product(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    left, right = match["left"].rstrip(","), match["right"].rstrip(",")
-    named = arrays(failure, expression)
-    if len(named) < 2:
-        message = f"{quoted(expression, 'product')} contracts axes of different sizes"
-        return Violation(f"{message}: {left} and {right}", help=_CONTRACTED)
-    (first, a), (second, b) = named[-2:]
-    texts = shape_text(a.shape), shape_text(b.shape)
-    message = (
-        f"product of {quoted(first, most=20)} {texts[0]} and {quoted(second, most=20)} {texts[1]} "
-        f"contracts axes of {left} and {right}"
+def of_product(error: Matched) -> Violation:
+    sizes = f"{error['left'].rstrip(',')} and {error['right'].rstrip(',')}"
+    if len(error.arrays) < 2:
+        message = f"{error.quoted('product')} contracts axes of different sizes: {sizes}"
+        return Violation(message, help=_CONTRACTED)
+    (first, a), (second, b) = ((source, type.shape) for source, type in error.arrays[-2:])
+    texts = [shape_text(a), shape_text(b)]
+    named = f"{quoted(first, most=20)} {texts[0]} and {quoted(second, most=20)} {texts[1]}"
+    says = f"product of {{}} contracts axes of {sizes}".format
+    old = ""
+    if len(a) == len(b) == 2:
+        old = second if a[1] == b[1] != a[0] else first if a[0] == b[0] != b[1] else ""
+    new = _rewritten(old, ".T")
+    return Violation(
+        fitting(says(named), says(" and ".join(texts))),
+        help=f"transpose one of them: `{short(new)}`" if old else _CONTRACTED,
+        data=(old, new) if old else None,
     )
-    if len(message) > MOST:
-        message = f"product of {texts[0]} and {texts[1]} contracts axes of {left} and {right}"
-    help, data = _CONTRACTED, None
-    if len(a.shape) == len(b.shape) == 2:
-        if a.shape[1] == b.shape[1] != a.shape[0]:
-            data = _rewritten(second, ".T")
-        elif a.shape[0] == b.shape[0] != b.shape[1]:
-            data = _rewritten(first, ".T")
-    if data is not None:
-        help = f"transpose one of them: `{short(data.new)}`"
-    return Violation(message, help=help, data=data)
 
 
 @ERRORS.explains(
     r"cannot reshape array of shape \((?P<shape>[\d, ]*)\) \(size (?P<size>\d+)\) into shape "
     r"[\[(]?(?P<wanted>[-\d, ]*)[\])]?"
 )
-def of_reshape(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    size, wanted = int(match["size"]), _shape(match["wanted"])
+def of_reshape(error: Matched) -> Violation:
+    size, wanted = int(error["size"]), _shape(error["wanted"])
     many = f" to {math.prod(wanted):,}" if -1 not in wanted else ""
     return Violation(
-        f"cannot reshape ({match['shape']}) into {shape_text(wanted)}: {size:,} elements{many}",
-        help=reshaped(size, wanted, expression),
+        f"cannot reshape ({error['shape']}) into {shape_text(wanted)}: {size:,} elements{many}",
+        help=_reshaped(size, wanted, error.call),
     )
 
 
-def reshaped(size: int, wanted: Shape, expression: str) -> str:
+def _reshaped(size: int, wanted: Shape, call: ast.Call | None) -> str:
     """Return which shape may be meant: several arguments as one tuple, or a size as -1."""
-    match parsed_call(expression):
+    match call:
         case ast.Call(
             func=ast.Attribute(value=ast.Name(id="jnp")), args=[array, _, _, *_] as given
         ):
             sizes = ", ".join(map(ast.unparse, given[1:]))
             text = f"jnp.reshape({ast.unparse(array)}, ({sizes}))"
             return f"pass the shape as one tuple: `{short(text)}`"
-        case _:
-            pass
     for at in (len(wanted) - 1, 0) if -1 not in wanted and len(wanted) > 1 else ():
         others = math.prod(wanted[:at]) * math.prod(wanted[at + 1 :])
         if others and size % others == 0:
@@ -278,14 +239,14 @@ def reshaped(size: int, wanted: Shape, expression: str) -> str:
 @ERRORS.explains(
     r"Cannot concatenate arrays with different numbers of dimensions: got (?P<shapes>[\d, ()]+)"
 )
-def of_ranks(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    shapes = _shapes(match["shapes"])
+def of_ranks(error: Matched) -> Violation:
+    shapes = _shapes(error["shapes"])
     low = min(shapes, key=len)
-    name = _source(arrays(failure, expression), low) or "x"
     last = ", ".join(["...", *["None"] * (max(map(len, shapes)) - len(low))])
+    added = f"{short(_source(error, low) or 'x')}[{last}]"
     return Violation(
         f"cannot join arrays of different rank: {_listed(shapes)}",
-        help=f"add an axis, as in `{short(name)}[{last}]`, or join along a new axis: `jnp.stack`",
+        help=f"add an axis, as in `{added}`, or join along a new axis: `jnp.stack`",
     )
 
 
@@ -293,8 +254,8 @@ def of_ranks(match: re.Match[str], failure: Failure, expression: str) -> Violati
     r"Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
     r"concatenated: concatenating along dimension (?P<axis>\d+) for shapes (?P<shapes>[\d, ()]+)"
 )
-def of_join(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    shapes, axis = _shapes(match["shapes"]), int(match["axis"])
+def of_join(error: Matched) -> Violation:
+    shapes, axis = _shapes(error["shapes"]), int(error["axis"])
     sizes = enumerate(zip(*shapes, strict=False))
     differing = [at for at, of_axis in sizes if len(set(of_axis)) > 1]
     help = "make all other axes equal: slice or pad"
@@ -308,12 +269,43 @@ def of_join(match: re.Match[str], failure: Failure, expression: str) -> Violatio
 
 
 @ERRORS.explains(r"All input arrays must have the same shape\.(?: Got (?P<shapes>[\d, ()]+))?")
-def of_stack(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    shapes = _shapes(match["shapes"] or "")
-    shapes = shapes or [type.shape for _, type in arrays(failure, expression)]
+def of_stack(error: Matched) -> Violation:
+    shapes = _shapes(error["shapes"]) or [type.shape for _, type in error.arrays]
     return Violation(
         f"cannot stack arrays of different shapes: {_listed(shapes)}".rstrip(": "),
         help="pad them to one shape, or join them along an axis with `jnp.concatenate`",
+    )
+
+
+@ERRORS.explains(
+    r"Too many indices: (?:array is )?(?P<rank>\d+)-dimensional(?:,| array) (?:but|indexed with) "
+    r"(?P<count>\d+) "
+)
+def of_indices(error: Matched) -> Violation | None:
+    if error.is_key(next(iter(error.operands), None)):
+        return None  # JX334's
+    axes = "one axis" if error["count"] == "1" else f"{int(error['count'])} axes"
+    if error["rank"] == "0":
+        return Violation(f"{error.quoted()} indexes {axes} of a scalar", help=_SCALAR)
+    return Violation(
+        f"{error.quoted()} indexes {axes} of an array of rank {error['rank']}",
+        help="use one index for each axis; `None` adds an axis, `...` stands for those in between",
+    )
+
+
+@ERRORS.explains(r"Cannot interpret '(?P<given>[-\d.]+)' as a data type")
+def of_sizes(error: Matched) -> Violation:
+    sizes = [
+        ast.unparse(each)
+        for each in error.arguments
+        if (error.operand_text(each) or ast.unparse(each)).isdecimal()
+    ]
+    name = quoted(error.called, "this function", most=30)
+    return Violation(
+        f"{name} gets {error['given']} as its dtype: the shape is not a tuple",
+        help=f"pass the shape as one tuple: `({', '.join(sizes)})`"
+        if len(sizes) > 1
+        else "a shape is one argument: write a tuple, as in `jnp.zeros((3, 4))`",
     )
 
 
@@ -322,78 +314,13 @@ dot_general requires lhs batch dimensions and rhs batch dimensions to have the s
         (?P<left>\([\d, ]*\)) and (?P<right>\([\d, ]*\))
     batch axes of the operands of {expression:q} differ: {left} and {right}
     help: make the leading axes equal, or 1 for `jnp.matmul`
-""")
-
-
-@ERRORS.explains(r"axis (?P<axis>-?\d+) is out of bounds for array of dimension (?P<rank>\d+)")
-def of_axis(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
-    if match["rank"] == "0":
-        return Violation(
-            f"axis {match['axis']} of {quoted(expression)}, whose array has no axis",
-            help="remove `axis=`: a scalar has no axis",
-        )
-    if re.search(r"\b[vp]map\(", expression):
-        return None  # JX442's, or that of a function of another file
-    return Violation(
-        f"axis {match['axis']} of {quoted(expression)}, whose array has rank {match['rank']}",
-        help="use an axis of the array: they count from 0, and -1 is the last one",
-    )
-
-
-@ERRORS.explains(
-    r"Too many indices: (?:array is )?(?P<rank>\d+)-dimensional(?:,| array) (?:but|indexed with) "
-    r"(?P<count>\d+) "
-)
-def of_indices(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
-    rank, count = match["rank"], int(match["count"])
-    if is_key(failure, next(iter(sources(expression)), None)):
-        return None  # JX334's
-    axes = "one axis" if count == 1 else f"{count} axes"
-    if rank == "0":
-        return Violation(
-            f"{quoted(expression)} indexes {axes} of a scalar",
-            help=SCALAR,
-        )
-    return Violation(
-        f"{quoted(expression)} indexes {axes} of an array of rank {rank}",
-        help="use one index for each axis; `None` adds an axis, `...` stands for those in between",
-    )
-
-
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
-    """Recognize values that are unpacked, then JAX's own errors."""
-    match parsed_statement(line.strip()):
-        case ast.Assign(value=value) if is_key(failure, value):
-            return None  # JX334's
-        case _:
-            unpacked = of_unpacked(failure, expression, line)
-            return unpacked or ERRORS.explain(failure, expression, line)
-
-
-RULE.explains(explain)
-
-
-_ONE_TUPLE = "a shape is one argument: write a tuple, as in `jnp.zeros((3, 4))`"
-
-
-@ERRORS.explains(r"Cannot interpret '(?P<given>[-\d.]+)' as a data type")
-def of_sizes(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    call = parsed_call(expression)
-    sizes = [
-        ast.unparse(each)
-        for each in (call.args if call is not None else ())
-        if (operand_text(failure, each) or ast.unparse(each)).isdecimal()
-    ]
-    name = quoted(dotted(call.func) if call is not None else "", "this function", most=30)
-    return Violation(
-        f"{name} gets {match['given']} as its dtype: the shape is not a tuple",
-        help=f"pass the shape as one tuple: `({', '.join(sizes)})`"
-        if len(sizes) > 1
-        else _ONE_TUPLE,
-    )
-
-
-ERRORS.table(r"""
+axis (?P<axis>-?\d+) is out of bounds for array of dimension 0\b
+    axis {axis} of {value}, whose array has no axis
+    help: remove `axis=`: a scalar has no axis
+axis (?P<axis>-?\d+) is out of bounds for array of dimension (?P<rank>\d+)
+    axis {axis} of {value}, whose array has rank {rank}
+    help: use an axis of the array: they count from 0, and -1 is the last one
+    unless: \b[vp]map\(
 Shapes must be 1D sequences of concrete values of integer type, got
         (?P<sizes>\([-\d., ]*\d\.[-\d., ]*\))
     {expression:q} has a size that is a float: {sizes}
@@ -491,10 +418,10 @@ conv_general_dilated lhs feature dimension size divided by feature_group_count m
 
 
 @RULE.fixes("an added axis, or a transpose (unsafe)")
-def candidates(context: FixContext, data: NewOperand) -> Iterator[Candidate]:
+def candidates(context: FixContext, operand: tuple[str, str]) -> Iterator[Candidate]:
     """Yield the expression with the operand rewritten."""
+    old, new = operand
     for node in context.nodes:
-        if isinstance(node, ast.expr) and ast.unparse(node) == data.old:
-            edit = context.replace(node, data.new)
-            yield Candidate(f"Write `{data.new}`", (edit,), safe=False, same=False)
+        if isinstance(node, ast.expr) and ast.unparse(node) == old:
+            yield context.replaced(node, new, f"Write `{new}`", safe=False, same=False)
             return

@@ -7,57 +7,48 @@ and types of operands are read from the call where they can be.
 from __future__ import annotations
 
 import ast
-import re
 
-from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import is_a, operand
+from jaxsight.rules.error_table import ErrorTable, Matched
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import name_of, parsed_call
 from jaxsight.rules.wording import quoted, short
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Subscripts of `einsum` do not fit its operands.")
-
 
 ERRORS = ErrorTable("ValueError")
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize calls whose operands are not where `einsum` looks for them, then JAX's errors."""
-    return of_operands(failure, expression) or ERRORS.explain(failure, expression, line)
+    return _of_operands(error) or ERRORS.explain(error)
 
 
-def of_operands(failure: Failure, expression: str) -> Violation | None:
+def _of_operands(error: Raised) -> Violation | None:
     """Return what is said of operands in a list, or before the subscripts.
 
     JAX then takes them for NumPy arrays, or for the subscripts.
     """
-    call = parsed_call(expression)
-    if call is None or name_of(call) != "einsum":
+    call = error.call
+    if call is None or error.name != "einsum":
         return None
-    if not is_a(failure, "TypeError", "TracerArrayConversionError"):
+    if not error.is_a("TypeError", "TracerArrayConversionError"):
         return None
     match call.args:
-        case [ast.Constant(value=str(text)), ast.List() | ast.Tuple() as operands]:
+        case [ast.Constant(value=str(text)), ast.List(elts=items) | ast.Tuple(elts=items)]:
             message = "operands of `einsum` are in a list"
         case [first, ast.Constant(value=str(text)), *others]:
-            message, operands = (
-                "operands of `einsum` precede its subscripts",
-                ast.Tuple([first, *others]),
-            )
+            message, items = "operands of `einsum` precede its subscripts", [first, *others]
         case _:
             return None
-    items = ", ".join(map(ast.unparse, operands.elts))
-    return Violation(
-        message, help=f"write `{short(f'{ast.unparse(call.func)}({text!r}, {items})')}`"
-    )
+    written = f"{ast.unparse(call.func)}({text!r}, {', '.join(map(ast.unparse, items))})"
+    return Violation(message, help=f"write `{short(written)}`")
 
 
-def _terms(expression: str) -> list[tuple[str, ast.expr]]:
+def _terms(error: Matched) -> list[tuple[str, ast.expr]]:
     """Return the labels of each operand with the operand, if the call has them as text."""
-    match parsed_call(expression):
-        case ast.Call(args=[ast.Constant(value=str(subscripts)), *operands]):
+    match error.arguments:
+        case [ast.Constant(value=str(subscripts)), *operands]:
             terms = subscripts.replace(" ", "").partition("->")[0].split(",")
             return [*zip(terms, operands, strict=True)] if len(terms) == len(operands) else []
         case _:
@@ -68,20 +59,19 @@ def _terms(expression: str) -> list[tuple[str, ast.expr]]:
     r"Size of label '(?P<label>\w)' for operand \d+ \((?P<one>\d+)\) does not match previous "
     r"terms \((?P<other>\d+)\)"
 )
-def of_size(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    label = match["label"]
+def of_size(error: Matched) -> Violation:
+    label = error["label"]
     places, notes = [], []
-    for term, source in _terms(expression):
-        type = operand(failure, source)
-        text = ast.unparse(source)
+    for term, source in _terms(error):
+        type, text = error.operand(source), ast.unparse(source)
         if type is not None and label in term and "." not in term and len(term) == len(type.shape):
             axis = term.index(label)
             places.append(f"{type.shape[axis]} in {quoted(text, most=16)} (axis {axis})")
             notes.append(f"{quoted(text)} is `{type.dtype}[{','.join(map(str, type.shape))}]`")
-    sizes = f"{match['one']} and {match['other']}"
+    if len(places) != 2:
+        places = [error["one"], error["other"]]
     return Violation(
-        f"label `{label}` of `einsum` has two sizes: "
-        f"{' and '.join(places) if len(places) == 2 else sizes}",
+        f"label `{label}` of `einsum` has two sizes: {' and '.join(places)}",
         help=f"give axes of different sizes different labels, or make them equal; `{label}` is one "
         "axis in all operands",
         notes=tuple(notes),
@@ -92,12 +82,11 @@ def of_size(match: re.Match[str], failure: Failure, expression: str) -> Violatio
     r"Einstein sum subscript '?(?P<term>[^'\s]*)'? does not contain the correct number of "
     r"indices for operand (?P<operand>\d+)"
 )
-def of_rank(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    term, number = match["term"], int(match["operand"])
-    terms = _terms(expression)
+def of_rank(error: Matched) -> Violation:
+    term, number, terms = error["term"], int(error["operand"]), _terms(error)
     # Ranks are checked before operands are reordered: the number is that of the call.
     source = terms[number][1] if number < len(terms) and terms[number][0] == term else None
-    type = operand(failure, source)
+    type = error.operand(source)
     name = quoted(ast.unparse(source) if source is not None else "", f"operand {number}", most=20)
     count = len(term.replace("...", ""))
     axes = f", but {name} has {len(type.shape)} axes" if type is not None else f" do not fit {name}"

@@ -7,33 +7,27 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import islice
 
-from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.failure_text import described_type
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.operands import sources
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import dotted, parsed, parsed_call
 from jaxsight.rules.text.statements import written
 from jaxsight.rules.wording import quoted, short
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "List, `None` or string where JAX needs an array.")
 
 _ARRAYS = re.compile(r"Tracer$|ArrayImpl$|^Array$")
-_SEQUENCES = ("list", "tuple")
+_LITERALS = {"list": (ast.List, ast.ListComp), "tuple": (ast.Tuple,), "dict": (ast.Dict,)}
+_LISTS = (ast.List, ast.Tuple, ast.ListComp)
 
-
-@dataclass(frozen=True, slots=True)
-class ArrayOfItems:
-    """Where the list is that becomes an array, for the fix."""
-
-    place: str
-    """`argument`, `index`, or `brackets` where arrays become items of a list."""
-
-
-ERRORS = ErrorTable("TypeError", "ValueError")
+ERRORS = ErrorTable(
+    "TypeError",
+    "ValueError",
+    given=lambda error: described_type(error["type"]),
+    call=lambda error: error.quoted("this call"),
+)
 RULE.explains(ERRORS.explain)
 
 
@@ -41,87 +35,77 @@ RULE.explains(ERRORS.explain)
     r"(?P<function>[\w.]+) requires ndarray or scalar arguments, got <class '(?P<type>[^']+)'> "
     r"at position (?P<position>\d+)"
 )
-def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    type, position = match["type"].rpartition(".")[2], int(match["position"])
-    call = parsed_call(expression)
-    function = dotted(call.func) if call is not None else ""
-    name = quoted(function or f"jnp.{match['function'].removeprefix('jnp.')}", most=30)
-    source = _given(call, position, type)
-    if type in _SEQUENCES:
-        help = "make it an array with `jnp.array`, or `jnp.stack` for a list of arrays"
-        text = expression.replace(source, f"jnp.array({source})", 1) if source else ""
-        if source in expression and 0 < len(text) <= 60:
-            help = f"make it an array: `{text}`"
-        return Violation(
-            f"{name} gets a {type}, not an array",
-            help=help,
-            notes=("`jax.numpy` converts no lists: each item would be an operation of its own",),
-            data=ArrayOfItems("argument"),
-        )
-    subject = f"argument {quoted(source, str(position + 1), most=24)} of {name}"
-    return _without_array(subject, type, source)
+def of_argument(error: Matched) -> Violation:
+    type, position = error["type"].rpartition(".")[2], int(error["position"])
+    name = quoted(error.called or f"jnp.{error['function'].removeprefix('jnp.')}", most=30)
+    source = _given(error.arguments, position, type)
+    if type not in ("list", "tuple"):
+        subject = f"argument {quoted(source, str(position + 1), most=24)} of {name}"
+        return _without_array(subject, type, source)
+    help = "make it an array with `jnp.array`, or `jnp.stack` for a list of arrays"
+    text = error.expression.replace(source, f"jnp.array({source})", 1) if source else ""
+    if source in error.expression and 0 < len(text) <= 60:
+        help = f"make it an array: `{text}`"
+    return Violation(
+        f"{name} gets a {type}, not an array",
+        help=help,
+        notes=("`jax.numpy` converts no lists: each item would be an operation of its own",),
+        data="argument",
+    )
 
 
-_LITERALS = {"list": (ast.List, ast.ListComp), "tuple": (ast.Tuple,), "dict": (ast.Dict,)}
-
-
-def _given(call: ast.Call | None, position: int, type: str) -> str:
+def _given(arguments: list[ast.expr], position: int, type: str) -> str:
     """Return the source of the argument that is not an array.
 
     Where a function of JAX passes on its arguments, they may stand elsewhere: a display of the type
     is looked for first.
     """
-    arguments = call.args if call is not None else []
     displays = [each for each in arguments if isinstance(each, _LITERALS.get(type, ()))]
     if len(displays) == 1:
         return ast.unparse(displays[0])
     others = any(isinstance(each, sum(_LITERALS.values(), ())) for each in arguments)
-    if position < len(arguments) and not others:
-        return ast.unparse(arguments[position])
-    return ""
+    return ast.unparse(arguments[position]) if position < len(arguments) and not others else ""
 
 
 def _without_array(subject: str, type: str, source: str) -> Violation:
     """Return what is said of a value that has no array in it."""
-    name, help = short(source or "x"), "use an array or a number"
-    notes: tuple[str, ...] = ()
-    if type == "NoneType":
-        help = f"test it before, in Python: `if {name} is not None`"
-        notes = ("whether it is `None` is known while tracing",)
-    elif type in _SEQUENCES:
-        help = f"make it an array: `jnp.array({name})`"
-    elif type == "dict":
-        help = "map over its leaves: `jax.tree.map(lambda leaf: …, tree)`"
-    elif described_type(type) == "a function":
-        help = f"call it: `{name}(…)`"
-    return Violation(f"{subject} is {described_type(type)}, not an array", help=help, notes=notes)
+    name, given = short(source or "x"), described_type(type)
+    notes = ("whether it is `None` is known while tracing",) if given == "None" else ()
+    helps = {
+        "NoneType": f"test it before, in Python: `if {name} is not None`",
+        "list": f"make it an array: `jnp.array({name})`",
+        "tuple": f"make it an array: `jnp.array({name})`",
+        "dict": "map over its leaves: `jax.tree.map(lambda leaf: …, tree)`",
+    }
+    other = f"call it: `{name}(…)`" if given == "a function" else "use an array or a number"
+    return Violation(
+        f"{subject} is {given}, not an array", help=helps.get(type, other), notes=notes
+    )
 
 
 @ERRORS.explains(
     r"unsupported operand type\(s\) for (?P<operator>[^\s:]+): '(?P<first>[^']+)' and "
     r"'(?P<second>[^']+)'"
 )
-def of_operator(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
+def of_operator(error: Matched) -> Violation | None:
     """Return what is said of an operator of an array with a list, `None` or a string."""
-    types = [match["first"], match["second"]]
+    types, operator = [error["first"], error["second"]], error["operator"]
+    sources = [written(each) for each in error.operands]
     if "dict" in types:
-        return of_tree(match["operator"], types, expression)
+        return _of_tree(operator, types, sources if len(sources) == 2 else ["a", "b"])
     are_arrays = [_ARRAYS.search(type) is not None for type in types]
     if sum(are_arrays) != 1:
         return None
     other = are_arrays.index(False)
-    operands = sources(expression)
-    source = written(operands[other]) if len(operands) == 2 else ""
-    subject = f"operand {quoted(source, str(other + 1), most=24)} of `{match['operator']}`"
+    source = sources[other] if len(sources) == 2 else ""
+    subject = f"operand {quoted(source, str(other + 1), most=24)} of `{operator}`"
     return _without_array(subject, types[other].rpartition(".")[2], source)
 
 
-def of_tree(operator: str, types: list[str], expression: str) -> Violation | None:
+def _of_tree(operator: str, types: list[str], names: list[str]) -> Violation | None:
     """Return what is said of arithmetic with a `dict` of arrays."""
     if not all(type in ("dict", "int", "float") or _ARRAYS.search(type) for type in types):
         return None
-    operands = sources(expression)
-    names = [written(each) for each in operands] if len(operands) == 2 else ["a", "b"]
     trees = [name for name, type in zip(names, types, strict=True) if type == "dict"]
     leaves = ("a", "b") if len(trees) == 2 else ("a",)
     left, right = (
@@ -136,34 +120,52 @@ def of_tree(operator: str, types: list[str], expression: str) -> Violation | Non
     )
 
 
+@ERRORS.explains(
+    r"Error interpreting argument to <function (?P<function>[\w.]+)[^\n]*? as an abstract array\. "
+    r"The problematic value is of type <class '(?P<type>[^']+)'>"
+)
+def of_library(error: Matched) -> Violation | None:
+    """Return what is said of an argument of JAX's own jitted functions, such as `jnp.sin`."""
+    root, _, name = error.called.partition(".")
+    if root not in ("jnp", "jax", "lax", "jsp") or name.rpartition(".")[2] != error["function"]:
+        return None
+    return Violation(
+        f"{error.quoted()} gets {described_type(error['type'])}, not an array",
+        help="pass an array or a number: `jnp.arange(n)` for a `range`, `jnp.array(items)` for a "
+        "list of numbers",
+    )
+
+
+@ERRORS.explains(r"Using a non-tuple sequence for multidimensional indexing is not allowed")
+def of_index(error: Matched) -> Violation:
+    help, data = "index with an array, or with a tuple for several axes", None
+    match error.node:
+        case ast.Subscript(value=array, slice=ast.List() as items):
+            text = f"{ast.unparse(array)}[jnp.array({ast.unparse(items)})]"
+            help, data = f"index with an array: `{short(text)}`", "index"
+    return Violation(f"{error.quoted()} indexes with a list", help=help, data=data)
+
+
+@ERRORS.explains(r"Zero-dimensional arrays cannot be concatenated")
+def of_concatenate(error: Matched) -> Violation:
+    arrays, function = error.arguments, quoted(error.called, "`jnp.concatenate`")
+    if len(arrays) < 2 or isinstance(arrays[0], ast.List | ast.Tuple):
+        help = "join scalars with `jnp.stack`"
+        return Violation(f"{function} joins scalars, which have no axis", help=help)
+    joined = f"[{', '.join(map(ast.unparse, arrays))}]"
+    return Violation(
+        f"{function} takes one sequence of arrays, not {len(arrays)} arrays",
+        help=f"put them into a list: `{short(joined)}`",
+        data="brackets",
+    )
+
+
 ERRORS.table(r"""
 can't multiply sequence by non-int of type '(?P<type>[^']+)'
     {expression:q} multiplies a list or tuple, not an array
     help: make it an array with `jnp.array`; for a list of arrays
         `jax.tree.map(lambda x: …, arrays)`
     note: `*` of a list repeats its items
-""")
-
-
-@ERRORS.explains(
-    r"Error interpreting argument to <function (?P<function>[\w.]+)[^\n]*? as an abstract array\. "
-    r"The problematic value is of type <class '(?P<type>[^']+)'>"
-)
-def of_library(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
-    """Return what is said of an argument of JAX's own jitted functions, such as `jnp.sin`."""
-    call = parsed_call(expression)
-    root, _, name = dotted(call.func).partition(".") if call is not None else ("", "", "")
-    if root not in ("jnp", "jax", "lax", "jsp") or name.rpartition(".")[2] != match["function"]:
-        return None
-    given = described_type(match["type"])
-    return Violation(
-        f"{quoted(expression)} gets {given}, not an array",
-        help="pass an array or a number: `jnp.arange(n)` for a `range`, `jnp.array(items)` for a "
-        "list of numbers",
-    )
-
-
-ERRORS.table(r"""
 None is not a valid value for jnp\.array
     {expression:q} makes an array of `None`
     help: skip what is `None`, or use a number such as `jnp.nan` in its place
@@ -177,60 +179,27 @@ object of type 'generator' has no len\(\)
 Value '(?P<value>[^\n]*?)' with dtype <U\d+ is not a valid JAX array type
     {expression:q} makes an array of text
     help: encode text as integers before; a seed is an integer
+(?:(?:Argument|Value) '[^\n]*?' (?:of|with) (?:type )?'?|Cannot interpret value of type )<class
+        '(?P<type>[^']+)'>'? (?:is not a valid JAX|as an abstract array)
+    {call} gets {given} where JAX needs an array
+    help: pass arrays and numbers; bind the rest with `functools.partial` or a closure
 """)
-
-
-@ERRORS.explains(r"Using a non-tuple sequence for multidimensional indexing is not allowed")
-def of_index(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    node = parsed(expression)
-    if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.List)):
-        help = "index with an array, or with a tuple for several axes"
-        return Violation(f"{quoted(expression)} indexes with a list", help=help)
-    text = f"{ast.unparse(node.value)}[jnp.array({ast.unparse(node.slice)})]"
-    return Violation(
-        f"{quoted(expression)} indexes with a list",
-        help=f"index with an array: `{short(text)}`",
-        data=ArrayOfItems("index"),
-    )
-
-
-@ERRORS.explains(r"Zero-dimensional arrays cannot be concatenated")
-def of_concatenate(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    call = parsed_call(expression)
-    arrays = call.args if call is not None else []
-    function = quoted(dotted(call.func) if call is not None else "", "`jnp.concatenate`")
-    if len(arrays) < 2 or isinstance(arrays[0], ast.List | ast.Tuple):
-        help = "join scalars with `jnp.stack`"
-        return Violation(f"{function} joins scalars, which have no axis", help=help)
-    joined = f"[{', '.join(map(ast.unparse, arrays))}]"
-    return Violation(
-        f"{function} takes one sequence of arrays, not {len(arrays)} arrays",
-        help=f"put them into a list: `{short(joined)}`",
-        data=ArrayOfItems("brackets"),
-    )
-
-
-@ERRORS.explains(
-    r"(?:(?:Argument|Value) '[^\n]*?' (?:of|with) (?:type )?'?|Cannot interpret value of type )"
-    r"<class '(?P<type>[^']+)'>'? (?:is not a valid JAX|as an abstract array)"
-)
-def of_value(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    given = described_type(match["type"])
-    return Violation(
-        f"{quoted(expression, 'this call')} gets {given} where JAX needs an array",
-        help="pass arrays and numbers; bind the rest with `functools.partial` or a closure",
-    )
 
 
 # The fix: make an array of a list.
 
 
 @RULE.fixes("`jnp.array` around a list (unsafe)")
-def candidates(context: FixContext, data: ArrayOfItems) -> Iterator[Candidate]:
-    """Yield the expression with an array in place of the list, or arrays in a list."""
+def candidates(context: FixContext, place: str) -> Iterator[Candidate]:
+    """Yield the expression with an array in place of the list, or arrays in a list.
+
+    Args:
+        context: the finding.
+        place: where the list is, `argument`, `index`, or `brackets` where arrays become its items.
+    """
     if not context.jnp:
         return
-    match data.place, context.node:
+    match place, context.node:
         case "brackets", ast.Call(args=[first, *_, last]):
             edits = (
                 context.replace(first, f"[{context.text(first)}"),
@@ -240,14 +209,10 @@ def candidates(context: FixContext, data: ArrayOfItems) -> Iterator[Candidate]:
         case "index", ast.Subscript(slice=ast.List() as items):
             yield _array(context, items)
         case "argument", ast.Call(args=arguments):
-            for argument in arguments:
-                if isinstance(argument, ast.List | ast.Tuple | ast.ListComp):
-                    yield _array(context, argument)
-                    return
-        case _:
-            pass
+            lists = (each for each in arguments if isinstance(each, _LISTS))
+            yield from (_array(context, each) for each in islice(lists, 1))
 
 
 def _array(context: FixContext, items: ast.expr) -> Candidate:
-    edit = context.replace(items, f"{context.jnp}.array({context.text(items)})")
-    return Candidate("Make an array of the list", (edit,), same=False)
+    text = f"{context.jnp}.array({context.text(items)})"
+    return context.replaced(items, text, "Make an array of the list", same=False)

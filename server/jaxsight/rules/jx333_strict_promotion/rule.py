@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 from jaxsight.rules.differences import public_dtype
-from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.operands import arrays
+from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted, short
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Operands of dtypes or ranks that JAX does not promote or accept.")
 
@@ -24,12 +22,12 @@ RULE.explains(ERRORS.explain)
 @ERRORS.explains(
     r"Input dtypes \((?P<dtypes>[^)]*)\) have no available implicit dtype promotion path"
 )
-def of_promotion(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    operands, help = _operands(match["dtypes"], failure, expression)
+def of_promotion(error: Matched) -> Violation:
+    operands, help = _operands(error)
     return Violation(
         f"JAX does not promote {operands} here",
         help=help,
-        notes=(_STRICT if "=strict" in failure.message else _SMALL,),
+        notes=(_STRICT if "=strict" in error.message else _SMALL,),
     )
 
 
@@ -37,18 +35,18 @@ def of_promotion(match: re.Match[str], failure: Failure, expression: str) -> Vio
     r"(?P<function>lax\.\w+) requires arguments to have the same dtypes, got "
     r"(?P<dtypes>[\w, ]+)\."
 )
-def of_lax(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    operands, help = _operands(match["dtypes"], failure, expression)
+def of_lax(error: Matched) -> Violation:
+    operands, help = _operands(error)
     return Violation(
-        f"`{match['function']}` needs operands of one dtype, not {operands}",
+        f"`{error['function']}` needs operands of one dtype, not {operands}",
         help=f"{help}, or use the function of `jnp`, which promotes",
     )
 
 
-def _operands(dtypes: str, failure: Failure, expression: str) -> tuple[str, str]:
+def _operands(error: Matched) -> tuple[str, str]:
     """Return which operand has which dtype, and how to convert one of them."""
-    found = re.findall(r"\w+", re.sub(r"<class '(\w+)'>", r"\1", dtypes))
-    seen = arrays(failure, expression)
+    found = re.findall(r"\w+", re.sub(r"<class '(\w+)'>", r"\1", error["dtypes"]))
+    seen = error.arrays
     if len(seen) != 2 or len(found) != 2 or seen[0][1].dtype == seen[1][1].dtype:
         operands = " and ".join(map(quoted, found[:3]))
         return operands, "convert the operands to one dtype with `.astype(…)`"
@@ -69,34 +67,26 @@ def _operands(dtypes: str, failure: Failure, expression: str) -> tuple[str, str]
 
 
 @ERRORS.explains(
-    r"(?P<function>\w+) does not accept dtype (?P<dtype>\w+)(?: at position \d+)?\. Accepted dtypes"
+    r"(?P<function>and|or|xor|not) does not accept dtype (?P<dtype>\w+)(?: at position \d+)?\. "
+    r"Accepted dtypes"
 )
-def of_dtype(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
-    """Return what is said of an operator of `lax` that takes no arrays of a dtype."""
-    function, dtype = match["function"], match["dtype"]
-    if function in ("and", "or", "xor", "not"):
-        sign = {"and": "&", "or": "|", "xor": "^", "not": "~"}[function]
-        return Violation(
-            f"{quoted(expression, f'`{sign}`')} needs booleans or integers, not {dtype}",
-            help="put comparisons in parentheses, as in `(x > 0) & (y < 1)`; select numbers with "
-            "`jnp.where`",
-            notes=(f"`{sign}` binds tighter than comparisons",),
-        )
-    if dtype == "bool":
-        return Violation(
-            f"{quoted(expression)} computes with booleans",
-            help="convert them with `.astype(jnp.int32)`, or use `^` for a difference, `~` for a "
-            "negation",
-        )
-    if dtype.startswith(("int", "uint")):
-        return Violation(
-            f"{quoted(expression)} needs a float, not {dtype}",
-            help="convert it with `.astype(jnp.float32)`, or use the function of `jnp`, which does",
-        )
-    return None
+def of_dtype(error: Matched) -> Violation:
+    sign = {"and": "&", "or": "|", "xor": "^", "not": "~"}[error["function"]]
+    return Violation(
+        f"{error.quoted(f'`{sign}`')} needs booleans or integers, not {error['dtype']}",
+        help="put comparisons in parentheses, as in `(x > 0) & (y < 1)`; select numbers with "
+        "`jnp.where`",
+        notes=(f"`{sign}` binds tighter than comparisons",),
+    )
 
 
 ERRORS.table(r"""
+\w+ does not accept dtype bool(?: at position \d+)?\. Accepted dtypes
+    {value} computes with booleans
+    help: convert them with `.astype(jnp.int32)`, or use `^` for a difference, `~` for a negation
+\w+ does not accept dtype (?P<dtype>u?int\w*)(?: at position \d+)?\. Accepted dtypes
+    {value} needs a float, not {dtype}
+    help: convert it with `.astype(jnp.float32)`, or use the function of `jnp`, which does
 pad operand and padding_value must be same dtype: got (?P<first>\w+) and (?P<second>\w+)
     `lax.pad` pads {first} with {second}
     help: pass the padding value in the dtype of the array: `jnp.zeros((), x.dtype)`
@@ -110,15 +100,15 @@ data type '(?P<name>[^']*)' not understood
     r"Operands could not be broadcast together for \w+ on shapes (?P<shapes>[\d, ()]+?) and "
     r"with the config option jax_numpy_rank_promotion='raise'"
 )
-def of_ranks(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    found = re.findall(r"\([\d, ]*\)", match["shapes"])
+def of_ranks(error: Matched) -> Violation:
+    found = re.findall(r"\([\d, ]*\)", error["shapes"])
     ranks = [len(re.findall(r"\d+", shape)) for shape in found]
     low = ranks.index(min(ranks))
-    named = [source for source, _ in arrays(failure, expression)]
+    named = [source for source, _ in error.arrays]
     name = named[low] if len(named) == len(found) else "x"
     axes = [*["None"] * (max(ranks) - ranks[low]), *["..."] * (ranks[low] > 0)]
     return Violation(
-        f"{quoted(expression, 'this operation')} needs more axes for shape {found[low]}",
+        f"{error.quoted('this operation')} needs more axes for shape {found[low]}",
         help=f"write the axes: `{short(name)}[{', '.join(axes)}]`",
         notes=(
             f"the shapes are {' and '.join(found)}",

@@ -5,17 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
-from jaxsight.rules.error_table import ErrorTable
-from jaxsight.rules.failure_text import operand
+from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.operands import is_key, rank
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import name_of, parsed, parsed_call, unpacked
+from jaxsight.rules.text.expressions import name_of, unpacked
 from jaxsight.rules.wording import quoted, short
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "PRNG key used as numbers, or numbers as a PRNG key.")
 
@@ -27,31 +24,24 @@ _NUMBERS = "`jax.random.key_data(key)` returns its numbers"
 _DTYPE = "a key has a dtype of its own, `key<fry>`, and no arithmetic"
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedKey:
-    """The derived key that is meant, for the fix."""
-
-    text: str
-
-
-ERRORS = ErrorTable("TypeError", "ValueError", "IndexError")
+ERRORS = ErrorTable("TypeError", "ValueError", "IndexError", dtype_note=_DTYPE, apart=_APART)
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize keys that are unpacked, then JAX's own errors."""
-    return of_unpacked(failure, expression, line) or ERRORS.explain(failure, expression, line)
+    return _of_unpacked(error) or ERRORS.explain(error)
 
 
-def of_unpacked(failure: Failure, expression: str, line: str) -> Violation | None:
+def _of_unpacked(error: Raised) -> Violation | None:
     """Return what is said of a key, or the keys of `split`, unpacked into other names."""
-    if (parts := unpacked(line)) is None:
+    if (parts := unpacked(error.line)) is None:
         return None
     targets, value = parts
-    if not re.match(r"iteration over a 0-d|too many values to|not enough values", failure.message):
+    if not re.match(r"iteration over a 0-d|too many values to|not enough values", error.message):
         return None
     names, source = len(targets), quoted(ast.unparse(value), most=30)
-    if is_key(failure, value) and rank(failure, value) == 0:
+    if error.is_key(value) and error.rank(value) == 0:
         split = f"jax.random.split({ast.unparse(value)}, {names})"
         return Violation(
             f"{source} is one PRNG key, but unpacked into {names}",
@@ -68,51 +58,43 @@ def of_unpacked(failure: Failure, expression: str, line: str) -> Violation | Non
 
 
 @ERRORS.explains(r"Too many indices: ")
-def of_index(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
-    node = parsed(expression)
-    if not isinstance(node, ast.Subscript) or not is_key(failure, node.value):
+def of_index(error: Matched) -> Violation | None:
+    node = error.node
+    if not isinstance(node, ast.Subscript) or not error.is_key(node.value):
         return None
-    key, count = ast.unparse(node.value), rank(failure, node.value)
-    if count:
-        return Violation(
-            f"{quoted(expression)} indexes keys of rank {count} as if they were numbers",
-            help=f"take one key with one index for each axis: `{short(key)}[0]`",
-            notes=(_NUMBERS, _DTYPE),
-        )
+    key, count = short(ast.unparse(node.value)), error.rank(node.value)
+    what = f"keys of rank {count} as if they were" if count else "a PRNG key as if it were two"
     return Violation(
-        f"{quoted(expression)} indexes a PRNG key as if it were two numbers",
-        help=f"derive keys with `jax.random.split({short(key)})` or `jax.random.fold_in`",
+        f"{error.quoted()} indexes {what} numbers",
+        help=f"take one key with one index for each axis: `{key}[0]`"
+        if count
+        else f"derive keys with `jax.random.split({key})` or `jax.random.fold_in`",
         notes=(_NUMBERS, _DTYPE),
     )
 
 
 @ERRORS.explains(r"\w+ does not accept dtypes? [^\n]*key<\w+>")
-def of_arithmetic(match: re.Match[str], failure: Failure, expression: str) -> Violation:
+def of_arithmetic(error: Matched) -> Violation:
     """Return what is said of a key in arithmetic, which `fold_in` replaces where it adds."""
-    node, help, data = parsed(expression), _APART, None
+    node, help, folded = error.node, _APART, None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = operand(failure, node.left), operand(failure, node.right)
+        left, right = error.operand(node.left), error.operand(node.right)
         whole = (
             right.dtype[0] in "iu" if right is not None else isinstance(node.right, ast.Constant)
         )
         if left is None and whole:
             folded = f"jax.random.fold_in({ast.unparse(node.left)}, {ast.unparse(node.right)})"
-            help, data = f"derive another key: `{short(folded)}`", FoldedKey(folded)
-    return Violation(
-        f"{quoted(expression)} computes with a PRNG key",
-        help=help,
-        notes=(_DTYPE,),
-        data=data,
-    )
+            help = f"derive another key: `{short(folded)}`"
+    message = f"{error.quoted()} computes with a PRNG key"
+    return Violation(message, help=help, notes=(_DTYPE,), data=folded)
 
 
 @ERRORS.explains(r"unexpected PRNG key type <class '|JAX encountered invalid PRNG key data: ")
-def of_no_key(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    call = parsed_call(expression)
-    subject = f"{quoted(expression)} has a first argument that is not a PRNG key"
-    if call is not None and call.args:
-        name = quoted(expression.partition("(")[0], most=30)
-        given = quoted(ast.unparse(call.args[0]), most=24)
+def of_no_key(error: Matched) -> Violation:
+    subject = f"{error.quoted()} has a first argument that is not a PRNG key"
+    for argument in error.arguments[:1]:
+        name = quoted(error.expression.partition("(")[0], most=30)
+        given = quoted(ast.unparse(argument), most=24)
         subject = f"first argument of {name} is {given}, not a PRNG key"
     return Violation(
         subject,
@@ -121,31 +103,23 @@ def of_no_key(match: re.Match[str], failure: Failure, expression: str) -> Violat
     )
 
 
-ERRORS.says(
-    r"Cannot convert_element_type from key<\w+> to (?P<dtype>\w+)",
-    "{expression:q} converts a PRNG key to {dtype}",
-    help="take its numbers with `jax.random.key_data(key)`",
-    note=_DTYPE,
-)
-ERRORS.says(
-    r"(?:Cannot interpret 'key<\w+>' as a data type|dtype=key<\w+> is not a valid dtype for JAX "
-    r"type promotion)",
-    "{expression:q} computes with PRNG keys",
-    help=_APART,
-    note=_DTYPE,
-)
 ERRORS.table(r"""
+Cannot convert_element_type from key<\w+> to (?P<dtype>\w+)
+    {expression:q} converts a PRNG key to {dtype}
+    help: take its numbers with `jax.random.key_data(key)`
+    note: {dtype_note}
+(?:Cannot interpret 'key<\w+>' as a data type|dtype=key<\w+> is not a valid dtype for JAX type
+        promotion)
+    {expression:q} computes with PRNG keys
+    help: {apart}
+    note: {dtype_note}
 (?P<function>fold_in) accepts a scalar, but was given an array of ?shape (?P<shape>\([\d, ]*\))
     `{function}` gets numbers of shape {shape}, but takes one
     help: map over them: `jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)`
-""")
-ERRORS.says(
-    r".*was called on traced array with shape key<\w+>\[",
-    "{expression:q} converts a PRNG key to a NumPy array",
-    help="take its numbers with `jax.random.key_data(key)`",
-    note=_DTYPE,
-)
-ERRORS.table(r"""
+.*was called on traced array with shape key<\w+>\[
+    {expression:q} converts a PRNG key to a NumPy array
+    help: take its numbers with `jax.random.key_data(key)`
+    note: {dtype_note}
 (?P<function>\w+) accepts a single key, but was given a key array of shape (?P<shape>\([\d, ]*\)) !=
         \(\)
     `{function}` gets keys of shape {shape}, but takes one key
@@ -166,8 +140,8 @@ ERRORS.table(r"""
 
 
 @RULE.fixes("`fold_in` for a key with an integer added to it (unsafe)")
-def candidates(context: FixContext, folded: FoldedKey) -> Iterator[Candidate]:
+def candidates(context: FixContext, folded: str) -> Iterator[Candidate]:
     """Yield `jax.random.fold_in(key, i)` for `key + i`."""
     for sum_ in islice(context.find(ast.BinOp), 1):
-        edit = context.replace(sum_, context.spelled(folded.text))
-        yield Candidate("Derive a key with `fold_in`", (edit,), same=False)
+        text = context.spelled(folded)
+        yield context.replaced(sum_, text, "Derive a key with `fold_in`", same=False)

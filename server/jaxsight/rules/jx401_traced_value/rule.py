@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.failure_text import assigns_item, aval, culprits, is_a
+from jaxsight.rules.failure_text import assigns_item, aval, culprits
 from jaxsight.rules.fixing import constants
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.in_place import in_place
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.wording import cut, quoted
+from jaxsight.rules.wording import cut
 from jaxsight.source.text import Edit, Range
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     __name__, "Traced value used where Python or NumPy needs a concrete one.", needs_value=True
@@ -24,22 +24,17 @@ RULE = Rule(
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
-    """Recognize JAX's conversion errors and the two `TypeError`s that mean the same.
-
-    Args:
-        failure: the exception.
-        expression: the user's source at the innermost frame.
-        line: the line that it begins on.
-    """
-    advice = _advice(failure, " ".join(expression.split()), line.strip())
+def explain(error: Raised) -> Violation | None:
+    """Recognize JAX's conversion errors and the two `TypeError`s that mean the same."""
+    advice = _advice(error, " ".join(error.expression.split()), error.line.strip())
     if advice is None:
         return None
-    names = culprits(failure) if advice.may_be_static else ""
+    names = culprits(error.failure) if advice.may_be_static else ""
     static = f", or make {names} static (`static_argnames`)" if names else ""
-    kind = f"a traced {cut(aval(failure), 18)}" if aval(failure) else "a traced value"
+    type = aval(error.failure)
+    kind = f"a traced {cut(type, 18)}" if type else "a traced value"
     return Violation(
-        f"{quoted(expression, 'this function', most=36)} {advice.problem.format(kind)}",
+        f"{error.quoted('this function', most=36)} {advice.problem.format(kind)}",
         help=f"{advice.help}{static}",
         notes=(advice.why,),
     )
@@ -59,30 +54,30 @@ _IN_PYTHON = "uses {} where Python needs its value"
 _SIZES = "sizes of arrays must be known while tracing"
 
 
-def _advice(failure: Failure, text: str, line: str) -> _Advice | None:
-    message = failure.message
-    if is_a(failure, "TracerBoolConversionError"):
-        return _of_bool(text, line, is_scalar=aval(failure)[-2:] in ("", "[]"))
-    if is_a(failure, "NonConcreteBooleanIndexError"):
+def _advice(error: Raised, text: str, line: str) -> _Advice | None:
+    message = error.message
+    if error.is_a("TracerBoolConversionError"):
+        return _of_bool(text, line, is_scalar=aval(error.failure)[-2:] in ("", "[]"))
+    if error.is_a("NonConcreteBooleanIndexError"):
         return _Advice(
             "selects by a traced mask",
             "keep the size with `jnp.where(mask, x, fill)`, or pass `size=` to `jnp.nonzero`",
             why="the size of the result depends on the values of the mask",
         )
-    if is_a(failure, "TracerIntegerConversionError"):
+    if error.is_a("TracerIntegerConversionError"):
         return _Advice(
             _IN_PYTHON,
             "loop with `jax.lax.fori_loop` or `jax.lax.scan`, or index a `jnp` array",
             may_be_static=True,
         )
-    if is_a(failure, "TracerArrayConversionError"):
+    if error.is_a("TracerArrayConversionError"):
         if assigns_item(text, line):
             return None  # JX416
         return _Advice(
             "uses {} where NumPy needs its value",
             "use the function of the same name in `jax.numpy`",
         )
-    if is_a(failure, "ConcretizationTypeError"):
+    if error.is_a("ConcretizationTypeError"):
         return _of_concrete(text, message)
     if message.startswith("Shapes must be 1D sequences of concrete values"):
         return _Advice(
@@ -91,14 +86,14 @@ def _advice(failure: Failure, text: str, line: str) -> _Advice | None:
             may_be_static=True,
             why=_SIZES,
         )
-    if is_a(failure, "IndexError") and "slice(" in message and "Tracer" in message:
+    if error.is_a("IndexError") and "slice(" in message and "Tracer" in message:
         return _Advice(
             "slices with a traced bound",
             "use `jax.lax.dynamic_slice_in_dim(x, start, size)` with a static size, or mask with "
             "`jnp.where`",
             why="the size of the result must be known while tracing",
         )
-    if is_a(failure, "TypeError") and "__format__" in message and "Tracer" in message:
+    if error.is_a("TypeError") and "__format__" in message and "Tracer" in message:
         return _Advice(
             "formats {} as text",
             'print it with `jax.debug.print("{x:.3f}", x=x)`',
@@ -118,30 +113,27 @@ _STATEMENTS = {
     "case": "select with `jax.lax.switch(index, branches, x)`",
 }
 """By the statement that needs a bool: how JAX does it."""
-
-_OF_BOOL = (
-    (re.compile(r"(?<![\w.])max\("), "use `jnp.maximum(a, b)`, or `jnp.max(x)` for an array"),
-    (re.compile(r"(?<![\w.])min\("), "use `jnp.minimum(a, b)`, or `jnp.min(x)` for an array"),
-    (re.compile(r"(?<![\w.])sorted\("), "use `jnp.sort(x)`"),
-    (re.compile(r"(?<![\w.])any\("), "use `jnp.any(x)`"),
-    (re.compile(r"(?<![\w.])all\("), "use `jnp.all(x)`"),
-    (re.compile(r"(?<![\w.])bool\("), "keep it an array, and combine with `&`, `|` and `~`"),
-)
+_OF_BOOL = {
+    "max": "use `jnp.maximum(a, b)`, or `jnp.max(x)` for an array",
+    "min": "use `jnp.minimum(a, b)`, or `jnp.min(x)` for an array",
+    "sorted": "use `jnp.sort(x)`",
+    "any": "use `jnp.any(x)`",
+    "all": "use `jnp.all(x)`",
+    "bool": "keep it an array, and combine with `&`, `|` and `~`",
+}
 """By the call that needs a bool: how JAX does it."""
-
-
 _FLAG = re.compile(r"(?:not )?\w+|\w+ [!=]= \d+")
 """Conditions that test a flag or a mode: a name, or a name compared with an integer."""
 
 
 def _of_bool(text: str, line: str, *, is_scalar: bool) -> _Advice:
     """Return how to branch, compare or sort without a Python bool."""
-    keyword = re.match(r"\w*", line)
-    if keyword is not None and keyword[0] in _STATEMENTS:
-        return _Advice(_IN_PYTHON, _STATEMENTS[keyword[0]])
-    for pattern, help in _OF_BOOL:
-        if pattern.search(text):
-            return _Advice(_IN_PYTHON, help)
+    help = _STATEMENTS.get(re.split(r"\W", line, maxsplit=1)[0])
+    for name, of_call in _OF_BOOL.items():
+        if help is None and re.search(rf"(?<![\w.]){name}\(", text):
+            help = of_call
+    if help is not None:
+        return _Advice(_IN_PYTHON, help)
     cond = "`jnp.where` or `jax.lax.cond`" if is_scalar else "`jnp.where`, or reduce with `jnp.any`"
     return _Advice(
         _IN_PYTHON,
@@ -150,16 +142,14 @@ def _of_bool(text: str, line: str, *, is_scalar: bool) -> _Advice:
     )
 
 
-_SIZED = (
-    (re.compile(r"\brepeat\("), "pass `total_repeat_length=` to `jnp.repeat`"),
-    (
-        re.compile(
-            r"\b(?:nonzero|flatnonzero|argwhere|unique\w*|where|setdiff1d|union1d|intersect1d)\("
-        ),
-        "pass a static `size=`, and a `fill_value=`",
+_SIZED = {
+    "repeat": "pass `total_repeat_length=` to `jnp.repeat`",
+    r"(?:nonzero|flatnonzero|argwhere|unique\w*|where|setdiff1d|union1d|intersect1d)": (
+        "pass a static `size=`, and a `fill_value=`"
     ),
-    (re.compile(r"\bbincount\("), "pass `length=` to `jnp.bincount`"),
-)
+    "bincount": "pass `length=` to `jnp.bincount`",
+}
+"""By the call whose result has a size of its own: how JAX knows it."""
 
 
 def _of_concrete(text: str, message: str) -> _Advice:
@@ -169,8 +159,8 @@ def _of_concrete(text: str, message: str) -> _Advice:
             "converts {} to a Python number",
             "keep it an array: convert with `.astype(…)`, print with `jax.debug.print`",
         )
-    for pattern, help in _SIZED:
-        if pattern.search(text):
+    for name, help in _SIZED.items():
+        if re.search(rf"\b{name}\(", text):
             return _Advice("has a size that depends on {}", help, why=_SIZES)
     if "axis argument must be known statically" in message and "axis" not in text:
         return _Advice(
@@ -238,32 +228,25 @@ def _rewritten(context: FixContext, conditional: ast.If | ast.IfExp, choice: str
     """Return the edit that writes both results by a choice: `jnp.where({}, {}, {})`."""
     if isinstance(conditional, ast.IfExp):
         values = map(context.text, (conditional.body, conditional.orelse))
-        return context.replace(
-            conditional, choice.format(_test(context, conditional.test), *values)
-        )
+        text = choice.format(_test(context, conditional.test), *values)
+        return context.replace(conditional, text)
     if not context.begins_line(conditional):  # an `elif`
         parent = context.parents.get(conditional)
         return _rewritten(context, parent, choice) if isinstance(parent, ast.If) else None
     after = _after(context, conditional)
     value = _returned(context, [conditional, *after], choice)
     if value is not None:
-        last: ast.stmt = conditional
-        if not _ends([conditional]):
-            last = next((statement for statement in after if _ends([statement])), conditional)
-        return Edit(
-            Range(context.range(conditional).start, context.range(last).end), f"return {value}"
-        )
+        last = next((each for each in (conditional, *after) if _ends([each])), conditional)
+        extent = Range(context.range(conditional).start, context.range(last).end)
+        return Edit(extent, f"return {value}")
     assigned = _assigned(context, conditional, choice)
     return context.replace(conditional, assigned) if assigned is not None else None
 
 
 def _after(context: FixContext, node: ast.stmt) -> Sequence[ast.stmt]:
     parent = context.parents.get(node)
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(parent, name, None)
-        if isinstance(block, list) and node in block:
-            return block[block.index(node) + 1 :]
-    return ()
+    blocks = (getattr(parent, name, ()) for name in ("body", "orelse", "finalbody"))
+    return next((block[block.index(node) + 1 :] for block in blocks if node in block), ())
 
 
 def _ends(block: Sequence[ast.stmt]) -> bool:

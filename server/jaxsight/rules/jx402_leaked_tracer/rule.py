@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.rules.failure_text import is_a
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.wording import quoted
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Traced value used outside the function that created it.")
 _LEAKED = re.compile(
@@ -21,29 +19,29 @@ _CREATED = re.compile(
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize `UnexpectedTracerError` and the report of the leak checker."""
-    if is_a(failure, "TraceContextError") and failure.type.startswith("flax."):
+    if error.is_a("TraceContextError") and error.failure.type.startswith("flax."):
         return Violation(
-            f"{quoted(expression, 'this function')} changes state that another trace of flax made",
+            f"{error.quoted('this function')} changes state that another trace of flax made",
             help="transform with `nnx.jit`, `nnx.grad` or `nnx.scan`, and pass the module as an "
             "argument",
             notes=("JAX's own transformations do not see that a module changes",),
             url="https://flax.readthedocs.io/en/latest/api_reference/flax.errors.html",
         )
-    leak_check = failure.message.startswith("Leaked ")
-    if not (is_a(failure, "UnexpectedTracerError") or leak_check):
+    leak_check = error.message.startswith("Leaked ")
+    if not (error.is_a("UnexpectedTracerError") or leak_check):
         return None
     notes = ["tracers leak through globals, lists, attributes and closures"]
-    if leaked := _LEAKED.search(failure.message):
+    if leaked := _LEAKED.search(error.message):
         function, place = leaked["function"], leaked["place"]
         notes.append(
             f"it leaked from `{function}` at {place}, traced for `{leaked['transformation']}`"
         )
-    if created := _CREATED.search(failure.message):
+    if created := _CREATED.search(error.message):
         notes.append(f"it was created at {created['place']}")
     return Violation(
-        f"{quoted(expression, 'this function')} uses a tracer that leaked from another trace",
+        f"{error.quoted('this function')} uses a tracer that leaked from another trace",
         help="return the value from the function that creates it, and pass it on as an argument",
         notes=tuple(notes),
     )

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx403_key_reuse import untraced
 from jaxsight.rules.jx403_key_reuse.untraced import (
@@ -29,6 +28,7 @@ from jaxsight.rules.jx403_key_reuse.untraced import (
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import ModuleViolation, Rule, Violation
 from jaxsight.rules.text.expressions import reads_of
 from jaxsight.rules.text.jitted import jitted_module
@@ -36,8 +36,6 @@ from jaxsight.rules.text.loop_findings import InLoops
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.statements import Statement, imports_of, uses_jax
 from jaxsight.rules.wording import quoted
-from jaxsight.text.inert import words
-from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE, RESHAPES, SHAPED
 from jaxsight.wire.program import LITERAL, Step
 
@@ -62,16 +60,16 @@ Token = object
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize the error of JAX's key-reuse checker (`jax_debug_key_reuse`)."""
-    if not is_a(failure, "KeyReuseError"):
+    if not error.is_a("KeyReuseError"):
         return None
     return Violation(
-        f"{quoted(expression, 'this call')} uses a PRNG key that is already consumed",
+        f"{error.quoted('this call')} uses a PRNG key that is already consumed",
         help=SPLIT_FIRST,
         notes=(
             "drawing from a key and splitting it consume the key",
-            f"JAX's key-reuse checker says: {words(first_sentence(failure.message))}",
+            f"JAX's key-reuse checker says: {error.said}",
         ),
     )
 
@@ -93,17 +91,15 @@ def find_untraced(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         for number, statement in enumerate(statements)
         if any(name in statement.text for name in names)
     ]
-    reported: set[tuple[int, int, int]] = set()
-    for found in chain(
+    found: dict[tuple[int, int, int], ModuleViolation] = {}
+    for each in chain(
         _IN_LOOPS(statements),
         _in_order(statements, drawing),
         _in_methods(statements, drawing),
     ):
-        node = found.violation.node
-        place = (found.statement, node.lineno, node.col_offset)
-        if place not in reported:
-            reported.add(place)
-            yield found
+        node = each.violation.node
+        found.setdefault((each.statement, node.lineno, node.col_offset), each)
+    yield from found.values()
 
 
 def _in_order(statements: Sequence[Statement], drawing: Sequence[int]) -> Iterator[ModuleViolation]:
@@ -131,8 +127,7 @@ def _in_methods(
             continue
         others = [other.text for other in statements if other is not statement]
         for violation in statement.read(untraced.in_methods, imports, traced):
-            assert isinstance(violation.data, untraced.Unreplaced)
-            assigned = re.compile(rf"\.{violation.data.attribute}\b[^=\n]*=[^=]")
+            assigned = re.compile(rf"\.{violation.data}\b[^=\n]*=[^=]")
             if not any(map(assigned.search, others)):
                 yield ModuleViolation(number, violation)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.rules.rule import NodeViolation
-from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
+from jaxsight.rules.text.expressions import FunctionNode, dotted, given, keyword
 from jaxsight.rules.text.jitted import JittedCalls
 from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scope_tree import scopes_of
@@ -70,8 +70,7 @@ def handed(scope: NameScope, node: ast.AST) -> set[str]:
     for call in (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)):
         if scope.full(call.func).startswith(("jax.", "numpy.")):
             continue
-        names |= {each.id for each in call.args if isinstance(each, ast.Name)}
-        names |= {each.value.id for each in call.keywords if isinstance(each.value, ast.Name)}
+        names |= {each.id for each in given(call) if isinstance(each, ast.Name)}
         if isinstance(call.func, ast.Attribute):
             names.add(dotted(call.func).partition(".")[0])
     return names
@@ -136,32 +135,30 @@ class Uses:
             used = use_of(self.scope, call)
             if used is None:
                 continue
-            before = self.first.setdefault(self._key(used[1]), call)
-            if before is not call and not _together(self.scope, before, call):
-                yield _violation(self.scope, before, call)
+            before = self.first.setdefault(self.same.get(used[1], used[1]), call)
+            if before is not call:
+                yield from _again(self.scope, before, call)
         changed = handed(self.scope, statement)
-        for path in [*self.first, *self.same, *self.same.values()]:
-            root = root_of(path)
-            if path != root and (root in changed or is_assigned(statement, path)):
-                self._drop(path)
-        self._forget(set(bound_in(statement)))
+        self._forget(
+            set(bound_in(statement)),
+            lambda path, root: path != root and (root in changed or is_assigned(statement, path)),
+        )
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 for item, part in _parts(name, value):
                     if (path := path_of(part)) and root_of(path) != name:
-                        self.same[item] = self._key(path)
+                        self.same[item] = self.same.get(path, path)
 
-    def _key(self, path: str) -> str:
-        return self.same.get(path, path)
-
-    def _forget(self, names: set[str]) -> None:
+    def _forget(
+        self, names: set[str], also: Callable[[str, str], bool] = lambda path, root: False
+    ) -> None:
+        """Forget the keys of variables that are bound anew, and others by path and variable."""
         for path in [*self.first, *self.same, *self.same.values()]:
-            if root_of(path) in names:
-                self._drop(path)
-
-    def _drop(self, path: str) -> None:
-        self.first.pop(path, None)
-        self.same = {item: key for item, key in self.same.items() if item != path and key != path}
+            if (root := root_of(path)) in names or also(path, root):
+                self.first.pop(path, None)
+                self.same = {
+                    item: key for item, key in self.same.items() if path not in (item, key)
+                }
 
 
 def _parts(name: str, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
@@ -188,28 +185,22 @@ def _calls(statement: ast.stmt) -> list[ast.Call]:
     while waiting:
         node = waiting.pop()
         match node:
-            case (
-                ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp()
-            ):
-                continue
             case ast.IfExp(test=first) | ast.BoolOp(values=[first, *_]):
                 waiting.append(first)
-                continue
-            case ast.Call():
-                calls.append(node)
-        waiting += ast.iter_child_nodes(node)
+            case _ if not isinstance(node, _LATER):
+                calls += [node] if isinstance(node, ast.Call) else []
+                waiting += ast.iter_child_nodes(node)
     return sorted(calls, key=lambda call: (call.end_lineno or 0, call.end_col_offset or 0))
 
 
-def _together(scope: NameScope, before: ast.Call, call: ast.Call) -> bool:
-    """Whether two calls shuffle arrays in the same order on purpose."""
-    return scope.full(before.func) == scope.full(call.func) == "jax.random.permutation"
-
-
-def _violation(scope: NameScope, before: ast.Call, call: ast.Call) -> NodeViolation:
-    splits = [scope.full(each.func) == "jax.random.split" for each in (before, call)]
+def _again(scope: NameScope, before: ast.Call, call: ast.Call) -> Iterator[NodeViolation]:
+    """Yield the second use of a key, unless two calls shuffle arrays alike on purpose."""
+    functions = [scope.full(each.func) for each in (before, call)]
+    if set(functions) == {"jax.random.permutation"}:
+        return
+    splits = [function == "jax.random.split" for function in functions]
     others = [written(ast.Tuple(each.args[1:])) for each in (before, call)]
-    return NodeViolation(
+    yield NodeViolation(
         ast.copy_location(ast.Constant(None), call),
         reused(splits, equal=others[0] == others[1]),
         help=SPLIT_ONCE if all(splits) else SPLIT_FIRST,
@@ -250,16 +241,15 @@ def in_loop(scope: NameScope, loop: PythonLoop, __: JittedCalls) -> Iterator[Nod
         return
     bound = set(bound_in(*ast.iter_child_nodes(loop.node)))
     changed = handed(scope, loop.node)
+    last, always = loop.statements[-1] if loop.statements else (None, False)
+    if always and isinstance(last, ast.Break | ast.Return):
+        return
     for _, call, _ in loop.calls():
-        used = use_of(scope, call)
-        if used is None:
+        if (used := use_of(scope, call)) is None:
             continue
         function, path = used
         root = root_of(path)
         if root in bound or is_assigned(loop.node, path) or (path != root and root in changed):
-            continue
-        last, always = loop.statements[-1]
-        if always and isinstance(last, ast.Break | ast.Return):
             continue
         yield NodeViolation(
             ast.copy_location(ast.Constant(None), call),
@@ -269,17 +259,13 @@ def in_loop(scope: NameScope, loop: PythonLoop, __: JittedCalls) -> Iterator[Nod
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Unreplaced:
-    """An attribute that its class does not replace, nor anything else in the module."""
-
-    attribute: str
-
-
 def in_methods(
     tree: ast.Module, imports: Imports, traced: frozenset[str]
 ) -> tuple[NodeViolation, ...]:
-    """Return uses of an attribute that only `__init__` assigns, in other methods."""
+    """Return uses of an attribute that only `__init__` assigns, in other methods.
+
+    Their data are the attribute, which something else in the module may assign.
+    """
     return tuple(
         violation
         for scope in scopes_of(tree, dict(imports))
@@ -290,8 +276,10 @@ def in_methods(
 
 def _in_method(scope: NameScope, tree: ast.Module) -> Iterator[NodeViolation]:
     """Yield uses of an attribute that only `__init__` assigns, in other methods."""
-    own = scope.name.rpartition(".")[2]
-    if _ONCE.match(own):
+    own, owner = scope.name.rpartition(".")[2], scope.owner.rpartition(".")[2]
+    classes = (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef))
+    class_ = next((each for each in classes if each.name == owner), None)
+    if _ONCE.match(own) or class_ is None or class_.bases or class_.decorator_list:
         return
     for node, _ in scope.nodes:
         used = use_of(scope, node)
@@ -301,15 +289,7 @@ def _in_method(scope: NameScope, tree: ast.Module) -> Iterator[NodeViolation]:
         first, _, attribute = path.partition(".")
         if first != scope.itself or not attribute.isidentifier():
             continue
-        class_ = next(
-            (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)
-             and each.name == scope.owner.rpartition(".")[2]),
-            None,
-        )  # fmt: skip
-        if class_ is None or class_.bases or class_.decorator_list:
-            continue
-        stores = list(_stores(class_, attribute))
-        if not stores or any(method != "__init__" for method in stores):
+        if set(_stores(class_, attribute)) != {"__init__"}:
             continue
         what = "gives the same keys" if function == "split" else "draws the same numbers"
         yield NodeViolation(
@@ -317,9 +297,12 @@ def _in_method(scope: NameScope, tree: ast.Module) -> Iterator[NodeViolation]:
             f"PRNG key {quoted(path, most=24)} is never replaced: each call {what}",
             help=f"replace it in the method: `{path}, subkey = jax.random.split({path})`",
             notes=(f"only `__init__` assigns it, and {quoted(own)} may be called many times",),
-            data=Unreplaced(attribute),
+            data=attribute,
             severity="warning",
         )
+
+
+_SETTERS = ("setattr", "object.__setattr__")
 
 
 def _stores(class_: ast.ClassDef, attribute: str) -> Iterator[str]:
@@ -328,11 +311,8 @@ def _stores(class_: ast.ClassDef, attribute: str) -> Iterator[str]:
         if not isinstance(method, FunctionNode):
             continue
         for node in ast.walk(method):
-            if isinstance(node, ast.Attribute) and node.attr == attribute:
-                if not isinstance(node.ctx, ast.Load):
+            match node:
+                case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if name == attribute:
                     yield method.name
-            elif isinstance(node, ast.Call) and dotted(node.func) in (
-                "setattr",
-                "object.__setattr__",
-            ):
-                yield "setattr"
+                case ast.Call(func=called) if dotted(called) in _SETTERS:
+                    yield "setattr"

@@ -10,17 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.intervals.interval import Interval, summed
 from jaxsight.rules.program.intervals.moves import index_before_wrapping
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import name_of, parsed, parsed_call
-from jaxsight.rules.wording import quoted
-from jaxsight.text.inert import words
-from jaxsight.wire.observations import Failure
+from jaxsight.rules.text.expressions import parsed
 from jaxsight.wire.primitives import ELEMENTWISE, MOVES, SCATTERS, SHAPED
 from jaxsight.wire.program import CONSTANT, Step
 
@@ -52,30 +49,23 @@ choice: fewer report reads that are masked later, more excuse them by masks of s
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize `IndexError`s about bounds, not those about too many indices."""
-    message = failure.message
-    if not is_a(failure, "IndexError") or (
-        "out of bounds" not in message and "out of range" not in message
-    ):
+    if not error.is_a("IndexError") or not re.search("out of (bounds|range)", error.message):
         return None
-    match = _OUTSIDE.search(message)
-    call = parsed_call(expression)
-    if call is not None and name_of(call) in _WITH_AXES:
+    notes = (error.said,)
+    if error.name in _WITH_AXES:
         return Violation(
-            f"{quoted(expression)} names an axis that its array does not have",
+            f"{error.quoted()} names an axis that its array does not have",
             help="use an axis of the array: they count from 0, and -1 is the last one",
-            notes=(words(first_sentence(message)),),
+            notes=notes,
         )
-    if match is None and not isinstance(parsed(expression), ast.Subscript):
+    if (match := _OUTSIDE.search(error.message)) is not None:
+        index, axis, size = map(int, match.groups())
+        return Violation(_message(index, axis, size), help=_help(size))
+    if not isinstance(error.node, ast.Subscript):
         return None  # of Python's own containers, somewhere in the call
-    if match is None:
-        return Violation(
-            "index is out of bounds",
-            notes=(words(first_sentence(message)),),
-        )
-    index, axis, size = map(int, match.groups())
-    return Violation(_message(index, axis, size), help=_help(size))
+    return Violation("index is out of bounds", notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +96,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
     calls with `mode=`.
     """
     flow = view.flow
-    intervals: Intervals | None = None
+    intervals = Intervals(flow, view.exact)
     for step in flow.steps.values():
-        if step.primitive not in _PRIMITIVES or step.backward:
-            continue
-        function = _kind(view.quote(step.path))
-        if not function:
-            continue
-        intervals = intervals or Intervals(flow, view.exact)
-        for outside in _outside(intervals, flow, step, function):
-            if not outside.one and _is_masked(flow, step):
-                continue
-            yield _violation(step, function, outside)
-            break
+        is_index = step.primitive in _PRIMITIVES and not step.backward
+        function = _kind(view.quote(step.path)) if is_index else ""
+        for outside in _outside(intervals, flow, step, function) if function else ():
+            if outside.one or not _is_masked(flow, step):
+                yield _violation(step, function, outside)
+                break
 
 
 def _kind(text: str) -> str:
@@ -155,15 +140,11 @@ def _violation(step: Step, function: str, outside: _Outside) -> Violation:
     else:
         message = _message(index, axis, size)
         advice = _help(size) if outside.one else _help(size).replace("an index", "indices")
-    run: tuple[str, ...] = ()
-    if outside.exact and not outside.one:
-        indices = "ids" if function in _SEGMENTS else "starts" if outside.count > 1 else "indices"
-        run = (f"the {indices} run from {outside.least} to {outside.most}",)
+    indices = "ids" if function in _SEGMENTS else "starts" if outside.count > 1 else "indices"
+    run = (f"the {indices} run from {outside.least} to {outside.most}",)
+    notes = run if outside.exact and not outside.one else ()
     return Violation(
-        message,
-        step.path,
-        help=advice,
-        notes=(*run, _done(step, function, outside)),
+        message, step.path, help=advice, notes=(*notes, _done(step, function, outside))
     )
 
 
@@ -215,16 +196,12 @@ def _outside(intervals: Intervals, flow: Flow, step: Step, function: str) -> Ite
             # JAX adds the size to a negative literal while tracing (`_normalize_index`).
             interval, from_end = summed(interval, Interval.listed([-size])), True
         first = -size if from_end else 0
-        if interval.high > size - count:
-            at, exact = interval.high, interval.high == interval.most
-        elif interval.low < first:
-            at, exact = interval.low, interval.low == interval.least
-            captured = flow.value(index).origin == CONSTANT
-            if function in _SEGMENTS and captured and interval.least == _DROPS_ON_PURPOSE:
-                continue
-        else:
-            continue
-        yield _Outside(at, axis, size, count, interval.least, interval.most, exact)
+        least, most, low, high = interval.least, interval.most, interval.low, interval.high
+        drops = function in _SEGMENTS and flow.value(index).origin == CONSTANT
+        if high > size - count:
+            yield _Outside(high, axis, size, count, least, most, exact=high == most)
+        elif low < first and not (drops and least == _DROPS_ON_PURPOSE):
+            yield _Outside(low, axis, size, count, least, most, exact=low == least)
 
 
 def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
@@ -247,14 +224,13 @@ def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
 
 def _parts(flow: Flow, number: int, count: int) -> Sequence[int]:
     """Return the values that indices of several axes are concatenated from."""
-    value, step = flow.value(number), flow.made_by(number)
-    if not value.shape or value.shape[-1] != count:
+    shape, step = flow.value(number).shape, flow.made_by(number)
+    if shape[-1:] != (count,):
         return ()
     if count == 1:
         return (number,)
-    if step is not None and step.primitive == "concatenate" and len(step.operands) == count:
-        return step.operands
-    return ()
+    joins = step is not None and step.primitive == "concatenate" and len(step.operands) == count
+    return step.operands if step is not None and joins else ()
 
 
 def _is_masked(flow: Flow, step: Step) -> bool:

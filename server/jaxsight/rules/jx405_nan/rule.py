@@ -9,18 +9,16 @@ import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from jaxsight.rules.failure_text import first_sentence, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx405_nan.points import Gradients, Point
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule, is_flat
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import same
 from jaxsight.rules.wording import MOST, quoted
 from jaxsight.source.text import Edit
-from jaxsight.text.inert import words
-from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import Step
 
 RULE = Rule(__name__, "NaN, or a `where` whose gradient may be NaN.", severity="warning")
@@ -33,15 +31,15 @@ _NAMES = 3
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize the `FloatingPointError` of JAX's NaN and infinity checkers."""
-    if not is_a(failure, "FloatingPointError"):
+    if not error.is_a("FloatingPointError"):
         return None
-    kind = "an infinite value" if "(inf)" in failure.message else "NaN"
+    kind = "an infinite value" if "(inf)" in error.message else "NaN"
     return Violation(
-        f"{quoted(expression, 'this function')} returns {kind}",
+        f"{error.quoted('this function')} returns {kind}",
         help=f"make the operand safe, not only the result: `{_SAFE}`",
-        notes=(f"JAX's checker says: {words(first_sentence(failure.message))}",),
+        notes=(f"JAX's checker says: {error.said}",),
     )
 
 

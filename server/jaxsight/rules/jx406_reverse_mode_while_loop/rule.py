@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Reverse-mode differentiation of a loop of unknown length.")
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize JAX's `ValueError` by its first words."""
-    if not failure.message.startswith(
+    if not error.message.startswith(
         "Reverse-mode differentiation does not work for lax.while_loop"
     ):
         return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import integer
+from jaxsight.rules.text.jitted import positional
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.source.text import Edit, Range
 from jaxsight.text.units import size
@@ -22,14 +22,6 @@ RULE = Rule(
     severity="warning",
     of_whole_program=True,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class UnusableDonation:
-    """A donated input that fits no result."""
-
-    argument: str
-    """The path of the input, `x` or `params['w']`; empty where it is unknown."""
 
 
 @RULE.finds_in_program
@@ -50,7 +42,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             f"donated {name} cannot be reused: no result has type {cut(value.text, 28)}",
             help=f"do not donate it, or return a result of type {value.text}",
             notes=(f"its buffer takes {size(value.bytes)}, and the caller loses it for nothing",),
-            data=UnusableDonation(value.said),
+            data=value.said,
         )
 
 
@@ -60,37 +52,34 @@ _DONATES = ("donate_argnums", "donate_argnames")
 
 
 @RULE.fixes("the argument without its donation")
-def candidates(context: FixContext, donation: UnusableDonation) -> Iterator[Candidate]:
+def candidates(context: FixContext, path: str) -> Iterator[Candidate]:
     """Yield the decorator without the argument in `donate_argnums` or `donate_argnames`.
 
     The keyword goes too if nothing else is in it.
+
+    Args:
+        context: the finding.
+        path: that of the input, `x` or `params['w']`; empty where it is unknown.
     """
-    function, named = context.subject, re.match(r"\w+", donation.argument)
+    function, named = context.subject, re.match(r"\w+", path)
     if function is None or named is None:
         return
     title = f"Do not donate `{named[0]}`"
-    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    names = positional(function)
     for decorator in function.decorator_list:
-        if not isinstance(decorator, ast.Call):
-            continue
-        for key in decorator.keywords:
-            if key.arg not in _DONATES:
+        for key in decorator.keywords if isinstance(decorator, ast.Call) else ():
+            if key.arg not in _DONATES or not isinstance(decorator, ast.Call):
                 continue
             donated = key.value.elts if isinstance(key.value, ast.Tuple | ast.List) else [key.value]
             usable = [argument for argument in donated if _name(argument, names) != named[0]]
-            if len(usable) == len(donated):
-                continue
-            if not usable:
+            if donated and not usable:
                 yield Candidate(title, (_without(context, decorator, key),))
-            else:
-                texts = ", ".join(map(context.text, usable))
-                edit = context.replace(
-                    key.value, f"({texts},)" if len(usable) == 1 else f"({texts})"
-                )
-                yield Candidate(title, (edit,))
+            elif len(usable) < len(donated):
+                texts = ", ".join(map(context.text, usable)) + "," * (len(usable) == 1)
+                yield context.replaced(key.value, f"({texts})", title, same=True)
 
 
-def _name(node: ast.expr, names: list[str]) -> str:
+def _name(node: ast.expr, names: Sequence[str]) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     index = integer(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from jaxsight.rules.program.view import ProgramView
@@ -31,14 +31,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
     flow = view.flow
     if not any(step.backward for step in flow.steps.values()):
         return
-    residuals: dict[str, int] = {}
+    residuals: Counter[str] = Counter()
     for path, step in flow.steps.items():
-        if step.backward or path in flow.parent:
-            continue
-        for number in step.results:
+        for number in step.results if not step.backward and path not in flow.parent else ():
             if any(user.backward for user in flow.used_by(number)):
-                residuals[path] = residuals.get(path, 0) + flow.values[number].bytes
-    total = sum(residuals.values())
+                residuals[path] += flow.values[number].bytes
+    total = residuals.total()
     by_place: dict[object, list[str]] = defaultdict(list)
     for path in residuals:
         by_place[flow.steps[path].span].append(path)

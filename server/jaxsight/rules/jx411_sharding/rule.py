@@ -9,16 +9,16 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.meshes.divided import divided_type, inserted_reshards, shape_of
-from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.failure_text import first_paragraph
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.inert import words
 from jaxsight.text.units import size
 from jaxsight.wire.kernel_graph import Collective
 from jaxsight.wire.meshes import Chosen, Divided
-from jaxsight.wire.observations import Failure
 from jaxsight.wire.primitives import ELEMENTWISE
 
 RULE = Rule(
@@ -51,15 +51,17 @@ _EXPLICIT = (
 _UNEVEN = "axis sizes that are not evenly divisible"
 
 
-ERRORS = ErrorTable("ValueError", "TypeError", "AssertionError", "RuntimeError")
+ERRORS = ErrorTable(
+    "ValueError", "TypeError", "AssertionError", "RuntimeError", auto=_AUTO, explicit=_EXPLICIT
+)
 
 
 @ERRORS.explains(
     r"in_specs passed to shard_map: (?P<spec>P\([^\n]*?\)) does not match the specs of the input: "
     r"(?P<given>P\([^\n]*?\)) for arg"
 )
-def of_input(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    spec, given = _short_spec(match["spec"]), _short_spec(match["given"])
+def of_input(error: Matched) -> Violation:
+    spec, given = _short_spec(error["spec"]), _short_spec(error["given"])
     reshard = f"`jax.sharding.reshard(x, {spec.strip('`')})`"
     return Violation(
         f"`shard_map` needs an input divided as {spec}, but it is {given}",
@@ -68,22 +70,18 @@ def of_input(match: re.Match[str], failure: Failure, expression: str) -> Violati
     )
 
 
-ERRORS.says(
-    r"`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`\. "
-    r"The array sharding: (?P<given>P\([^\n]*?\)) did not match the sharding provided: "
-    r"(?P<spec>P\([^\n]*?\))\.",
-    "constraint {spec:q30} is only checked here, and the array is {given:q30}",
-    help="change the sharding with `jax.sharding.reshard(x, spec)`, or " + _AUTO,
-    note=_EXPLICIT,
-)
-ERRORS.says(
-    r"The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of "
-    r"the mesh\. Got spec=(?P<spec>P\([^\n]*?\)) and",
-    "constraint {spec:q30} names an axis of the mesh that is explicit",
-    help="change the sharding with `jax.sharding.reshard(x, spec)`, or " + _AUTO,
-    note=_EXPLICIT,
-)
 ERRORS.table(r"""
+`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`\. The
+        array sharding: (?P<given>P\([^\n]*?\)) did not match the sharding provided:
+        (?P<spec>P\([^\n]*?\))\.
+    constraint {spec:q30} is only checked here, and the array is {given:q30}
+    help: change the sharding with `jax.sharding.reshard(x, spec)`, or {auto}
+    note: {explicit}
+The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the
+        mesh\. Got spec=(?P<spec>P\([^\n]*?\)) and
+    constraint {spec:q30} names an axis of the mesh that is explicit
+    help: change the sharding with `jax.sharding.reshard(x, spec)`, or {auto}
+    note: {explicit}
 with_sharding_constraint requires a non-empty mesh in context
     {expression:q} has a spec, but no mesh is set
     help: pass `jax.NamedSharding(mesh, spec)`, or set the mesh around it: `with
@@ -104,25 +102,21 @@ shard_map (?P<which>in_specs|out_specs) argument must be a pytree of `jax\.shard
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize errors about the specs of `shard_map`, and about explicit shardings.
 
     Axes that do not divide an argument are JX427's.
     """
-    known = ERRORS.explain(failure, expression, line)
+    known = ERRORS.explain(error)
     if known is not None:
         return known
-    message = failure.message
+    message = error.message
     sharded = "shard_map" in message and "spec" in message and _UNEVEN not in message
-    typed = (
-        failure.type.rpartition(".")[2] == "ShardingTypeError"
-        or "sharding mismatch" in message.lower()
-    )
+    is_typed = error.failure.type.rpartition(".")[2] == "ShardingTypeError"
+    typed = is_typed or "sharding mismatch" in message.lower()
     if not (sharded or typed):
         return None
-    problem, help = "shardings do not match", _RESHARD
-    if sharded:
-        problem, help = _of_specs(message)
+    problem, help = _of_specs(message) if sharded else ("shardings do not match", _RESHARD)
     notes = (words(first_paragraph(message)), *((_EXPLICIT,) if typed else ()))
     return Violation(problem, help=help, notes=notes)
 
@@ -131,24 +125,17 @@ def _of_specs(message: str) -> tuple[str, str]:
     """Return what is wrong with the specs of a `shard_map`, and what to do."""
     if (replicated := _REPLICATED.search(message)) is not None:
         axes = ", ".join(re.findall(r"\w+", replicated["axes"]))
-        spec = _short_spec(replicated["spec"])
-        name = axes.partition(",")[0]
-        return (
-            f"`{replicated['which']}` {spec} of `shard_map` needs results equal over `{axes}`",
-            (
-                f'reduce over the axis in the body, as `jax.lax.psum(x, "{name}")`, or divide the '
-                f'result: `P("{name}")`; pass `check_vma=False` only if the results are equal'
-            ),
+        spec, name = _short_spec(replicated["spec"]), axes.partition(",")[0]
+        help = (
+            f'reduce over the axis in the body, as `jax.lax.psum(x, "{name}")`, or divide the '
+            f'result: `P("{name}")`; pass `check_vma=False` only if the results are equal'
         )
+        which = replicated["which"]
+        return f"`{which}` {spec} of `shard_map` needs results equal over `{axes}`", help
     if (long := _LONG_SPEC.search(message)) is not None:
         axes = {"0": "no axis", "1": "one axis"}.get(long["rank"], f"{long['rank']} axes")
-        return (
-            (
-                f"spec {_short_spec(long['spec'])} of `shard_map` has {long['length']} entries for "
-                f"{axes}"
-            ),
-            "write at most one entry for each axis of the array",
-        )
+        spec = f"{_short_spec(long['spec'])} of `shard_map` has {long['length']} entries"
+        return f"spec {spec} for {axes}", "write at most one entry for each axis of the array"
     return "specs of `shard_map` do not fit", "write one spec for each argument and each result"
 
 
@@ -197,31 +184,20 @@ def _resharded(
 
     It is divided over all axes of the collective, and the result has it divided otherwise.
     """
-    step = view.flow.steps[path]
+    step, moved = view.flow.steps[path], set(collective.axes)
+    kept = {axis for axes in known.spec for axis in axes}
     for operand in known.operands:
-        over = {axis for axes in operand.spec for axis in axes}
-        if not collective.axes or not over.issuperset(collective.axes):
+        over, shape = {axis for axes in operand.spec for axis in axes}, shape_of(operand.type)
+        values = [number for number in step.operands if view.flow.value(number).shape == shape]
+        is_kept = shape == shape_of(known.type) and operand.spec == known.spec
+        if not moved or not moved <= over or is_kept or not values:
             continue
-        same_shape = shape_of(operand.type) == shape_of(known.type)
-        if same_shape and operand.spec == known.spec:
-            continue
-        values = [
-            number
-            for number in step.operands
-            if view.flow.value(number).shape == shape_of(operand.type)
-        ]
-        if not values:
-            continue
-        if step.primitive in ELEMENTWISE and not _disagrees(operand, known):
-            continue
-        kept = {axis for axes in known.spec for axis in axes}
-        if step.primitive not in ELEMENTWISE and not kept.isdisjoint(collective.axes):
-            continue  # another operand may be the one that is moved
-        if step.primitive not in ELEMENTWISE and any(_is_placed(view, each) for each in values):
-            continue
-        if any(_is_small_input(view, each) for each in values):
-            continue
-        return operand
+        if step.primitive in ELEMENTWISE:
+            is_other = not _disagrees(operand, known)
+        else:  # another operand may be the one that is moved
+            is_other = bool(kept & moved) or any(_is_placed(view, each) for each in values)
+        if not is_other and not any(_is_small_input(view, each) for each in values):
+            return operand
     return None
 
 

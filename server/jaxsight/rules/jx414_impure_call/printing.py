@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 _TAKEN = frozenset({"fmt", "ordered", "partitioned", "skip_format_check"})
 """Names that `jax.debug.print` uses itself."""
@@ -28,15 +28,12 @@ def debug_print(call: ast.Call, write: Callable[[ast.expr], str], name: str) -> 
                 pass
             case _:
                 return None
-    parts = []
-    for argument in call.args:
-        text = template.of(argument)
-        if text is None:
-            return None
-        parts.append(text)
-    text = json.dumps(separator.join(parts), ensure_ascii=False)
+    text = template.joined(separator, call.args)
+    if text is None:
+        return None
     words = [f"{name}={name}" for name in template.names]
-    return f"{name}({', '.join((text, *template.positions, *words))})"
+    quoted = json.dumps(text, ensure_ascii=False)
+    return f"{name}({', '.join((quoted, *template.positions, *words))})"
 
 
 class _Template:
@@ -47,21 +44,17 @@ class _Template:
         self.positions: list[str] = []
         self.names: dict[str, None] = {}
 
-    def of(self, node: ast.expr) -> str | None:
-        """Return what an argument of `print` is in the format string."""
+    def joined(self, separator: str, nodes: Sequence[ast.expr]) -> str | None:
+        """Return what arguments of `print`, or parts of an f-string, are in the format string."""
+        parts = [self._of(node) for node in nodes]
+        return None if None in parts else separator.join(part or "" for part in parts)
+
+    def _of(self, node: ast.expr) -> str | None:
         match node:
             case ast.Constant(value=value):
                 return str(value).replace("{", "{{").replace("}", "}}")
             case ast.JoinedStr(values=values):
-                parts = [self._formatted(value) for value in values]
-                return None if None in parts else "".join(part or "" for part in parts)
-            case ast.Starred():
-                return None
-            case _:
-                return self._place(node, "")
-
-    def _formatted(self, node: ast.expr) -> str | None:
-        match node:
+                return self.joined("", values)
             case ast.FormattedValue(value=value, conversion=conversion, format_spec=None):
                 return self._place(value, _converted(conversion))
             case ast.FormattedValue(
@@ -70,10 +63,10 @@ class _Template:
                 format_spec=ast.JoinedStr(values=[ast.Constant(value=str(spec))]),
             ):
                 return self._place(value, f"{_converted(conversion)}:{spec}")
-            case ast.Constant():
-                return self.of(node)
-            case _:
+            case ast.Starred() | ast.FormattedValue():
                 return None
+            case _:
+                return self._place(node, "")
 
     def _place(self, node: ast.expr, how: str) -> str:
         if isinstance(node, ast.Name) and node.id not in _TAKEN:

@@ -3,6 +3,9 @@
 Found in the text of the module: in functions that a transformation certainly traces.
 """
 
+# Longer than most rules: eleven kinds of calls are found, each in its own way, and said in words
+# that fit how the function is transformed.
+
 from __future__ import annotations
 
 import ast
@@ -14,7 +17,7 @@ from typing import Literal
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule
-from jaxsight.rules.text.expressions import keyword
+from jaxsight.rules.text.expressions import argument_of, strings_in
 from jaxsight.rules.text.functions import GENERATORS, SELF, Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
@@ -107,9 +110,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     """
     for function, event, module in traced_events(statements):
         impure = event.data
-        if not isinstance(impure, Impure) or not function.kinds:
-            continue
-        if event.sources and not module.is_live(event.sources):
+        if not isinstance(impure, Impure) or (event.sources and not module.is_live(event.sources)):
             continue
         if impure.kind == "random" and impure.name and impure.name not in module.generators:
             continue
@@ -137,18 +138,17 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
 def _called(scope: NameScope, node: ast.Call) -> Iterator[Event]:
     full, text = scope.full(node.func), written(node)
     arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg != "file")]
-    prints, logs = full in _PRINTS, _is_log(node, full)
-    if prints or logs:
-        traced = [argument for argument in arguments if scope.sources(argument)]
-        if _is_about_tracing(arguments):
+    prints = full in _PRINTS
+    if prints or _is_log(node, full):
+        if any(_ABOUT_TRACING.search(said) for each in arguments for said in strings_in(each)):
             return
+        traced = [argument for argument in arguments if scope.sources(argument)]
         if traced:
-            sources = frozenset(source for argument in traced for source in scope.sources(argument))
             instead = (debug_print(node, written, "jax.debug.print") or "") if prints else ""
             parts = (part for argument in traced for part in ast.walk(argument))
             names = (p.id for p in parts if isinstance(p, ast.Name) and scope.sources(p))
-            kind: Kind = "print" if prints else "log"
-            yield Event(node, sources, Impure(kind, text, next(names, "x"), instead))
+            impure = Impure("print" if prints else "log", text, next(names, "x"), instead)
+            yield Event(node, NOTHING.union(*map(scope.sources, traced)), impure)
         elif prints and all(isinstance(argument, ast.Constant) for argument in arguments):
             yield Event(node, NOTHING, Impure("text", text))
     elif full == "next" and node.args:
@@ -168,25 +168,14 @@ def _called(scope: NameScope, node: ast.Call) -> Iterator[Event]:
                 yield Event(node, NOTHING, Impure(kind, text))
 
 
-def _is_about_tracing(arguments: Sequence[ast.expr]) -> bool:
-    return any(
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and _ABOUT_TRACING.search(node.value)
-        for argument in arguments
-        for node in ast.walk(argument)
-    )
-
-
 def _is_log(call: ast.Call, full: str) -> bool:
     """Whether a call is `logging.info(…)`, or that of a logger."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _LOGS:
         return False
     base = call.func.value
     last = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
-    if full.startswith(("logging.", "absl.logging.", "loguru.")):
-        return True
-    return _LOGGERS.fullmatch(last) is not None
+    is_module = full.startswith(("logging.", "absl.logging.", "loguru."))
+    return is_module or _LOGGERS.fullmatch(last) is not None
 
 
 def _attribute_drawn_from(scope: NameScope, function: ast.expr) -> str:
@@ -202,36 +191,30 @@ def _attribute_drawn_from(scope: NameScope, function: ast.expr) -> str:
 
 def _is_draw(scope: NameScope, function: ast.expr) -> bool:
     """Whether a method of a generator is called that was made outside of the function."""
-    if not isinstance(function, ast.Attribute) or function.attr not in _METHODS:
-        return False
-    generator: ast.expr | None = None
-    if isinstance(function.value, ast.Name):
-        holder = scope.holder(function.value.id)
-        if holder is scope:
+    match function:
+        case ast.Attribute(value=ast.Name(id=name), attr=method) if method in _METHODS:
+            holder = scope.holder(name)
+        case _:
             return False
-        generator = holder.aliases.get(function.value.id)
-        if generator is None and holder.node is None:
-            name = function.value.id
-            return name not in scope.imports and _GENERATOR.fullmatch(name) is not None
-    return (
-        isinstance(generator, ast.Call)
-        and GENERATORS.fullmatch(scope.full(generator.func)) is not None
-    )
+    generator = holder.aliases.get(name)
+    if holder is scope or generator is not None:
+        made = scope.full(generator.func) if isinstance(generator, ast.Call) else ""
+        return holder is not scope and GENERATORS.fullmatch(made) is not None
+    is_module = holder.node is None and name not in scope.imports
+    return is_module and _GENERATOR.fullmatch(name) is not None
 
 
 def _writes(call: ast.Call) -> bool:
-    mode = call.args[1] if len(call.args) > 1 else keyword(call, "mode")
-    return (
-        isinstance(mode, ast.Constant)
-        and isinstance(mode.value, str)
-        and any(letter in mode.value for letter in "wax+")
-    )
+    match argument_of(call, 1, "mode"):
+        case ast.Constant(value=str(mode)):
+            return any(letter in mode for letter in "wax+")
+        case _:
+            return False
 
 
 def _worded(impure: Impure, event: Event, function: TracedFunction) -> NodeViolation | None:
     """Return the violation, in words that fit the transformation."""
-    staged, batched = STAGED in function.kinds, BATCHED in function.kinds
-    how = "staged" if staged else "batched" if batched else "other"
+    how = next((kind for kind in (STAGED, BATCHED) if kind in function.kinds), "other")
     words = _WORDS.get((impure.kind, how)) or _WORDS.get((impure.kind, ""))
     if words is None:
         return None
@@ -239,8 +222,10 @@ def _worded(impure: Impure, event: Event, function: TracedFunction) -> NodeViola
     notes: tuple[str, ...] = (by,)
     if impure.kind == "next":
         notes = ("each later call, and each iteration of a loop, has the same item", by)
-    if impure.kind == "random" and (staged or not batched):
-        each = "each later call of the compiled function" if staged else "once jitted, each call"
+    if impure.kind == "random" and how != "batched":
+        each = "once jitted, each call"
+        if how == STAGED:
+            each = "each later call of the compiled function"
         notes = (f"{each} uses the same numbers", by)
     message, help = words
     name, instead = impure.name, impure.instead
@@ -313,13 +298,10 @@ does, and the help.
 
 
 @RULE.corrects("`jax.debug.print` instead of `print` (unsafe)")
-def candidates(context: FixContext) -> Iterator[Candidate]:
+def candidates(context: FixContext, impure: Impure) -> Iterator[Candidate]:
     """Yield `jax.debug.print` in place of a `print`."""
-    impure = context.finding.data
-    call = next(iter(context.nodes), None)
-    if isinstance(call, ast.Expr):
-        call = call.value
-    if not isinstance(impure, Impure) or impure.kind not in ("print", "text"):
+    call = context.node.value if isinstance(context.node, ast.Expr) else context.node
+    if impure.kind not in ("print", "text"):
         return
     if not isinstance(call, ast.Call) or context.called(call.func) != "print":
         return

@@ -3,6 +3,9 @@
 Found in the text of the module: in functions that a transformation certainly traces.
 """
 
+# Longer than most rules: what keeps a value (a variable, an attribute, a container) and whether
+# that outlives the trace are two searches.
+
 from __future__ import annotations
 
 import ast
@@ -12,12 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule
+from jaxsight.rules.text.expressions import given
 from jaxsight.rules.text.functions import Event, is_container, is_reference, looked_for
-from jaxsight.rules.text.scopes import NameScope
+from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, TracedModule, is_plain, traced_events
 from jaxsight.rules.text.transformations import STAGED
-from jaxsight.rules.wording import MOST, quoted
+from jaxsight.rules.wording import fitting, quoted
+from jaxsight.text.names import with_defaults
 
 RULE = Rule(
     __name__,
@@ -76,19 +81,21 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         holder = quoted(escape.target)
         if escape.kind in ("global", "variable"):
             holder = f"the {escape.kind} {holder}"
-        message = f"traced value {quoted(escape.value)} escapes into {holder}"
-        notes = [
-            "once the trace is over, using the value raises `UnexpectedTracerError`",
-            traced.note("the lambda"),
-        ]
-        if STAGED in traced.kinds:
-            notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
+        message = fitting(
+            f"traced value {quoted(escape.value)} escapes into {holder}",
+            f"traced value escapes into {holder}",
+        )
+        staged = ("it is kept while tracing only: compiled calls keep nothing",)
         function = traced.named("the lambda")
         violation = NodeViolation(
             event.at,
-            message if len(message) <= MOST else f"traced value escapes into {holder}",
+            message,
             help=f"return the value from {function}, and keep it where the result is used",
-            notes=tuple(notes),
+            notes=(
+                "once the trace is over, using the value raises `UnexpectedTracerError`",
+                *(staged if STAGED in traced.kinds else ()),
+                traced.note("the lambda"),
+            ),
         )
         yield ModuleViolation(traced.statement, violation)
 
@@ -104,9 +111,9 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
             yield from _assigned(scope, target, value)
         case ast.AugAssign(target=target, value=value):
             yield from _assigned(scope, target, value)
-        case ast.Call(func=ast.Attribute(value=container, attr=attr), args=args) if attr in _KEEPS:
-            values = [*args, *(word.value for word in node.keywords)]
-            sources = frozenset(source for value in values for source in scope.sources(value))
+        case ast.Call(func=ast.Attribute(value=container, attr=attr)) if attr in _KEEPS:
+            values = given(node)
+            sources = NOTHING.union(*map(scope.sources, values))
             escape = _escape(scope, container, "container", ", ".join(map(written, values)))
             if escape is None or not sources:
                 return
@@ -126,14 +133,13 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
 
 def _assigned(scope: NameScope, target: ast.expr, value: ast.expr) -> Iterator[Event]:
     if isinstance(target, ast.Tuple | ast.List):
-        parts = value.elts if isinstance(value, ast.Tuple | ast.List) else ()
-        for at, element in enumerate(target.elts):
-            yield from _assigned(
-                scope, element, parts[at] if len(parts) == len(target.elts) else value
-            )
+        parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+        if len(parts) != len(target.elts):
+            parts = [value] * len(target.elts)
+        for element, part in zip(target.elts, parts, strict=True):
+            yield from _assigned(scope, element, part)
         return
-    sources = scope.sources(value)
-    if not sources:
+    if not (sources := scope.sources(value)):
         return
     text = written(value)
     match target:
@@ -189,24 +195,14 @@ def _escape(scope: NameScope, base: ast.expr, kind: Kept, value: str) -> Escape 
 
 def _default(scope: NameScope, name: str) -> ast.expr | None:
     """Return the default value of a parameter."""
-    if scope.node is None:
-        return None
-    args = scope.node.args
-    positional = [*args.posonlyargs, *args.args]
-    pairs = [
-        *zip(reversed(positional), reversed(args.defaults), strict=False),
-        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
-    ]
+    pairs = with_defaults(scope.node.args) if scope.node is not None else ()
     return next((default for parameter, default in pairs if parameter.arg == name), None)
 
 
 def _local(scope: NameScope, base: ast.expr) -> bool | None:
     """Whether a name of a function is a container; `None` for what other statements bind."""
     base = base.value if isinstance(base, ast.Subscript) else base
-    if not isinstance(base, ast.Name):
-        return None
-    holder = scope.holder(base.id)
-    if holder.node is None:
+    if not isinstance(base, ast.Name) or (holder := scope.holder(base.id)).node is None:
         return None
     creation = holder.aliases.get(base.id) or _default(holder, base.id)
     return creation is not None and is_container(scope, creation)
@@ -230,10 +226,8 @@ def _leaves(escape: Escape, function: TracedFunction, module: TracedModule) -> b
     """Whether a value leaves the trace where it is kept."""
     if escape.container and escape.container not in module.containers:
         return False
-    if escape.root in module.references and not escape.holder:
-        return False
     if not escape.holder:
-        return True
+        return escape.root not in module.references
     holder = module.functions.get(escape.holder)
     if holder is None:
         return False

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from jaxsight.rules.failure_text import assigns_item, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.in_place import in_place, shortened
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import NodeViolation, Rule, Violation
-from jaxsight.rules.text.expressions import dotted, parsed_statement
+from jaxsight.rules.text.expressions import dotted, parsed_statement, strings_in
 from jaxsight.rules.text.item_updates import (
     discarded,
     is_mask,
@@ -25,7 +26,6 @@ from jaxsight.rules.text.item_updates import (
 )
 from jaxsight.rules.text.statements import written
 from jaxsight.rules.wording import cut, quoted
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "JAX array is changed in place, or its updated copy is discarded.", word="[")
 
@@ -45,47 +45,35 @@ _HELP = 60
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
-    """Recognize JAX's errors of changes in place, and NumPy's of traced values to store.
-
-    Args:
-        failure: the exception.
-        expression: the user's source at the innermost frame.
-        line: the line that it begins on.
-    """
-    message, line = failure.message, line.strip()
+def explain(error: Raised) -> Violation | None:
+    """Recognize JAX's errors of changes in place, and NumPy's of traced values to store."""
+    message, expression, line = error.message, error.expression, error.line.strip()
     statement = parsed_statement(line)
-    subject, item = quoted(expression), quoted(expression, "an item")
-    in_place = f"{subject} cannot change a JAX array in place"
-    is_type_error = is_a(failure, "TypeError")
+    subject, item, is_type_error = error.quoted(), error.quoted("an item"), error.is_a("TypeError")
     if is_type_error and "do not support in-place item assignment" in message:
         if expression.endswith("]"):
-            return _violation(
-                f"cannot assign to {item}: JAX arrays are immutable", _set(statement, expression)
-            )
+            assigned = _set(statement, expression)
+            return _violation(f"cannot assign to {item}: JAX arrays are immutable", assigned)
         advice = "use a function of JAX that returns the result, such as `jax.random.permutation`"
     elif is_type_error and "_IndexUpdate" in message and _changes(statement):
         target = target_of(statement) if statement is not None else None
         update = quoted(ast.unparse(target) if target is not None else "", "`x.at[…]`")
-        return _violation(
-            f"cannot assign to {update}, which only describes an update",
-            _set(statement, expression),
-        )
-    elif is_a(failure, "AttributeError") and message == "__delitem__":
+        only = f"cannot assign to {update}, which only describes an update"
+        return _violation(only, _set(statement, expression))
+    elif error.is_a("AttributeError") and message == "__delitem__":
         return _violation(f"cannot delete {item}: JAX arrays are immutable", _deleted(statement))
-    elif is_a(failure, "NotImplementedError", "ValueError") and "inplace=False" in message:
+    elif error.is_a("NotImplementedError", "ValueError") and "inplace=False" in message:
         call = re.fullmatch(r"([\w.]+)\((\w+)(,.*)?\)", " ".join(expression.split()))
         again = "x = f(x, inplace=False)"
         if call is not None:
-            name, array, others = call[1], call[2], call[3] or ""
-            again = cut(f"{array} = {name}({array}{others}, inplace=False)", _HELP)
+            again = cut(f"{call[2]} = {call[1]}({call[2]}{call[3] or ''}, inplace=False)", _HELP)
         advice = f"assign the result: `{again}`"
-    elif is_a(failure, "TypeError", "NotImplementedError") and _IN_NUMPY.match(expression):
+    elif error.is_a("TypeError", "NotImplementedError") and _IN_NUMPY.match(expression):
         advice = "assign the updated copy: `x = x.at[idx].set(y)`, or `.add`, `.multiply`…"
-    elif is_a(failure, "AttributeError") and _NO_FILL.search(message):
+    elif error.is_a("AttributeError") and _NO_FILL.search(message):
         advice = "assign a new array: `x = jnp.full_like(x, value)`"
-    elif _stores(failure) and assigns_item(expression, line):
-        array = quoted(re.split(r"\[", expression)[0], "the array")
+    elif _stores(error) and assigns_item(expression, line):
+        array = quoted(expression.partition("[")[0], "the array")
         return _violation(
             f"cannot assign a traced value to {subject} of a NumPy array",
             f"create {array} with `jnp`, and {_set(statement, expression)}",
@@ -93,7 +81,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
         )
     else:
         return None
-    return _violation(in_place, advice)
+    return _violation(f"{subject} cannot change a JAX array in place", advice)
 
 
 def _violation(message: str, help: str, why: str = _IN_PLACE) -> Violation:
@@ -136,14 +124,14 @@ def _deleted(statement: ast.AST | None) -> str:
             return "assign what is left: `x = jnp.delete(x, i)`, with a static `i`"
 
 
-def _stores(failure: Failure) -> bool:
+def _stores(error: Raised) -> bool:
     """Whether NumPy was to convert a traced value."""
-    if is_a(failure, "TracerArrayConversionError"):
+    if error.is_a("TracerArrayConversionError"):
         return True
-    cause = failure.cause
+    cause = error.failure.cause
     return (
-        is_a(failure, "ValueError")
-        and failure.message.startswith("setting an array element with a sequence")
+        error.is_a("ValueError")
+        and error.message.startswith("setting an array element with a sequence")
         and cause is not None
         and (is_a(cause, "ConcretizationTypeError") or _NO_SCALAR in cause.message)
     )
@@ -172,7 +160,7 @@ def find(tree: ast.Module) -> Iterator[NodeViolation]:
         last = re.findall(r"\w+", array)[-1:]
         if any(_FRAME.search(name) or name in references for name in last):
             continue
-        if any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(index)):
+        if list(strings_in(index)):
             continue
         text = written(call)
         assigned = f"{array} = {text}"
@@ -195,39 +183,34 @@ _NEW = re.compile(
 def _to_new_arrays(tree: ast.Module) -> Iterator[NodeViolation]:
     """Yield assignments to items of names that a function only binds to new arrays."""
     for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        new = set(_new_arrays(function))
+        new = _new_arrays(function) if isinstance(function, ast.FunctionDef) else ()
         for node in ast.walk(function) if new else ():
             if not isinstance(node, ast.Assign | ast.AugAssign):
                 continue
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 match target:
                     case ast.Subscript(value=ast.Name(id=name)) if name in new:
+                        text = written(target)
                         yield NodeViolation(
                             target,
-                            f"cannot assign to {quoted(written(target))}: JAX arrays are immutable",
-                            help=_set(node, written(target)),
+                            f"cannot assign to {quoted(text)}: JAX arrays are immutable",
+                            help=_set(node, text),
                             notes=(_IN_PLACE,),
                         )
 
 
-def _new_arrays(function: ast.FunctionDef) -> Iterator[str]:
-    """Yield the names that a function binds to new arrays and to nothing else."""
-    kinds: dict[str, set[bool]] = {}
-    stores = set()
+def _new_arrays(function: ast.FunctionDef) -> set[str]:
+    """Return the names that a function binds to new arrays and to nothing else."""
+    new, others, bindings = set[str](), set[str](), set[ast.AST]()
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[ast.Name(id=name) as target], value=ast.Call(func=made)):
-                if _NEW.fullmatch(dotted(made)):
-                    kinds.setdefault(name, set()).add(True)
-                    stores.add(target)
-            case ast.arg(arg=name):
-                kinds.setdefault(name, set()).add(False)
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in stores:
-            kinds.setdefault(node.id, set()).add(False)
-    return (name for name, kinds_of_name in kinds.items() if kinds_of_name == {True})
+                if _NEW.fullmatch(dotted(made)):  # comes before its target
+                    new.add(name)
+                    bindings.add(target)
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) if node not in bindings:
+                others.add(name)
+    return new - others
 
 
 def _references(tree: ast.Module) -> set[str]:
@@ -251,10 +234,9 @@ def _references(tree: ast.Module) -> set[str]:
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the assignment of a dropped update, else updates in place of item assignments."""
     for statement in (context.node, next(context.around(context.node), None)):
-        call = discarded(statement) if isinstance(statement, ast.stmt) else None
-        if isinstance(statement, ast.stmt) and call is not None:
+        if isinstance(statement, ast.stmt) and (call := discarded(statement)) is not None:
             text = f"{context.text(updated_array(call))} = {context.text(call)}"
-            edit = context.replace(statement, text)
-            yield Candidate(f"Assign the result: `{shortened(text)}`", (edit,), same=False)
+            title = f"Assign the result: `{shortened(text)}`"
+            yield context.replaced(statement, text, title, same=False)
             return
     yield from in_place(context)

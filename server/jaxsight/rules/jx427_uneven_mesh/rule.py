@@ -6,10 +6,10 @@ import math
 import re
 from dataclasses import dataclass
 
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.parsing import literal_in
 from jaxsight.wire.meshes import Spec
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Mesh axes do not divide a dimension evenly.")
 _SPEC = r"P(?:artitionSpec)?\((?P<spec>(?:[^()]|\([^()]*\))*)\)"
@@ -42,9 +42,9 @@ class _Uneven:
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize errors of shardings, and of specs of `shard_map`, that do not divide an array."""
-    uneven = _of_sharding(failure.message) or _of_shard_map(failure.message)
+    uneven = _of_sharding(error.message) or _of_shard_map(error.message)
     if uneven is None:
         return None
     axes = uneven.spec[uneven.dimension] if uneven.dimension < len(uneven.spec) else ()

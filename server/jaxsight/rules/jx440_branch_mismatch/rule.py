@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.rules.differences import (
     LeafDifference,
@@ -17,15 +16,13 @@ from jaxsight.rules.differences import (
     leaf_differences,
     public_dtype,
     shape_text,
-    tree_differences,
+    tree_difference,
     varying_cast,
 )
-from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import parsed_call
 from jaxsight.rules.wording import quoted, short
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Branches of `cond` or `switch` return different types.")
 
@@ -37,57 +34,42 @@ _KINDS = ("bool", "uint", "int", "bfloat", "float", "complex")
 _WHY = "both branches are traced, and the result has one type whichever of them runs"
 
 
-@dataclass(frozen=True, slots=True)
-class BranchTypes:
-    """What the two branches return for the first leaf that differs, for the fix."""
-
-    first: str
-    second: str
+def _predicate(error: Matched) -> str:
+    """Return the source of the predicate; nothing where it is not known."""
+    return ast.unparse(error.arguments[0]) if error.arguments else ""
 
 
-ERRORS = ErrorTable("TypeError", "ValueError")
+ERRORS = ErrorTable(
+    "TypeError",
+    "ValueError",
+    predicate=lambda error: f"predicate {quoted(_predicate(error), 'of `cond`')}",
+    condition=lambda error: short(_predicate(error) or "condition"),
+)
 RULE.explains(ERRORS.explain)
-
-
-def _predicate(expression: str) -> tuple[ast.Call | None, str, str]:
-    """Return the call, the source of its predicate, and what it is called in a message."""
-    call = parsed_call(expression)
-    source = ast.unparse(call.args[0]) if call is not None and call.args else ""
-    return call, source or "condition", f"predicate {quoted(source, 'of `cond`')}"
 
 
 @ERRORS.explains(
     r"Pred (?:type must be either boolean or number|must be a scalar), got (?:<function|"
     r"[^\n]*<class 'function'>)"
 )
-def of_function(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    call, source, subject = _predicate(expression)
-    operand = ast.unparse(call.args[3]) if call is not None and len(call.args) == 4 else "x"
+def of_function(error: Matched) -> Violation:
+    source, arguments = _predicate(error), error.arguments
+    call = f"{source or 'condition'}({ast.unparse(arguments[3]) if len(arguments) == 4 else 'x'})"
     return Violation(
-        f"{subject} is a function, not its result",
-        help=f"call it: `{short(f'{source}({operand})')}`",
+        f"predicate {quoted(source, 'of `cond`')} is a function, not its result",
+        help=f"call it: `{short(call)}`",
         notes=("`jax.lax.while_loop` takes a function, `jax.lax.cond` a value",),
     )
 
 
-@ERRORS.explains(r"Pred must be a scalar, got [^\n]*? of shape (?P<shape>\([\d, ]+\))")
-def of_predicate(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    _, source, subject = _predicate(expression)
-    return Violation(
-        f"{subject} has shape {match['shape']}, but `cond` takes one branch for all",
-        help=f"select elements with `jnp.where({short(source)}, a, b)`, or reduce it with "
-        "`jnp.any` or `jnp.all`",
-    )
-
-
 @ERRORS.explains(r"(?:cond|switch) branch(?:es| outputs) must have ")
-def of_branches(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    names = _names(failure.message)
-    leaves = leaf_differences(failure.message)
-    tree = next(tree_differences(failure.message), None)
+def of_branches(error: Matched) -> Violation:
+    names = _names(error.message)
+    leaves = leaf_differences(error.message)
+    tree = tree_difference(error.message)
     message, help = "branches return different types", "return the same types from all branches"
     if leaves:
-        message, help = _of_leaf(leaves[0], names, failure.message, _literal(expression))
+        message, help = _of_leaf(leaves[0], names, error.message, _literal(error))
     elif tree is not None:
         message, help = _of_tree(tree, names)
     others = len(leaves) - 1
@@ -95,8 +77,8 @@ def of_branches(match: re.Match[str], failure: Failure, expression: str) -> Viol
     return Violation(
         message,
         help=help,
-        notes=(*(more if others > 0 else ()), *_places(failure.message, names), _WHY),
-        data=BranchTypes(leaves[0].first, leaves[0].second) if leaves else None,
+        notes=(*(more if others > 0 else ()), *_places(error.message, names), _WHY),
+        data=leaves[0].first + leaves[0].second if leaves else None,
     )
 
 
@@ -127,14 +109,18 @@ def _places(message: str, names: tuple[str, str]) -> Iterator[str]:
         yield f"{names[0]} is at {places[0]}, {names[1]} at {places[1]}"
 
 
-def _literal(expression: str) -> str:
+def _literal(error: Matched) -> str:
     """Return the integer that a branch `lambda: 0` returns, as a float: `0.0`."""
-    call = parsed_call(expression)
-    for branch in call.args if call is not None else ():
+    return next((f"{ast.unparse(number)}.0" for number in _integers(error.arguments)), "")
+
+
+def _integers(branches: list[ast.expr]) -> Iterator[ast.Constant]:
+    """Yield the integers that branches return which are nothing else."""
+    for branch in branches:
         match branch:
-            case ast.Lambda(body=ast.Constant(value=int() as value)) if type(value) is int:
-                return f"{value}.0"
-    return ""
+            case ast.Lambda(body=ast.Constant(value=int() as value) as body):
+                if type(value) is int:
+                    yield body
 
 
 def _of_leaf(
@@ -176,6 +162,10 @@ def _of_tree(tree: TreeDifference, names: tuple[str, str]) -> tuple[str, str]:
 
 
 ERRORS.table(r"""
+Pred must be a scalar, got [^\n]*? of shape (?P<shape>\([\d, ]+\))
+    {predicate} has shape {shape}, but `cond` takes one branch for all
+    help: select elements with `jnp.where({condition}, a, b)`, or reduce it with `jnp.any` or
+        `jnp.all`
 Pred (?:type must be either boolean or number|must be a scalar), got 
     predicate of `cond` is not a boolean scalar
     help: pass a `bool`, or an array of shape `()`
@@ -195,15 +185,10 @@ Empty branch sequence
 
 
 @RULE.fixes("a float literal in a branch (unsafe)")
-def candidates(context: FixContext, data: BranchTypes) -> Iterator[Candidate]:
+def candidates(context: FixContext, types: str) -> Iterator[Candidate]:
     """Yield the call with `0.0` for a branch `lambda: 0`, where the other returns a float."""
-    if "float" not in data.first + data.second:
-        return
-    for call in context.find(ast.Call):
-        for branch in call.args:
-            match branch:
-                case ast.Lambda(body=ast.Constant(value=int() as value) as body):
-                    if type(value) is int:
-                        edit = context.replace(body, f"{value}.0")
-                        yield Candidate(f"Return `{value}.0`", (edit,), same=False)
-                        return
+    for call in context.find(ast.Call) if "float" in types else ():
+        for number in _integers(call.args):
+            text = f"{ast.unparse(number)}.0"
+            yield context.replaced(number, text, f"Return `{text}`", same=False)
+            return

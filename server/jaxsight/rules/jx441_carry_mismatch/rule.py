@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.meshes.divided import array_type
 from jaxsight.rules.differences import (
@@ -17,16 +16,14 @@ from jaxsight.rules.differences import (
     leaf_differences,
     public_dtype,
     shape_text,
-    tree_differences,
+    tree_difference,
     varying_cast,
 )
-from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import called, keyword, name_of
+from jaxsight.rules.text.expressions import argument_of, name_of
 from jaxsight.rules.wording import quoted
-from jaxsight.source.text import Edit
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Body of a loop returns another carry than it takes.")
 
@@ -35,17 +32,9 @@ _INDEX = re.compile(r"^loop_carry\[[12]\]")
 _WHY = "all iterations run the same compiled body, so the carry has one type"
 
 
-@dataclass(frozen=True, slots=True)
-class CarryTypes:
-    """The leaf that changes, and its types, for the fix."""
-
-    path: str
-    """After the name of the parameter: `['loss']`, or empty for the whole carry."""
-    before: str
-    after: str
-
-
-ERRORS = ErrorTable("TypeError", "ValueError")
+ERRORS = ErrorTable(
+    "TypeError", "ValueError", mapping=lambda error: "map" if error.name == "map" else "scan"
+)
 RULE.explains(ERRORS.explain)
 
 
@@ -53,22 +42,22 @@ RULE.explains(ERRORS.explain)
     r"\w+(?: body)? function carry input and carry output must have (?:equal types|the same "
     r"pytree structure)"
 )
-def of_carry(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
-    function = called(expression)
-    leaves = leaf_differences(failure.message)
-    tree = next(tree_differences(failure.message), None)
+def of_carry(error: Matched) -> Violation | None:
+    function = error.name
+    leaves = leaf_differences(error.message)
+    tree = tree_difference(error.message)
     if leaves:
         leaf = leaves[0]
         paths = [_path(each.path, function) for each in leaves]
         others = ", ".join(_subject(path).removeprefix("carry ") for path in paths[1:4])
         return Violation(
             f"{_subject(paths[0])} is `{leaf.first}` at first, `{leaf.second}` after an iteration",
-            help=_of_leaf(leaf, failure.message, function),
+            help=_of_leaf(leaf, error.message, function),
             notes=((f"other leaves change, too: {others}",) if others else ()) + (_WHY,),
-            data=CarryTypes(re.sub(r"^\w+", "", paths[0]), leaf.first, leaf.second),
+            data=(re.sub(r"^\w+", "", paths[0]), leaf.first, leaf.second),
         )
     if tree is None:
-        return of_none(failure.message)
+        return of_none(error.message)
     subject = _subject(_path(tree.path, function))
     return Violation(
         f"{subject} is {tree.first} at first, {tree.second} after an iteration",
@@ -152,31 +141,17 @@ cond_fun must return a boolean scalar, but got (?:output type\(s\)
         )?\[?(?:ShapedArray\()?(?P<type>\w+(?:\[[\d,]*\])?)
     condition of `while_loop` is {type:q}, not `bool[]`
     help: reduce it to one truth value: `jnp.any(…)` or `jnp.all(…)`
-""")
-
-
-@ERRORS.explains(r"scan got values? with different leading axis sizes: (?P<sizes>\d[\d, ]*)")
-def of_lengths(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    function = "map" if called(expression) == "map" else "scan"
-    return Violation(
-        f"`{function}` maps over arrays with different leading axes: {match['sizes']}",
-        help="move the axis that is mapped to the front: `jnp.moveaxis(x, axis, 0)`",
-        notes=(f"`{function}` maps over axis 0 of each array of `xs`",),
-    )
-
-
-@ERRORS.explains(r"scan got values? with no leading axis to scan over: (?P<values>[^\n]*?)\.?$")
-def of_scalars(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    help = (
-        "pass an array with one item for each iteration, such as `jnp.arange(n)`, or `None` and "
-        "`length=n`"
-    )
-    if "," in match["values"]:
-        help = "pass one array: `jnp.array([…])`; each item of a list is an array of its own"
-    return Violation(f"`scan` maps over {quoted(match['values'])}, which has no axis", help=help)
-
-
-ERRORS.table(r"""
+scan got values? with different leading axis sizes: (?P<sizes>\d[\d, ]*)
+    `{mapping}` maps over arrays with different leading axes: {sizes}
+    help: move the axis that is mapped to the front: `jnp.moveaxis(x, axis, 0)`
+    note: `{mapping}` maps over axis 0 of each array of `xs`
+scan got values? with no leading axis to scan over: (?P<values>[^\n]*?,[^\n]*?)\.?$
+    `scan` maps over {values:q}, which has no axis
+    help: pass one array: `jnp.array([…])`; each item of a list is an array of its own
+scan got values? with no leading axis to scan over: (?P<values>[^\n]*?)\.?$
+    `scan` maps over {values:q}, which has no axis
+    help: pass an array with one item for each iteration, such as `jnp.arange(n)`, or `None` and
+        `length=n`
 scan got `length` argument of (?P<length>\d+) which disagrees with leading axis sizes
         \[(?P<sizes>[\d, ]+)\]
     `length={length}` of `scan` differs from the leading axis: {sizes}
@@ -211,34 +186,32 @@ _ITEM = re.compile(r"\[(\d+)\]")
 
 
 @RULE.fixes("an initial carry of the result's dtype (unsafe)")
-def candidates(context: FixContext, data: CarryTypes) -> Iterator[Candidate]:
-    """Yield the call with the initial value converted, if integers become floats."""
-    before, after = array_type(data.before), array_type(data.after)
+def candidates(context: FixContext, data: tuple[str, str, str]) -> Iterator[Candidate]:
+    """Yield the call with the initial value converted, if integers become floats.
+
+    Args:
+        context: the finding.
+        data: the path of the leaf that changes, after the name of the parameter (`['loss']`, or
+            empty for the whole carry), and its types before and after.
+    """
+    before, after = map(array_type, data[1:])
     if before is None or after is None or before.shape != after.shape:
         return
     if before.dtype[:3] not in ("int", "uin") or "float" not in after.dtype:
         return
     for call in context.find(ast.Call):
         at, name = _INIT.get(name_of(call), (0, ""))
-        init = keyword(call, name) or (call.args[at] if name and at < len(call.args) else None)
-        item = _item(init, data.path)
+        item = _item(argument_of(call, at, name) if name else None, data[0])
         if item is not None and context.jnp:
             dtype = public_dtype(after.dtype).replace("jnp", context.jnp)
-            edit = _with_dtype(context, item, dtype) or context.replace(
-                item, f"{context.jnp}.asarray({context.text(item)}, {dtype})"
-            )
-            yield Candidate(f"Begin with {after.dtype}", (edit,), same=False)
+            written = context.called(item.func) if isinstance(item, ast.Call) else ""
+            given = None
+            if isinstance(item, ast.Call) and written in _DTYPE_AT:
+                given = argument_of(item, _DTYPE_AT[written], "dtype")
+            text = f"{context.jnp}.asarray({context.text(item)}, {dtype})"
+            edited, text = (item, text) if given is None else (given, dtype)
+            yield context.replaced(edited, text, f"Begin with {after.dtype}", same=False)
             return
-
-
-def _with_dtype(context: FixContext, item: ast.expr, dtype: str) -> Edit | None:
-    """Return the edit of the dtype of `jnp.zeros((), int)` and the like."""
-    if not isinstance(item, ast.Call):
-        return None
-    at = _DTYPE_AT.get(context.called(item.func), 0)
-    positional = item.args[at] if at and at < len(item.args) else None
-    given = keyword(item, "dtype") or positional
-    return context.replace(given, dtype) if given is not None and at else None
 
 
 def _item(init: ast.expr | None, path: str) -> ast.expr | None:

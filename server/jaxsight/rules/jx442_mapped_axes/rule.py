@@ -7,17 +7,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jaxsight.meshes.divided import array_type
 from jaxsight.rules.differences import shape_text
-from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.operands import arrays, is_key, rank
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import keyword, name_of, parsed_call
+from jaxsight.rules.text.expressions import keyword, name_of
 from jaxsight.rules.wording import quoted, short
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Axes that `vmap` maps differ in size, or do not exist.")
 
@@ -36,27 +33,20 @@ _BY_NAME = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class InAxes:
-    """The `in_axes=` that fits the arguments, for the fix."""
-
-    text: str
-
-
 ERRORS = ErrorTable("ValueError", "TypeError")
 RULE.explains(ERRORS.explain)
 
 
 @ERRORS.explains(r"(?P<api>[vp]map) got inconsistent sizes for array axes to be mapped:")
-def of_sizes(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    found = list(_SIZE.finditer(failure.message))
+def of_sizes(error: Matched) -> Violation:
+    found = list(_SIZE.finditer(error.message))
     by_name = any(each["name"].startswith("kwargs[") for each in found)
     places = " and ".join(
         f"{each['size']} (axis {each['axis']} of {quoted(_name(each), most=20)})"
         for each in found[:2]
     )
     return Violation(
-        f"`{match['api']}` maps axes of different sizes: {places}",
+        f"`{error['api']}` maps axes of different sizes: {places}",
         help=_other_axis(found) or (_BY_NAME if by_name else _SAME),
         notes=tuple(
             f"{quoted(_name(each))} is `{each['type']}`"
@@ -91,23 +81,21 @@ def _other_axis(found: list[re.Match[str]]) -> str:
     r"implies that its rank should be at least \d+, but is only \d+ \(its shape is "
     r"(?P<shape>\([\d, ]*\))\)"
 )
-def of_rank(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    call = parsed_call(expression)
-    api, axis = match["api"], match["axis"]
+def of_rank(error: Matched) -> Violation:
+    call, api, shape = error.call, error["api"], error["shape"]
     what, help = "an argument", "pass `None` in `in_axes` for what is not mapped"
     axes, data = None, None
     notes: tuple[str, ...] = ("`in_axes` is 0 for all arguments unless it is given",)
-    if match["shape"] != "()":
+    if shape != "()":
         help, notes = "map an axis that it has: they count from 0", ()
-        named_arrays = arrays(failure, expression)
-        fitting = {name for name, type in named_arrays if shape_text(type.shape) == match["shape"]}
+        fitting = {name for name, type in error.arrays if shape_text(type.shape) == shape}
         what = quoted(fitting.pop(), most=30) if len(fitting) == 1 else what
-    if call is not None and match["shape"] == "()":
-        low = [each for each in call.args if rank(failure, each) == 0]
-        named = [each for each in call.keywords if each.arg and rank(failure, each.value) == 0]
+    if call is not None and shape == "()":
+        low = [each for each in call.args if error.rank(each) == 0]
+        named = [each for each in call.keywords if each.arg and error.rank(each.value) == 0]
         if len(low) == 1 or (not low and len(named) == 1):
             what = quoted(ast.unparse(low[0]) if low else str(named[0].arg), most=30)
-        entries = [_entry(failure, each) for each in call.args]
+        entries = [_entry(error, each) for each in call.args]
         if not low and len(named) == 1:
             bound = f"jax.{api}(partial(f, {named[0].arg}={ast.unparse(named[0].value)}))"
             help = f"bind what is not mapped: `{short(bound)}`"
@@ -116,34 +104,34 @@ def of_rank(match: re.Match[str], failure: Failure, expression: str) -> Violatio
             axes = f"({', '.join(map(str, entries))}{',' * (len(entries) == 1)})"
         elif None not in entries and entries and entries[0] not in ("0", "None"):
             axes = f"({entries[0]},)"
-        if len(low) == 1 and is_key(failure, low[0]):
+        if len(low) == 1 and error.is_key(low[0]):
             notes = ("`jax.random.split(key, n)` makes a key for each, which draws other numbers",)
         match call:
             case ast.Call(func=ast.Call(args=[_]) as inner, keywords=[]):
                 if axes and name_of(inner) == api and keyword(inner, "in_axes") is None:
-                    data = InAxes(axes)
+                    data = axes
         if axes is not None:
             help = f"pass `in_axes={axes}`, with `None` for what is not mapped"
     return Violation(
-        f"`{api}` maps axis {axis} of {what}, whose shape is {match['shape']}",
+        f"`{api}` maps axis {error['axis']} of {what}, whose shape is {shape}",
         help=help,
         notes=notes,
         data=data,
     )
 
 
-def _entry(failure: Failure, argument: ast.expr) -> str | None:
+def _entry(error: Matched, argument: ast.expr) -> str | None:
     """Return the entry of `in_axes` for an argument; `None` if its rank is not known."""
-    axes = rank(failure, argument)
+    axes = error.rank(argument)
     if axes is not None:
         return "0" if axes else "None"
     match argument:
         case ast.Dict(keys=keys, values=values) if all(keys):
-            entries = [_entry(failure, each) for each in values]
+            entries = [_entry(error, each) for each in values]
             pairs = zip((ast.unparse(key) for key in keys if key is not None), entries, strict=True)
             text = f"{{{', '.join(f'{key}: {entry}' for key, entry in pairs)}}}"
         case ast.Tuple(elts=items) | ast.List(elts=items) if items:
-            entries = [_entry(failure, each) for each in items]
+            entries = [_entry(error, each) for each in items]
             inside = ", ".join(map(str, entries))
             text = f"[{inside}]" if isinstance(argument, ast.List) else f"({inside},)"
         case _:
@@ -152,51 +140,44 @@ def _entry(failure: Failure, argument: ast.expr) -> str | None:
 
 
 @ERRORS.explains(r"axis (?P<axis>-?\d+) is out of bounds for array of dimension (?P<rank>\d+)")
-def of_result(match: re.Match[str], failure: Failure, expression: str) -> Violation | None:
-    call = parsed_call(expression)
-    inner = call.func if call is not None else None
+def of_result(error: Matched) -> Violation | None:
+    inner = error.call.func if error.call is not None else None
     if not isinstance(inner, ast.Call) or name_of(inner) not in ("vmap", "pmap"):
         return None
     which = "out_axes" if keyword(inner, "out_axes") is not None else "in_axes"
     return Violation(
-        f"`{which}` of `{name_of(inner)}` names axis {match['axis']} of an array of rank "
-        f"{match['rank']}",
+        f"`{which}` of `{name_of(inner)}` names axis {error['axis']} of an array of rank "
+        f"{error['rank']}",
         help="use an axis of the array: they count from 0, and -1 is the last one",
         notes=("the result of a mapped function has one axis more",) * (which == "out_axes"),
     )
 
 
-_AXES = (
+@ERRORS.explains(
     r"(?P<api>[vp]map) in_axes must be an int, None, or a tuple of entries corresponding to the "
-    r"positional arguments passed to the function, but got "
+    r"positional arguments passed to the function, but got (?!len\()[^\n]*(?:Tracer|Array)\("
 )
-
-
-ERRORS.says(
-    _AXES + r"len\(in_axes\)=(?P<entries>\d+), len\(args\)=(?P<arguments>\d+)",
-    "`in_axes` of `{api}` has {entries} entries for {arguments} arguments",
-    help="write one entry for each positional argument, `None` for those that are not mapped",
-    note="arguments that are passed by name are always mapped over axis 0",
-)
-
-
-@ERRORS.explains(_AXES + r"[^\n]*(?:Tracer|Array)\(")
-def of_call(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    call = parsed_call(expression)
-    help = f"call the mapped function: `jax.{match['api']}(f)(x)`"
+def of_call(error: Matched) -> Violation:
+    call = error.call
+    help = f"call the mapped function: `jax.{error['api']}(f)(x)`"
     if call is not None and len(call.args) > 1:
         function, *arguments = map(ast.unparse, call.args)
         text = f"{ast.unparse(call.func)}({function})({', '.join(arguments)})"
         help = f"call the mapped function: `{short(text)}`"
-    return Violation(f"`{match['api']}` gets an array as its `in_axes`", help=help)
+    return Violation(f"`{error['api']}` gets an array as its `in_axes`", help=help)
 
 
-ERRORS.says(
-    _AXES + r"(?P<given>[^\n]+?)\.?$",
-    "`in_axes` of `{api}` is {given:q}, not a tuple",
-    help="write a tuple with one entry for each argument: `in_axes=({given},)`",
-)
 ERRORS.table(r"""
+(?P<api>[vp]map) in_axes must be an int, None, or a tuple of entries corresponding to the positional
+        arguments passed to the function, but got len\(in_axes\)=(?P<entries>\d+),
+        len\(args\)=(?P<arguments>\d+)
+    `in_axes` of `{api}` has {entries} entries for {arguments} arguments
+    help: write one entry for each positional argument, `None` for those that are not mapped
+    note: arguments that are passed by name are always mapped over axis 0
+(?P<api>[vp]map) in_axes must be an int, None, or a tuple of entries corresponding to the positional
+        arguments passed to the function, but got (?P<given>[^\n]+?)\.?$
+    `in_axes` of `{api}` is {given:q}, not a tuple
+    help: write a tuple with one entry for each argument: `in_axes=({given},)`
 (?P<api>[vp]map) (?P<which>in_axes|out_axes) specification must be a tree prefix of the 
     `{which}` of `{api}` has another structure than what it is for
     help: write one entry for each argument or result: an axis or `None` applies to all its leaves,
@@ -216,14 +197,10 @@ ERRORS.table(r"""
 
 
 @RULE.fixes("`in_axes=` with `None` for scalars (unsafe)")
-def candidates(context: FixContext, axes: InAxes) -> Iterator[Candidate]:
+def candidates(context: FixContext, axes: str) -> Iterator[Candidate]:
     """Yield the transformation with `in_axes=`, `None` for each scalar."""
     for call in context.find(ast.Call):
         if isinstance(call.func, ast.Call):
-            mapped = context.text(call.func)
-            yield Candidate(
-                f"Map with `in_axes={axes.text}`",
-                (context.replace(call.func, f"{mapped[:-1]}, in_axes={axes.text})"),),
-                same=False,
-            )
+            mapped = f"{context.text(call.func)[:-1]}, in_axes={axes})"
+            yield context.replaced(call.func, mapped, f"Map with `in_axes={axes}`", same=False)
             return

@@ -11,17 +11,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.failure_text import FUNCTIONS, described_type
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, Violation
-from jaxsight.rules.text.expressions import FunctionNode, dotted
+from jaxsight.rules.text.expressions import FunctionNode, dotted, given
+from jaxsight.rules.text.jitted import positional
 from jaxsight.rules.text.statements import Imports, Statement, full_name, imports_of
 from jaxsight.rules.text.transformations import of_decorator
 from jaxsight.rules.wording import quoted
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     __name__,
@@ -46,14 +45,6 @@ _AGAIN = "the function is traced again for each value of a static argument, whic
 _NEW = "a new `lambda` or `partial` in each call is a new value: define it once"
 
 
-@dataclass(frozen=True, slots=True)
-class NotStatic:
-    """The jitted function and its parameter, for the fix."""
-
-    function: str
-    parameter: str
-
-
 ERRORS = ErrorTable("TypeError", "ValueError")
 RULE.explains(ERRORS.explain)
 
@@ -63,12 +54,12 @@ RULE.explains(ERRORS.explain)
     r"problematic value is of type <class '(?P<type>[^']+)'> and was passed to the function at "
     r"path (?P<path>[^\n]*?)\.(?:\n|$)"
 )
-def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    name = _NAME.match(match["function"])
+def of_argument(error: Matched) -> Violation:
+    name = _NAME.match(error["function"])
     function = name["name"].rpartition("<locals>.")[2] if name is not None else ""
-    path, type = match["path"], match["type"]
+    path, type = error["path"], error["type"]
     parameter = re.split(r"[.\[]", path)[0]
-    data = NotStatic(function, parameter)
+    data = function, parameter
     if parameter == "self" and "." in function:
         help = _OF_METHOD.format("0")
         return Violation(_self(function), help=help, notes=(_TRAP,), data=data)
@@ -79,27 +70,24 @@ def of_argument(match: re.Match[str], failure: Failure, expression: str) -> Viol
             help="encode strings and objects as integers before the call",
         )
     help = "make it static with `static_argnums`, or bind it with `functools.partial`"
-    if parameter != path and parameter not in ("args", "kwargs"):
-        apart = f"take it out of {quoted(parameter, most=20)}: pass it as another, static argument"
-        module = (
+    notes = (_AGAIN, _NEW) if type.rpartition(".")[2] in FUNCTIONS else (_AGAIN,)
+    is_part = parameter != path and parameter not in ("args", "kwargs")
+    is_attribute = is_part and path[len(parameter)] == "."
+    if is_part:
+        notes = ("a static argument must be hashable: a tuple is, a list or `dict` is not",)
+        help = f"take it out of {quoted(parameter, most=20)}: pass it as another, static argument"
+    if is_attribute:
+        help = (
             f'make it static if it holds no arrays (`static_argnames="{parameter}"`); a module is '
             "for `eqx.filter_jit`, where all that are not arrays are static"
         )
-        is_attribute = path[len(parameter)] == "."
-        return Violation(
-            f"{what} is {described_type(type)}, not an array",
-            help=module if is_attribute else apart,
-            notes=("a static argument must be hashable: a tuple is, a list or `dict` is not",),
-            data=data if is_attribute else None,
-        )
-    if parameter.isidentifier() and parameter not in ("args", "kwargs"):
+    elif not is_part and parameter.isidentifier() and parameter not in ("args", "kwargs"):
         help = f'make it static: `@partial(jax.jit, static_argnames="{parameter}")`'
-    notes = (_AGAIN, _NEW) if type.rpartition(".")[2] in FUNCTIONS else (_AGAIN,)
     return Violation(
         f"{what} is {described_type(type)}, not an array",
         help=help,
         notes=notes,
-        data=data,
+        data=data if is_attribute or not is_part else None,
     )
 
 
@@ -111,12 +99,12 @@ def _self(method: str) -> str:
     r"function (?P<function>\S+) at \S+ traced for (?P<api>\w+) returned a value of type "
     r"<class '(?P<type>[^']+)'>(?: at output component (?P<path>\S+))?, which is not a valid"
 )
-def of_result(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    function, path, api = match["function"], match["path"] or "", match["api"]
+def of_result(error: Matched) -> Violation:
+    function, path = error["function"], error["path"]
     where = f" at {quoted(path, most=20)}" if path not in ("", function) else ""
-    given = described_type(match["type"])
+    value = f"{described_type(error['type'])}{where}"
     return Violation(
-        f"{quoted(function, most=24)} returns {given}{where}, which `{api}` cannot return",
+        f"{quoted(function, most=24)} returns {value}, which `{error['api']}` cannot return",
         help="return arrays alone, and return the rest from a function that is not transformed",
     )
 
@@ -162,7 +150,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
                     _self(name),
                     _OF_METHOD.format(static),
                     (*notes, _TRAP),
-                    NotStatic(name, "self"),
+                    (name, "self"),
                 ),
             )
 
@@ -170,11 +158,11 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
 def _static(method: FunctionNode, imports: dict[str, str]) -> tuple[str, str]:
     """Return the `static_argnums` with `self`, and how parameters count if it has others."""
     how = of_decorator(method.decorator_list[0], imports)
-    names = [each.arg for each in (*method.args.posonlyargs, *method.args.args)]
-    given = [at for at in how.static if 0 < at < len(names)] if how is not None else []
-    counted = ", ".join(f"{at} is `{name}`" for at, name in enumerate(names[:5])) if given else ""
+    names = positional(method)
+    others = [at for at in how.static if 0 < at < len(names)] if how is not None else []
+    counted = ", ".join(f"{at} is `{name}`" for at, name in enumerate(names[:5])) if others else ""
     by_name = [at for at, name in enumerate(names) if how is not None and name in how.static_names]
-    static = ", ".join(map(str, sorted({0, *given, *by_name})))
+    static = ", ".join(map(str, sorted({0, *others, *by_name})))
     return (f"({static})" if "," in static else static), counted
 
 
@@ -192,7 +180,7 @@ def _jitted_methods(tree: ast.Module, imports: Imports) -> tuple[tuple[str, Func
 
 
 def _traces_self(method: FunctionNode, imports: dict[str, str]) -> bool:
-    names = tuple(each.arg for each in (*method.args.posonlyargs, *method.args.args))
+    names = positional(method)
     if len(method.decorator_list) != 1 or names[:1] != ("self",):
         return False
     how = of_decorator(method.decorator_list[0], imports)
@@ -206,7 +194,7 @@ def _handed(tree: ast.Module) -> frozenset[str]:
         argument.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
-        for argument in (*node.args, *(word.value for word in node.keywords))
+        for argument in given(node)
         if isinstance(argument, ast.Name)
     )
 
@@ -215,21 +203,18 @@ def _handed(tree: ast.Module) -> frozenset[str]:
 
 
 @RULE.fixes("a static argument (unsafe)")
-def candidates(context: FixContext, data: NotStatic) -> Iterator[Candidate]:
+def candidates(context: FixContext, data: tuple[str, str]) -> Iterator[Candidate]:
     """Yield the definition with a decorator that names the static argument."""
-    name = data.function.rpartition(".")[2]
+    name, parameter = data[0].rpartition(".")[2], data[1]
+    static = "static_argnums=0" if parameter == "self" else f'static_argnames="{parameter}"'
     for chunk in context.elsewhere():
         for node in ast.walk(chunk.tree):
             if isinstance(node, FunctionNode) and node.name == name:
                 for decorator in node.decorator_list:
                     if chunk.called(decorator) == "jax.jit" and dotted(decorator):
-                        static = (
-                            "static_argnums=0" if data.parameter == "self" else
-                            f'static_argnames="{data.parameter}"'
-                        )  # fmt: skip
                         text = f"{chunk.partial}({chunk.text(decorator)}, {static})"
                         yield Candidate(
-                            f"Make `{data.parameter}` static",
+                            f"Make `{parameter}` static",
                             (*chunk.functools_import(), chunk.replace(decorator, text)),
                             same=False,
                         )

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from jaxsight.rules.failure_text import is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, Violation
-from jaxsight.rules.text.expressions import FunctionNode, dotted, keyword
+from jaxsight.rules.text.expressions import FunctionNode, argument_of, dotted, keyword, strings_in
 from jaxsight.rules.text.statements import Statement, full_name, imports_of
 from jaxsight.rules.wording import quoted
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     __name__,
@@ -37,14 +37,14 @@ _MAPS = frozenset({"jax.vmap", "jax.pmap"})
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize JAX's `NameError`."""
-    unbound = _UNBOUND.match(failure.message)
-    if unbound is None or not is_a(failure, "NameError"):
+    unbound = _UNBOUND.match(error.message)
+    if unbound is None or not error.is_a("NameError"):
         return None
     name = unbound["name"]
     return Violation(
-        f"{quoted(expression, 'this function')} names the axis {quoted(name, most=20)}, which "
+        f"{error.quoted('this function')} names the axis {quoted(name, most=20)}, which "
         "nothing binds",
         help=_help(name),
     )
@@ -72,8 +72,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         elsewhere |= strings
         maps += ((number, call) for call in calls)
     for number, call in maps:
-        violation = _violation(call, used, elsewhere, dict(imports))
-        if violation is not None:
+        for violation in _violations(call, used, elsewhere, dict(imports)):
             yield ModuleViolation(number, violation)
 
 
@@ -88,18 +87,13 @@ def _facts(tree: ast.Module, imports: tuple[tuple[str, str], ...]) -> Facts:
         for node in ast.walk(tree)
         if isinstance(node, FunctionNode)
     )
-    inside = {id(axis) for node in ast.walk(tree) for axis in _axis_nodes(node, names)}
-    strings = frozenset(
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside
-    )
+    others = Counter(strings_in(tree)) - Counter(_axes(tree, names))
     calls = tuple(
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and full_name(dotted(node.func), names) in _MAPS
     )
-    return functions, strings, calls
+    return functions, frozenset(others), calls
 
 
 def _axis_nodes(node: ast.AST, imports: Mapping[str, str]) -> list[ast.Constant]:
@@ -107,11 +101,11 @@ def _axis_nodes(node: ast.AST, imports: Mapping[str, str]) -> list[ast.Constant]
     if not isinstance(node, ast.Call):
         return []
     at = _AXIS_AT.get(full_name(dotted(node.func), imports))
-    if at is None:
-        return []
-    axis = keyword(node, "axis_name") or (node.args[at] if at < len(node.args) else None)
-    is_name = isinstance(axis, ast.Constant) and isinstance(axis.value, str)
-    return [axis] if is_name and isinstance(axis, ast.Constant) else []
+    match argument_of(node, at, "axis_name") if at is not None else None:
+        case ast.Constant(value=str()) as axis:
+            return [axis]
+        case _:
+            return []
 
 
 def _axes(tree: ast.AST, imports: Mapping[str, str]) -> Iterator[str]:
@@ -120,37 +114,31 @@ def _axes(tree: ast.AST, imports: Mapping[str, str]) -> Iterator[str]:
             yield str(axis.value)
 
 
-def _violation(
+def _violations(
     call: ast.Call,
     used: Mapping[str, frozenset[str]],
     elsewhere: set[str],
     imports: Mapping[str, str],
-) -> NodeViolation | None:
-    """Return the finding of a map whose function names an axis that the file names nowhere else."""
-    named = keyword(call, "axis_name")
-    if not call.args or any(word.arg is None for word in call.keywords):
-        return None
-    if named is not None and not isinstance(named, ast.Constant):
-        return None
-    match call.args[0]:
-        case ast.Name(id=name):
-            axes, function = used.get(name, frozenset()), name
-        case ast.Lambda() as body:
-            axes, function = frozenset(_axes(body, imports)), "lambda"
-        case _:
-            return None
-    missing = sorted(axes - elsewhere)
-    if not missing:
-        return None
-    api, axis = dotted(call.func), missing[0]
-    subject = "its function" if function == "lambda" else quoted(function, most=20)
-    return NodeViolation(
-        call.func,
-        f"`{api}` does not bind the axis {quoted(axis, most=20)}, which {subject} names",
-        help=_help(axis, "f" if function == "lambda" else function, api),
-        notes=("nothing else in this file names the axis",),
-        severity="warning",
-    )
+) -> Iterator[NodeViolation]:
+    """Yield the finding of a map whose function names an axis that the file names nowhere else."""
+    named = keyword(call, "axis_name") or ast.Constant("")
+    if not isinstance(named, ast.Constant) or any(word.arg is None for word in call.keywords):
+        return
+    axes, function, subject = frozenset[str](), "f", "its function"
+    match call.args:
+        case [ast.Name(id=function), *_]:
+            axes, subject = used.get(function, axes), quoted(function, most=20)
+        case [ast.Lambda() as body, *_]:
+            axes = frozenset(_axes(body, imports))
+    for axis in sorted(axes - elsewhere)[:1]:
+        api = dotted(call.func)
+        yield NodeViolation(
+            call.func,
+            f"`{api}` does not bind the axis {quoted(axis, most=20)}, which {subject} names",
+            help=_help(axis, function, api),
+            notes=("nothing else in this file names the axis",),
+            severity="warning",
+        )
 
 
 # The fix: name the axis where it is mapped.
@@ -162,14 +150,10 @@ _AXIS = re.compile(r'axis_name="(\w+)"')
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the map with `axis_name=`."""
     axis = _AXIS.search(context.finding.help)
-    function = context.node
-    call = context.parents.get(function) if function is not None else None
-    if axis is None or not isinstance(call, ast.Call) or call.func is not function:
+    call = next(context.around(context.node), None)
+    if axis is None or not isinstance(call, ast.Call) or call.func is not context.node:
         return
-    named = keyword(call, "axis_name")
-    edit = (
-        context.replace(named, f'"{axis[1]}"')
-        if named is not None
-        else context.replace(call, f"{context.text(call)[:-1]}, {axis[0]})")
-    )
-    yield Candidate(f"Name the axis `{axis[1]}`", (edit,), same=False)
+    edited, text = keyword(call, "axis_name"), f'"{axis[1]}"'
+    if edited is None:
+        edited, text = call, f"{context.text(call)[:-1]}, {axis[0]})"
+    yield context.replaced(edited, text, f"Name the axis `{axis[1]}`", same=False)

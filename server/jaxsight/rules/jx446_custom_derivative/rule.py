@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.rules.error_table import ErrorTable
+from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Rule of `custom_vjp` or `custom_jvp` does not fit its function.")
 
@@ -20,8 +19,8 @@ RULE.explains(ERRORS.explain)
     r"structure .*?structure (?P<got>PyTreeDef\(.*?\)) for primal input structure "
     r"(?P<wanted>PyTreeDef\(.*\))\."
 )
-def of_structure(match: re.Match[str], failure: Failure, expression: str) -> Violation:
-    got, wanted = _count(match["got"]), _count(match["wanted"])
+def of_structure(error: Matched) -> Violation:
+    got, wanted = _count(error["got"]), _count(error["wanted"])
     return Violation(
         f"backward rule of a `custom_vjp` returns {got} for {wanted}",
         help="return a tuple with one cotangent for each argument, `None` for those without one; "

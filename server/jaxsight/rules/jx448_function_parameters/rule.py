@@ -6,11 +6,10 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from jaxsight.rules.failure_text import is_a
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import dotted, name_of, parsed_call
+from jaxsight.rules.text.expressions import dotted, given, name_of
 from jaxsight.rules.wording import quoted, short
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(__name__, "Transformation gets no function, or one with other parameters.")
 
@@ -25,20 +24,20 @@ _NO_FUNCTION = re.compile(
     r"Expected a callable value, got |the first argument must be callable|"
     r"lax\.cond: true_fun and false_fun arguments should be callable"
 )
-_OPERANDS = (
-    "the operands",
-    "write one parameter for each operand after the branches, none if there is none",
-)
-_PASSES: Mapping[str, tuple[str, str]] = {
-    "scan": ("carry and item", "write it as `f(carry, x)`, and unpack tuples inside"),
-    "fori_loop": ("index and carry", "write it as `f(i, carry)`, and unpack tuples inside"),
-    "while_loop": ("the carry", "write it with one parameter, and unpack a tuple inside"),
-    "map": ("one item", "write it with one parameter and unpack inside, or use `jax.vmap`"),
-    "associative_scan": ("two operands", "write it as `f(a, b)`"),
-    "cond": _OPERANDS,
-    "switch": _OPERANDS,
+_OPERANDS = "write one parameter for each operand after the branches, none if there is none"
+_PASSES: Mapping[str, tuple[int, str, str]] = {
+    "scan": (2, "carry and item", "write it as `f(carry, x)`, and unpack tuples inside"),
+    "fori_loop": (2, "index and carry", "write it as `f(i, carry)`, and unpack tuples inside"),
+    "while_loop": (1, "the carry", "write it with one parameter, and unpack a tuple inside"),
+    "map": (1, "one item", "write it with one parameter and unpack inside, or use `jax.vmap`"),
+    "associative_scan": (2, "two operands", "write it as `f(a, b)`"),
+    "cond": (-3, "the operands", _OPERANDS),
+    "switch": (-2, "the operands", _OPERANDS),
 }
-"""What JAX's functions call the functions that they are given with, and how to write those."""
+"""What JAX's functions call the functions that they are given with, and how to write those.
+
+How many arguments these are comes first; if it is negative, as many less than those of the call.
+"""
 _TREES = ("one leaf of each tree", "pass one tree for each parameter")
 _ARGUMENTS = ("the call's arguments", "pass one argument for each parameter")
 _DERIVATIVES = re.compile(r"(?:^|_)(?:fwd|bwd|forward|backward|vjp|jvp)(?:$|_)")
@@ -46,15 +45,15 @@ _DERIVATIVES = re.compile(r"(?:^|_)(?:fwd|bwd|forward|backward|vjp|jvp)(?:$|_)")
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Recognize Python's errors about parameters, where JAX is what calls the function."""
-    call = parsed_call(expression)
-    if call is None or not is_a(failure, "TypeError"):
+    call = error.call
+    if call is None or not error.is_a("TypeError"):
         return None
-    is_switch = name_of(call) == "switch" and "'function' object is not" in failure.message
-    if is_switch or _NO_FUNCTION.match(failure.message):
+    is_switch = name_of(call) == "switch" and "'function' object is not" in error.message
+    if is_switch or _NO_FUNCTION.match(error.message):
         return of_value(call)
-    match = _TAKES.match(failure.message) or _MISSES.match(failure.message)
+    match = _TAKES.match(error.message) or _MISSES.match(error.message)
     if match is None:
         return None
     parts = match.groupdict()
@@ -64,7 +63,7 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     if "given" in parts and _passed(call) not in (None, int(parts["given"])):
         return None  # another function of that name, called inside
     api = dotted(call.func) or dotted(getattr(call.func, "func", call))
-    passes, help = _PASSES.get(name_of(call), _ARGUMENTS)
+    passes, help = _PASSES.get(name_of(call), (0, *_ARGUMENTS))[1:]
     if api.endswith(("tree.map", "tree_map")):
         passes, help = _TREES
     name = "a lambda" if function == "<lambda>" else quoted(function, most=20)
@@ -76,25 +75,22 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     )
 
 
-_COUNTS = {"scan": 2, "fori_loop": 2, "while_loop": 1, "map": 1, "associative_scan": 2}
-
-
 def _passed(call: ast.Call) -> int | None:
     """Return how many arguments a handed function is called with; `None` if it is not known."""
     if any(isinstance(each, ast.Starred) for each in call.args):
         return None
-    name, count = name_of(call), len(call.args)
+    count = len(call.args)
     if dotted(call.func).endswith(("tree.map", "tree_map")):
         return count - 1
-    if name in ("cond", "switch"):
-        return count - (3 if name == "cond" else 2)
-    return _COUNTS.get(name, count if isinstance(call.func, ast.Call) else None)
+    if (row := _PASSES.get(name_of(call))) is not None:
+        return row[0] if row[0] > 0 else count + row[0]
+    return count if isinstance(call.func, ast.Call) else None
 
 
 def _handed(call: ast.Call) -> Iterator[str]:
     """Yield the names of the functions that a call hands over, or that it maps."""
     inner = call.func.args if isinstance(call.func, ast.Call) else []
-    for argument in (*call.args, *(each.value for each in call.keywords), *inner):
+    for argument in (*given(call), *inner):
         items = argument.elts if isinstance(argument, ast.List | ast.Tuple) else [argument]
         for item in items:
             yield "<lambda>" if isinstance(item, ast.Lambda) else dotted(item).rpartition(".")[2]

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.failure_text import is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx470_outdated_api.table import (
     Replacement,
@@ -23,12 +22,12 @@ from jaxsight.rules.jx470_outdated_api.table import (
     rows,
     rows_of_call,
 )
+from jaxsight.rules.raised import Raised
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, SeverityName, Violation
-from jaxsight.rules.text.expressions import dotted, name_of, parsed_call
+from jaxsight.rules.text.expressions import dotted, name_of
 from jaxsight.rules.text.statements import Imports, Statement, full_name, imports_of
 from jaxsight.source.text import Edit
 from jaxsight.text.names import bound_by
-from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     __name__,
@@ -61,16 +60,16 @@ class Outdated:
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Violation | None:
+def explain(error: Raised) -> Violation | None:
     """Explain that the installed release does not have a name or a keyword."""
-    text = failure.message.strip()
+    text = error.message.strip()
     missing: list[Replacement] = []
-    call = parsed_call(expression)
-    if is_a(failure, "AttributeError", "ImportError", "ModuleNotFoundError"):
+    call = error.call
+    if error.is_a("AttributeError", "ImportError", "ModuleNotFoundError"):
         matches = filter(None, (pattern.match(text) for pattern in _MISSING))
         names = (f"{each['module']}.{each.groupdict().get('name', '')}" for each in matches)
         missing = [row for name in names if (row := row_of(name)) is not None][:1]
-    elif is_a(failure, "TypeError") and call is not None:
+    elif error.is_a("TypeError") and call is not None:
         unexpected = _UNEXPECTED.search(text)
         called = unexpected["name"] if unexpected and unexpected["name"] == name_of(call) else ""
         of_name = (name for name in rows() if name.rpartition(".")[2] == called)

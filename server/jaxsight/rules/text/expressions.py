@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+from collections.abc import Iterator
 
 from jaxsight.text.names import free_in
 from jaxsight.text.parsing import module_in
@@ -97,6 +98,16 @@ def keyword(call: ast.Call, *names: str) -> ast.expr | None:
     return next((given.value for given in call.keywords if given.arg in names), None)
 
 
+def given(call: ast.Call) -> list[ast.expr]:
+    """Return the arguments of a call, those that are given by name last."""
+    return [*call.args, *(word.value for word in call.keywords)]
+
+
+def argument_of(call: ast.Call, at: int, *names: str) -> ast.expr | None:
+    """Return the argument that is given by one of these names, else at a position."""
+    return keyword(call, *names) or (call.args[at] if at < len(call.args) else None)
+
+
 def arguments(call: ast.Call) -> str:
     """Return the text between the brackets of a call."""
     named = [f"{key.arg}={ast.unparse(key.value)}" for key in call.keywords if key.arg]
@@ -115,6 +126,14 @@ def negated(text: str) -> str:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return ast.unparse(node.operand)
     return f"-{bracketed(text)}"
+
+
+def strings_in(tree: ast.AST) -> Iterator[str]:
+    """Yield the strings in some syntax."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)):
+                yield text
 
 
 def integer(node: ast.expr | None) -> int | None:

@@ -82,17 +82,17 @@ _LIBRARIES = frozenset({"jax", "flax", "equinox", "haiku"})
 
 
 def _imports(tree: ast.Module) -> Imports:
-    imports: list[tuple[str, str]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for name in node.names:
-                top = name.name.partition(".")[0]
-                imports.append((name.asname or top, name.name if name.asname else top))
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            imports += [
-                (name.asname or name.name, f"{node.module}.{name.name}") for name in node.names
-            ]
-    return tuple(imports)
+    return tuple(pair for node in ast.walk(tree) for pair in imported_by(node))
+
+
+def imported_by(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield the names that an import binds, each with the full name that it stands for."""
+    if isinstance(node, ast.Import):
+        for name in node.names:
+            top = name.name.partition(".")[0]
+            yield name.asname or top, name.name if name.asname else top
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        yield from ((name.asname or name.name, f"{node.module}.{name.name}") for name in node.names)
 
 
 def full_name(name: str, imports: Mapping[str, str]) -> str:
