@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.compiler.compat import with_jax, xla
-from jaxsight.compiler.compat.running import waiting
 from jaxsight.compiler.devices import Prepared
 from jaxsight.hlo.shapes import dtype, sizes
 from jaxsight.hlo.text import aliases
@@ -79,7 +78,7 @@ def _program(
         return ready(given)
 
     names = [f"argument {at}" for at in range(len(placed))]
-    return MeasuredProgram(waiting(executable), prepare, hlo, names, 0.0, seconds)
+    return MeasuredProgram(with_jax.waiting(executable), prepare, hlo, names, 0.0, seconds)
 
 
 def _argument(value: Value, size: int | None, generator: np.random.Generator) -> jax.Array:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.figures.summary import xla_seconds
 from jaxsight.text.units import seconds
-from jaxsight.wire.spans import Span
+from jaxsight.wire.chunks import Span
 
 _NOTICED = 2.0
 """Seconds of all stages from which hovers and tooltips list them: shorter ones interrupt nobody."""

@@ -15,8 +15,7 @@ from jaxsight.figures.groups import PanelGroup, grouped
 from jaxsight.figures.program_notes import change, meshes, notes
 from jaxsight.figures.summary import scope
 from jaxsight.targets.roofline import estimate
-from jaxsight.text.layout import cut
-from jaxsight.text.spelling import camel
+from jaxsight.text.layout import camel, cut
 from jaxsight.wire.kernel_graph import (
     Branch,
     Collective,

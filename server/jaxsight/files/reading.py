@@ -220,3 +220,11 @@ def _regular(path: str | os.PathLike[str], status: os.stat_result, limit: int) -
 
 def _too_large(path: str | os.PathLike[str], limit: int) -> UnreadableError:
     return UnreadableError(path, f"it is larger than {units.size(limit)}")
+
+
+MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+
+
+def is_marked(folder: Path) -> bool:
+    """Return whether a folder is the root of a project."""
+    return any(exists(folder / marker) for marker in MARKERS)

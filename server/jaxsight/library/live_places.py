@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jaxsight.library.written import expression, file_title
 from jaxsight.text.parsing import module_in
-from jaxsight.wire.spans import Span
+from jaxsight.wire.chunks import Span
 from jaxsight_source.files.ours import OURS  # programs read from StableHLO have its own lines
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jax.stages import Traced
 
     from jaxsight.targets.target import Target
-    from jaxsight.wire.seen_device import SeenDevice
+    from jaxsight.wire.messages.requests import SeenDevice
 
 _kept: list[SeenDevice | None] = []
 """The device that the last function saw which asked for it: JAX has cached what it traced."""

@@ -9,7 +9,7 @@ import ast
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxsight.wire.spans import Span
+from jaxsight.wire.chunks import Span
 
 SeverityName = Literal["error", "warning", "information", "hint"]
 

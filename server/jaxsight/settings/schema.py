@@ -28,7 +28,7 @@ from jaxsight.settings.kinds import (
     table_of,
 )
 from jaxsight.targets.target import Target
-from jaxsight.text.spelling import camel
+from jaxsight.text.layout import camel
 from jaxsight.wire.meshes import Mesh
 from jaxsight_source.options import DERIVATIVES, Derivatives
 

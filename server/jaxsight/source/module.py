@@ -18,8 +18,7 @@ from typing import NamedTuple
 from jaxsight.source import limits
 from jaxsight.source.analysis.name_effects import Mark, NameEffects, mark_in
 from jaxsight.source.bindings import Bindings
-from jaxsight.source.definitions import Static
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function, Static
 from jaxsight.source.statement_splitter import first_start, split_at
 from jaxsight.source.statements import SyntaxProblem, TopLevelStatement, first_line
 from jaxsight.source.text import Position, Range, normalized, text_in

@@ -13,11 +13,10 @@ import functools
 from jaxsight.source.analysis import syntax_digest
 from jaxsight.source.definitions import name_of_argument
 from jaxsight.source.module import ModuleChunk
-from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import statement_of, tree_of
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Position, Range, SourceText
 from jaxsight.source.text_shift import TextShift
-from jaxsight.wire.spans import Span
+from jaxsight.wire.chunks import Span
 
 _MAPS_KEPT = 64
 """Pairs of texts whose positions are kept: those of the chunks of the open functions."""

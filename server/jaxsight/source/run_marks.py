@@ -6,7 +6,7 @@ import io
 import re
 import tokenize
 
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import Edit, Position, Range
 

@@ -19,8 +19,7 @@ from jaxsight.source.analysis.name_effects import NameEffects, guessed_name_effe
 from jaxsight.source.analysis.name_reads import NameReads, name_reads_of
 from jaxsight.source.analysis.side_effects import SideEffects, effects_of_call
 from jaxsight.source.analysis.syntax_digest import digest
-from jaxsight.source.definitions import functions_in
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function, functions_in
 from jaxsight.source.text import Position, Range
 from jaxsight.text.parsing import parse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.targets.chips.gpus import Gpu
 from jaxsight.targets.chips.tpus import Tpu
 from jaxsight.targets.target import Target
-from jaxsight.wire.pallas import SHARED, SMEM, VMEM, PallasKernel
+from jaxsight.wire.program import SHARED, SMEM, VMEM, PallasKernel
 
 
 def memory_limits(kernel: PallasKernel, target: Target) -> dict[str, int]:

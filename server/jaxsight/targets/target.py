@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from jaxsight.targets.chips import GPUS, TPUS, Gpu, Tpu, chip_of_kind
-from jaxsight.wire.seen_device import SeenDevice
+from jaxsight.wire.messages.requests import SeenDevice
 
 CPU = "cpu"
 PREFERRED = "cuda:h100"

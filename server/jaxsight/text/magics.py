@@ -11,8 +11,10 @@ The number of lines does not change.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from jaxsight.text.parsing import module_in
 
@@ -170,3 +172,25 @@ class _State:
             else:
                 at += 1
         return at
+
+
+# The code of notebooks, as files on disk have it; an editor sends the cells of open ones.
+
+
+NOTEBOOK = ".ipynb"
+
+
+def notebook_cells(content: str) -> list[str]:
+    """Return the Python cells of a notebook's file, without magics; none of something else."""
+    try:
+        notebook: Any = json.loads(content)
+        sources = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return []
+    texts = ("".join(map(str, source)) for source in sources if isinstance(source, list | str))
+    return [without_magics(text.replace("\r\n", "\n").replace("\r", "\n")) for text in texts]
+
+
+def notebook_text(content: str) -> str:
+    """Return all cells as one text, as the engine has those of an open notebook."""
+    return "".join(f"{cell}\n" for cell in notebook_cells(content))

@@ -20,9 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from jaxsight.wire.host_transfers import TO_DEVICE, HostTransfer
-from jaxsight.wire.kernels.undecided import Undecided, scratch_at_most
-from jaxsight.wire.kernels.work import Work
+from jaxsight.wire.kernel_work import TO_DEVICE, HostTransfer, Undecided, Work, scratch_at_most
 
 EndKind: TypeAlias = Literal["parameter", "kernel", "output"]
 PARAMETER: Final = "parameter"

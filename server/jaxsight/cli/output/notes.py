@@ -15,7 +15,7 @@ from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings import inputs
 from jaxsight.features.proposals import assumptions
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.text.inert import one_line
 
 _NAMED = 3

@@ -4,12 +4,13 @@ This applies to JAX 0.8 to 0.12.
 `jaxlib_alone` has the same functions for this machine's CPU, without importing JAX.
 
 Private API used: `compiler.get_compile_options` and `backend_compile_and_load`,
-`mlir.make_ir_context`, `xla_client.DeviceList`, `topologies` with a target's description.
+`mlir.make_ir_context`, `xla_client.DeviceList`, `topologies` with a target's description,
+`LoadedExecutable.execute_sharded` and its results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,6 +21,7 @@ from jax._src.lib import xla_client  # type: ignore[attr-defined]
 from jax.experimental import topologies
 
 from jaxsight.compiler.compat.partitioning import assignment, distribute
+from jaxsight.measuring.programs import ready
 from jaxsight.wire.meshes import Distribution
 
 
@@ -85,3 +87,16 @@ def load(devices: Sequence[Any], module: Any, settings: Any) -> Any:
     run: Any = compiler.backend_compile_and_load
     listed: Any = xla_client.DeviceList(tuple(devices))
     return run(devices[0].client, module, listed, settings, [])
+
+
+def waiting(executable: Any) -> Callable[[object], object]:
+    """Return a function that runs a program for one device with a list of its arguments.
+
+    It returns when the results are ready.
+    """
+
+    def call(arguments: object) -> object:
+        results = executable.execute_sharded(arguments)
+        return ready(results.disassemble_into_single_device_arrays())
+
+    return call

@@ -14,24 +14,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxlib import _jax, version
 from jaxlib.mlir.dialects import stablehlo
 
 from jaxsight import timeline
-from jaxsight.compiler.compat import configuration, dumps, partitioning, schedule
+from jaxsight.compiler.compat import partitioning, schedule
 from jaxsight.wire.meshes import ONE_DEVICE, Distribution
 from jaxsight.wire.messages.compiling import HostMemory, Memory, Refusal
-
-if TYPE_CHECKING:  # it imports JAX, which compiles for CPUs do without
-    from jaxsight.compiler.compat.running import LoadedExecutable
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +121,7 @@ def local(platform: str, count: int = 1) -> Devices:
 
 def _toolchain(platform: str) -> ModuleType:
     """Return the module that compiles for this machine's devices of a platform."""
-    if platform == "cpu" and "jax" not in sys.modules and configuration.is_default():
+    if platform == "cpu" and "jax" not in sys.modules and is_default():
         from jaxsight.compiler.compat import jaxlib_alone
 
         return jaxlib_alone
@@ -228,9 +226,9 @@ def _compile_to_dump(program: bytes, devices: Devices, watch: partitioning.Watch
         Refused: as for `compile`.
     """
     module = _parsed(program, devices)
-    with dumps.folder() as folder:
+    with schedule.dump_folder() as folder:
         try:
-            ending = {**watch.options, **dumps.ending(folder)}
+            ending = {**watch.options, **schedule.ending(folder)}
             return _complete(_compiled(module, devices, ending))
         except Refused:
             dumped = _dump_in(folder)
@@ -295,14 +293,14 @@ def _compile(
 
 
 @contextlib.contextmanager
-def _dumping(devices: Devices, watch: partitioning.Watch) -> Iterator[list[dumps.Dumped]]:
+def _dumping(devices: Devices, watch: partitioning.Watch) -> Iterator[list[schedule.Dumped]]:
     """Collect what XLA dumps, if the body fails to compile for a GPU that is not present."""
-    dumped: list[dumps.Dumped] = []
+    dumped: list[schedule.Dumped] = []
     if devices.here or devices.platform != "gpu":
         yield dumped
         return
-    with dumps.folder() as folder:
-        watch.options = {**watch.options, **dumps.into(folder)}
+    with schedule.dump_folder() as folder:
+        watch.options = {**watch.options, **schedule.dumping_into(folder)}
         try:
             yield dumped
         except Refused:
@@ -347,28 +345,25 @@ def _compiled(module: Any, devices: Devices, options: Mapping[str, str | bool]) 
         raise Refused("xla", f"{type(error).__name__}: {error}") from error
 
 
-def executable(
-    program: bytes, devices: Devices, options: Mapping[str, str | bool]
-) -> LoadedExecutable:
+def executable(program: bytes, devices: Devices, options: Mapping[str, str | bool]) -> Any:
     """Compile a portable artifact for devices that are present, to run it.
 
     Raises:
         Refused: as for `compile`.
     """
-    loaded: LoadedExecutable = _compiled(_parsed(program, devices), devices, options)
-    return loaded
+    return _compiled(_parsed(program, devices), devices, options)
 
 
-def _dump_in(folder: Path) -> dumps.Dumped | None:
+def _dump_in(folder: Path) -> schedule.Dumped | None:
     """Return the optimized program in a folder of dumps, or `None` if it cannot be read."""
     try:
-        return dumps.read(folder)
+        return schedule.read_dump(folder)
     except (ValueError, IndexError):
         log.exception("cannot read XLA's dump")
         return None
 
 
-def _without_code(dumped: dumps.Dumped) -> Compilation:
+def _without_code(dumped: schedule.Dumped) -> Compilation:
     """Return the result for a dumped program: all sizes but those of code, and the peak."""
     return replace(_incomplete(dumped.program), memory=dumped.memory)
 
@@ -413,3 +408,25 @@ def _flops(executable: Any | None, module: Any) -> float:
     if isinstance(cost, list | tuple):
         cost = cost[0]
     return float(cost.get("flops", -1.0))
+
+
+# How JAX is configured where a compiler runs.
+#
+# This applies to JAX 0.8 to 0.12, whose options have the same defaults (`jax/_src/config.py`) and
+# are set by environment variables named `JAX_…`: a compiler runs no code that could set them.
+
+
+_UNKNOWN = (0, 13)
+"""The first version whose defaults are not known here."""
+
+_OF_TRACING = frozenset({"JAX_ENABLE_X64", "JAX_TRACEBACK_FILTERING"})
+"""Variables that have no effect on a compile."""
+
+
+def is_default() -> bool:
+    """Return whether JAX would compile for the CPU as it does by default, in a known version."""
+    configured = {name for name, value in os.environ.items() if name.startswith("JAX_") and value}
+    if os.environ.get("JAX_PLATFORMS") == "cpu":
+        configured.discard("JAX_PLATFORMS")
+    known = tuple(version.__version_info__)[:2] < _UNKNOWN
+    return known and configured <= _OF_TRACING

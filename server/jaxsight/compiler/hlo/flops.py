@@ -17,7 +17,7 @@ from functools import lru_cache
 from jaxsight.compiler.hlo.sorts import sorted_lengths
 from jaxsight.hlo.shapes import KEPT, arrays, bits, dims, dtype, elements, sizes
 from jaxsight.hlo.text import Computation, Instruction, attribute
-from jaxsight.wire.kernels.work import Operations
+from jaxsight.wire.kernel_work import Operations
 
 MATRIX = "matrix"
 VECTOR = "vector"

@@ -14,10 +14,9 @@ from jaxsight.compiler.hlo.barriers import Boundary, boundary, reasons
 from jaxsight.compiler.hlo.distributed import collectives
 from jaxsight.compiler.hlo.flow import Flow, follow
 from jaxsight.compiler.hlo.fused import Fused
+from jaxsight.compiler.hlo.host_transfers import host_transfers
 from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, kind
-from jaxsight.compiler.hlo.memory.described import host_transfers
-from jaxsight.compiler.hlo.undecided.autotuning import undecided
-from jaxsight.compiler.hlo.undecided.library_calls import launches_besides
+from jaxsight.compiler.hlo.undecided import launches_besides, undecided
 from jaxsight.compiler.hlo.walk import Unit, Walk, walk
 from jaxsight.compiler.hlo.work import work_of
 from jaxsight.hlo.shapes import arrays, dtype, elements, parts, without_layout

@@ -21,7 +21,7 @@ from jaxsight.compiler.hlo.flops import (
     operations,
 )
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.memory.spaces import is_on_chip
+from jaxsight.compiler.hlo.host_moves import is_on_chip
 from jaxsight.compiler.hlo.sorts import (
     CUB,
     SHARED_PER_BLOCK,
@@ -46,7 +46,7 @@ from jaxsight.hlo.shapes import (
 )
 from jaxsight.hlo.text import Computation, Instruction
 from jaxsight.targets.chips.gpus import WARP
-from jaxsight.wire.kernels.work import Atomics, Operations, Work
+from jaxsight.wire.kernel_work import Atomics, Operations, Work
 
 _MOVES = ANNOTATIONS | {"X64SplitLow", "X64SplitHigh", "X64Combine"}
 """Custom calls that only move data, or are annotations for the compiler."""

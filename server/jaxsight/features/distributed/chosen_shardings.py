@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from jaxsight.figures.distributed.layout import layout, picture
 from jaxsight.figures.distributed.shardings import local_type, mesh_of, partitioner, sharded_type
 from jaxsight.queries.programs.located_figures import LocatedFigures
-from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
-from jaxsight.source.text import Range
+from jaxsight.source.text import Range, SourceText
 from jaxsight.text.units import count
 from jaxsight.wire.meshes import Chosen, Mesh
 

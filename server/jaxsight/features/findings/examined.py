@@ -18,7 +18,7 @@ from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked, refusal
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause

@@ -28,8 +28,8 @@ from jaxsight.rules.rule import CompileTimes, DifferingPrograms, Rule
 from jaxsight.rules.selection import ignored
 from jaxsight.rules.violation import NodeViolation
 from jaxsight.source.module import Module
-from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
+from jaxsight.source.text import SourceText
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Folding, SlowCompile
 from jaxsight.wire.messages.replies import Outlined

@@ -11,9 +11,8 @@ from jaxsight.queries.sizes.exploring import FixedSize
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding, finding_of
 from jaxsight.rules.rule import AnnotatedFunction, Rule
-from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
-from jaxsight.source.text import Range
+from jaxsight.source.text import Range, SourceText
 from jaxsight.wire.messages.replies import Traced
 
 _TRANSPARENT = re.compile(

@@ -12,8 +12,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.kernel_memory import memory_limits
 from jaxsight.targets.target import Target
 from jaxsight.text.units import size
-from jaxsight.wire.pallas import SHARED, SMEM, VMEM, KernelArray, PallasKernel
-from jaxsight.wire.program import Body, Step
+from jaxsight.wire.program import SHARED, SMEM, VMEM, Body, KernelArray, PallasKernel, Step
 
 COLUMNS = ("array", "block", "of", "buffers", "memory", "bytes")
 

@@ -10,7 +10,7 @@ from jaxsight.queries.sizes.explorer import inputs_of
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
-from jaxsight.source.slicing.caveat import quoted_line
+from jaxsight.source.slicing.chunk_roles import quoted_line
 from jaxsight.text.inert import clause
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.inputs import ValueSpec

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.examples.signature import Signature
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk, PlacedFunction
 
 MOST = 40

@@ -10,11 +10,12 @@ from itertools import islice
 from pathlib import Path
 
 from jaxsight.features.recording.wanted import imported, text_of
-from jaxsight.files import notebooks, reading
+from jaxsight.files import reading
 from jaxsight.queries.documents import module_name
 from jaxsight.recording.observing.functions import ProjectFiles, is_test
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
+from jaxsight.text.magics import NOTEBOOK
 
 _MOST = 300
 """Files of a project that are looked at, the nearest first: a choice, each is read and searched."""
@@ -44,7 +45,7 @@ def program_of(path: Path, root: Path) -> ChosenProgram | None:
     `if __name__ == "__main__":`; its test; a script that imports it, or imports a file that does,
     the nearest first; the file itself, if its top level does something; tests that import it.
     """
-    is_script = path.suffix == notebooks.ENDING or is_test(path.name)
+    is_script = path.suffix == NOTEBOOK or is_test(path.name)
     if is_script or runs(path, guarded=True):
         return _chosen(path, root)
     if (test := _test_of(path, root)) is not None:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jaxsight.examples.jax_use import JaxUse
-from jaxsight.files import notebooks, reading
+from jaxsight.files import reading
 from jaxsight.recording.observing.functions import ProjectFiles
 from jaxsight.recording.program import StartedProgram
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import normalized
+from jaxsight.text.magics import NOTEBOOK, notebook_text
 from jaxsight.text.parsing import module_in
 
 Key = tuple[str, str]
@@ -82,8 +83,8 @@ def imported(file: Path, root: Path) -> Iterator[Path]:
 def text_of(file: Path) -> str | None:
     """Return the text of a file, of a notebook that of its cells; `None` if it cannot be read."""
     try:
-        if file.suffix == notebooks.ENDING:
-            return notebooks.text(reading.text(file))
+        if file.suffix == NOTEBOOK:
+            return notebook_text(reading.text(file))
         return normalized(reading.source(file))
     except (reading.UnreadableError, ValueError):
         return None

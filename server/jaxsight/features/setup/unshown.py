@@ -17,7 +17,7 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.text.inert import clause
 from jaxsight.text.units import count, some

@@ -19,8 +19,8 @@ from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.names import bound_in, read_in
 from jaxsight.wire import primitives
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.program import Body, Step
-from jaxsight.wire.spans import Span
 
 RULE = Rule(
     "JX209",

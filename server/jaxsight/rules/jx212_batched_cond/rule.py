@@ -11,8 +11,8 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import first_work
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.program import Step
-from jaxsight.wire.spans import Span
 
 RULE = Rule(
     "JX212",

@@ -14,9 +14,9 @@ from jaxsight.rules.text.statements import written
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.text.units import count
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.primitives import JITS
 from jaxsight.wire.program import LITERAL, Step, Value
-from jaxsight.wire.spans import Span
 
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 _LEAST = 3

@@ -21,8 +21,11 @@ from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import written
 from jaxsight.rules.violation import NodeViolation
 from jaxsight.rules.wording import quoted
-from jaxsight.source.abstract_interpretation.environment import Environment
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Loop
+from jaxsight.source.abstract_interpretation.interpreter import (
+    AbstractInterpreter,
+    Environment,
+    Loop,
+)
 from jaxsight.text.names import bound_in, read_in
 
 RULE = Rule(

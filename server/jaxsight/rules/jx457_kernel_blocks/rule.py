@@ -12,8 +12,7 @@ from jaxsight.targets.chips.gpus import Gpu
 from jaxsight.targets.chips.tpus import Tpu
 from jaxsight.targets.kernel_memory import memory_limits
 from jaxsight.text.units import size
-from jaxsight.wire.pallas import SHARED, SMEM, KernelArray, Outside, PallasKernel
-from jaxsight.wire.program import Step
+from jaxsight.wire.program import SHARED, SMEM, KernelArray, Outside, PallasKernel, Step
 
 RULE = Rule(
     "JX457",

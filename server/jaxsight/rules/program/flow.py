@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from jaxsight.rules.program.steps import is_known
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.primitives import INLINED
 from jaxsight.wire.program import CONSTANT, Body, Program, Step, Value
-from jaxsight.wire.spans import Span
 
 Through = Collection[str] | Callable[[Step], bool]
 """Which equations a walk goes on through: a class of primitives, or a test of the equation."""

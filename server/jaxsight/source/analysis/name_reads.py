@@ -13,8 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from jaxsight.source.abstract_interpretation.environment import Environment
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Environment
 from jaxsight.source.analysis.name_effects import NameEffects
 from jaxsight.source.analysis.syntax_trees import blocks_of, statements_in
 from jaxsight.text.names import bound_in_scope

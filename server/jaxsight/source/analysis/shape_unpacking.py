@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.text.names import bound_in_scope
 
 

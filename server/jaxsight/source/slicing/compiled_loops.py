@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from jaxsight.source.abstract_interpretation.environment import Environment
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Environment
 from jaxsight.source.analysis import library_functions
 from jaxsight.source.analysis.syntax_trees import is_main_guard, is_short
 from jaxsight.source.slicing.name_facts import NameFacts

@@ -16,8 +16,14 @@ from jaxsight.lru import Recent
 from jaxsight.source.analysis.name_reads import NameReads
 from jaxsight.source.bindings import Bindings
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.slicing.caveat import SliceCaveat, redefined, skipped
-from jaxsight.source.slicing.chunk_roles import ChunkRoles, Role, roles_of
+from jaxsight.source.slicing.chunk_roles import (
+    ChunkRoles,
+    Role,
+    SliceCaveat,
+    redefined,
+    roles_of,
+    skipped,
+)
 from jaxsight.source.slicing.name_facts import PROVIDED
 from jaxsight.source.slicing.slice_keys import Dependencies, SliceKeys
 from jaxsight.source.statements import TopLevelStatement

@@ -16,10 +16,10 @@ from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree
 from jaxsight.tracer.programs.mesh_kernels import mesh_kernel_facts
 from jaxsight.tracer.programs.pallas_kernels import kernel_facts
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.replies import Outlined
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
-from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals, locations
 from jaxsight_source.compat.inner import Inner, inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var

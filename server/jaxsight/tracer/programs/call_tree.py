@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from jaxsight.tracer.failures import is_library, is_own, span_of
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.replies import Call
-from jaxsight.wire.spans import Span
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.locations import Caller, callers
 

@@ -18,8 +18,8 @@ from jaxsight.meshes.compat import shardings
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.compat.jaxprs import Doc
 from jaxsight.tracer.failures import ADDRESS, clean, span_of
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Shown
-from jaxsight.wire.spans import Span
 from jaxsight_source.compat.inner import Inner, equation_count, inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight_source.compat.locations import places

@@ -22,7 +22,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxsight.tracer.programs.pallas_kernels import parameter_names
-from jaxsight.wire.pallas import ELSEWHERE, SHARED, KernelArray, PallasKernel
+from jaxsight.wire.program import ELSEWHERE, SHARED, KernelArray, PallasKernel
 from jaxsight_source.compat import pallas
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Aval, DType, Equation, Jaxpr

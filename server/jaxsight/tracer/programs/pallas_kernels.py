@@ -21,7 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.wire.pallas import ELSEWHERE, SMEM, VMEM, KernelArray, Outside, PallasKernel
+from jaxsight.wire.program import ELSEWHERE, SMEM, VMEM, KernelArray, Outside, PallasKernel
 from jaxsight_source.compat import pallas
 from jaxsight_source.compat.jaxpr_types import Aval, Equation, Jaxpr
 from jaxsight_source.compat.staging import Program, evaluate, is_literal

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.files import private
-from jaxsight.files.own_folders import KEPT
+from jaxsight.files.ownership import KEPT
 
 
 @dataclass(frozen=True, slots=True)

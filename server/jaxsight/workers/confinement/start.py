@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from jaxsight.files.own_folders import KEPT, WRITABLE
+from jaxsight.files.ownership import KEPT, WRITABLE
 from jaxsight.timeline import VARIABLE
 from jaxsight.workers.confinement import caches, landlock, seccomp
 from jaxsight.workers.confinement.launch import NEWEST

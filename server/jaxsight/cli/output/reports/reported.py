@@ -15,7 +15,7 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.uncompiled import Uncompiled
 from jaxsight.features.locked.functions import LockedFile
 from jaxsight.rules.finding import Finding, Severity
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.text.units import count
 
 

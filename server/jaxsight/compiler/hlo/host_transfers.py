@@ -10,8 +10,8 @@ from jaxsight.compiler.hlo.walk import FREE, Moving, Unit, Walk
 from jaxsight.hlo.shapes import arrays
 from jaxsight.hlo.text import Computation, Instruction, Module
 from jaxsight.wire.chunks import equation_order
-from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, HostTransfer, Transferred
 from jaxsight.wire.kernel_graph import CALLBACK, Kernel, Value
+from jaxsight.wire.kernel_work import TO_DEVICE, TO_HOST, HostTransfer, Transferred
 
 _NAMES: Mapping[str, Transferred] = {
     "infeed": "infeed",
