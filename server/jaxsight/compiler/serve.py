@@ -73,17 +73,9 @@ def serve(incoming: int, outgoing: int) -> None:
         problem = f"{sys.executable} cannot compile: {type(error).__name__}: {error}"
     else:
         jaxlib, stablehlo = xla.JAXLIB, xla.newest_stablehlo()
+    python, own = platform.python_version(), sys.executable
     wire.write(
-        outgoing,
-        Ready(
-            COMPILER_VERSION,
-            platform.python_version(),
-            sys.executable,
-            jaxlib,
-            stablehlo,
-            problem,
-            os.getpid(),
-        ),
+        outgoing, Ready(COMPILER_VERSION, python, own, jaxlib, stablehlo, problem, os.getpid())
     )
     inbox, memory = _Inbox(), IdleMemory()
     threading.Thread(target=inbox.read, args=(incoming,), daemon=True, name="reader").start()
@@ -94,13 +86,10 @@ def serve(incoming: int, outgoing: int) -> None:
             memory.release()
             request = inbox.next()
         mark("received", request)
+        refusal = NotCompiled(request.id, "target", problem)
+        is_cancelled = partial(inbox.is_cancelled, request.id)
         try:
-            wire.write(
-                outgoing,
-                NotCompiled(request.id, "target", problem)
-                if problem
-                else answer(request, partial(inbox.is_cancelled, request.id)),
-            )
+            wire.write(outgoing, refusal if problem else answer(request, is_cancelled))
         except OSError:
             _end(wire.BROKEN_PROTOCOL)
 

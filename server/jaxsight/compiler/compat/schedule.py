@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ try:
     from jaxlib import _hlo, _xla  # type: ignore[attr-defined]
 except ImportError:
     _xla = None
+
+log = logging.getLogger(__name__)
 
 _names = itertools.count()
 _POST_SCHEDULER = 1
@@ -136,19 +139,22 @@ def ending(folder: Path) -> dict[str, str | bool]:
 
 
 def read_dump(folder: Path) -> Dumped | None:
-    """Return the optimized program in a folder, or `None` if a compile ended before it.
+    """Return the optimized program in a folder.
 
-    Raises:
-        ValueError, IndexError: the dump has another form.
+    `None` if a compile ended before it, or if the dump has another form, which is logged.
     """
     files = list(folder.glob("*_gpu_after_optimizations.hlo.pb"))
     if len(files) != 1:
         return None
-    match dict(fields(files[0].read_bytes())):
-        case {1: bytes(program), 3: bytes(assignment)}:  # `hlo_module`, `buffer_assignment`
-            host = HostMemory(*_sizes(assignment, on_host=True))
-            return Dumped(program, Memory(*_sizes(assignment, on_host=False), host=host))
-    raise ValueError(f"{files[0].name} is not an HloProto with a buffer assignment")
+    try:
+        match dict(fields(files[0].read_bytes())):
+            case {1: bytes(program), 3: bytes(assignment)}:  # `hlo_module`, `buffer_assignment`
+                host = HostMemory(*_sizes(assignment, on_host=True))
+                return Dumped(program, Memory(*_sizes(assignment, on_host=False), host=host))
+        raise ValueError(f"{files[0].name} is not an HloProto with a buffer assignment")
+    except (ValueError, IndexError):
+        log.exception("cannot read XLA's dump")
+        return None
 
 
 def _sizes(assignment: bytes, *, on_host: bool) -> tuple[int, int, int, int]:

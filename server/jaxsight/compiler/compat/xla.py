@@ -19,7 +19,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -183,8 +182,9 @@ def compile_to_schedule(
     Raises:
         Refused: as for `compile`.
     """
-    can_dump = not devices.here and devices.platform == "gpu" and schedule.can_look()
-    can_dump = can_dump and not any(name in program for name in _PALLAS)
+    is_absent_gpu = not devices.here and devices.platform == "gpu"
+    has_pallas = any(name in program for name in _PALLAS)
+    can_dump = is_absent_gpu and schedule.can_look() and not has_pallas
     if not can_dump and not can_stop(devices):
         return compile(program, devices, options)
     with partitioning.watched(devices.distribution, options) as watch:
@@ -231,7 +231,7 @@ def _compile_to_dump(program: bytes, devices: Devices, watch: partitioning.Watch
             ending = {**watch.options, **schedule.ending(folder)}
             return _complete(_compiled(module, devices, ending))
         except Refused:
-            dumped = _dump_in(folder)
+            dumped = schedule.read_dump(folder)
         finally:
             watch.also(folder)
     if dumped is None:
@@ -304,7 +304,7 @@ def _dumping(devices: Devices, watch: partitioning.Watch) -> Iterator[list[sched
         try:
             yield dumped
         except Refused:
-            dumped += filter(None, [_dump_in(folder)])
+            dumped += filter(None, [schedule.read_dump(folder)])
             raise
         finally:
             watch.also(folder)
@@ -354,15 +354,6 @@ def executable(program: bytes, devices: Devices, options: Mapping[str, str | boo
     return _compiled(_parsed(program, devices), devices, options)
 
 
-def _dump_in(folder: Path) -> schedule.Dumped | None:
-    """Return the optimized program in a folder of dumps, or `None` if it cannot be read."""
-    try:
-        return schedule.read_dump(folder)
-    except (ValueError, IndexError):
-        log.exception("cannot read XLA's dump")
-        return None
-
-
 def _without_code(dumped: schedule.Dumped) -> Compilation:
     """Return the result for a dumped program: all sizes but those of code, and the peak."""
     return replace(_incomplete(dumped.program), memory=dumped.memory)
@@ -396,17 +387,14 @@ def memory_of(executable: Any) -> Memory:
 
 def _flops(executable: Any | None, module: Any) -> float:
     cost: Any = None
-    if executable is not None:
-        with contextlib.suppress(Exception):  # not all clients have one, but modules do
-            cost = executable.cost_analysis()
-    if not cost:
-        try:
-            cost = _jax.hlo_module_cost_analysis(local("cpu").devices[0].client, module)
-        except Exception:
-            log.exception("no cost analysis")
-            return -1.0
-    if isinstance(cost, list | tuple):
-        cost = cost[0]
+    with contextlib.suppress(Exception):  # not all clients have one, but modules do
+        cost = executable.cost_analysis() if executable is not None else None
+    try:
+        cost = cost or _jax.hlo_module_cost_analysis(local("cpu").devices[0].client, module)
+    except Exception:
+        log.exception("no cost analysis")
+        return -1.0
+    cost = cost[0] if isinstance(cost, list | tuple) else cost
     return float(cost.get("flops", -1.0))
 
 

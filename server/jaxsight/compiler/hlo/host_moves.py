@@ -116,32 +116,23 @@ def moves(
     shapes = [each.shape for each in (instruction, *computation.operands(instruction))]
     if not any(HOST_MARK in shape for shape in shapes):
         return []
-    if instruction.opcode not in _FUSIONS:
-        what = _MOVES.get(instruction.opcode.removesuffix("-start"))
-        if what is not None:
-            return list(_moved(instruction, what, computation, platform))
-        return list(_accessed(instruction, computation, platform))
-    fused = Fused(instruction, module)
-    found = list(_moved_inside(fused, module, platform))
+    is_fusion = instruction.opcode in _FUSIONS
+    if not is_fusion and (what := _MOVES.get(instruction.opcode.removesuffix("-start"))):
+        return list(_moved(instruction, what, computation, platform))
+    found, marked = list[Move](), [instruction]
+    if is_fusion and (body := Fused(instruction, module).body) is not None:
+        marked += body.instructions
+        for inner in body.instructions:
+            if inner.opcode in _FUSIONS:
+                found += moves(inner, body, module, platform)
+            elif what := _MOVES.get(inner.opcode):
+                found += _moved(inner, what, body, platform)
     if not found:
         return list(_accessed(instruction, computation, platform))
-    marked = (instruction, *(fused.body.instructions if fused.body is not None else ()))
     by_driver = platform == "tpu" or any(
         mark in inner.attributes for inner in marked for mark in _BY_DRIVER
     )
     return found if by_driver else [replace(move, is_kernel=True) for move in found]
-
-
-def _moved_inside(fused: Fused, module: Module, platform: str) -> Iterator[Move]:
-    """Yield what the operations of a fusion that only move data move to another memory."""
-    body = fused.body
-    if body is None:
-        return
-    for inner in body.instructions:
-        if inner.opcode in _FUSIONS:
-            yield from moves(inner, body, module, platform)
-        elif (what := _MOVES.get(inner.opcode)) is not None:
-            yield from _moved(inner, what, body, platform)
 
 
 def _moved(
@@ -154,16 +145,10 @@ def _moved(
     if source is None or not result:
         return
     moved = arrays(source.shape if what == UPDATE else result)[:1]
-    match [space_of(each, platform) is Space.HOST for each in (source.shape, result)]:
-        case [True, True]:
-            direction = WITHIN_HOST
-        case [False, True]:
-            direction = TO_HOST
-        case [True, False]:
-            direction = TO_DEVICE
-        case _:
-            return
-    if moved:
+    before, after = (space_of(each, platform) is Space.HOST for each in (source.shape, result))
+    directions = {(True, True): WITHIN_HOST, (False, True): TO_HOST, (True, False): TO_DEVICE}
+    direction = directions.get((before, after))
+    if moved and direction is not None:
         yield Move(direction, what, moved[0])
 
 

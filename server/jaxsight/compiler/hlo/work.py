@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 
 from jaxsight.compiler.hlo import traffic
 from jaxsight.compiler.hlo.distributed.collectives import COLLECTIVES, STARTS
@@ -59,9 +61,6 @@ _UNKNOWN = frozenset(
 )  # fmt: skip
 """Operations whose time cannot be derived from their shapes."""
 
-_SEVERAL_PASSES = frozenset({"fft", "sort", "custom-call"})
-"""Operations that may read and write their values more than once."""
-
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _TILE = re.compile(r'"__triton".*?"output_tiles":\[\{"sizes":\[([^\]]*)\]')
 
@@ -108,13 +107,11 @@ def work_of(fused: Fused, computation: Computation, capability: str = "") -> Wor
     if body is None:
         return _single(instruction, computation, cycles)
     needs = traffic.needs(body, fused)
-    shares = traffic.shares(body, needs)
-    passes = 1.0
-    if not _SEVERAL_PASSES.isdisjoint(fused.opcodes):
-        passes = max(_passes(inner) for inner in fused.inside)
+    shares = [needs.by_name.get(parameter.name, 0.0) for parameter in body.parameters()]
+    passes = max(map(_passes, fused.inside), default=1.0)
     read = sum(
-        math.ceil(_arriving(computation, instruction, name) * shares.get(number, 1.0))
-        for number, name in enumerate(instruction.operands)
+        math.ceil(_arriving(computation, instruction, name) * share)
+        for name, share in zip(instruction.operands, chain(shares, repeat(1.0)), strict=False)
     )
     written = sum(_leaving(computation, instruction, needs.written))
     matrix_units = on_tpu or instruction.attribute("kind") not in ("kLoop", "kInput")
@@ -218,14 +215,13 @@ def _is_modelled(fused: Fused, on_tpu: bool) -> bool:
     opcodes = fused.opcodes | {fused.instruction.opcode}
     if not _UNKNOWN.isdisjoint(opcodes) or ("sort" in opcodes and on_tpu):
         return False
-    calls = [inner for inner in fused.inside if inner.opcode == "custom-call"]
-    targets = [call.attribute("custom_call_target") for call in calls]
     return all(
         is_matmul_call(call)
         or is_convolution_call(call)
-        or target in _MOVES
+        or (target := call.attribute("custom_call_target")) in _MOVES
         or target.startswith(CUB)
-        for call, target in zip(calls, targets, strict=True)
+        for call in fused.inside
+        if call.opcode == "custom-call"
     )
 
 
@@ -233,7 +229,7 @@ def _operations(
     body: Computation, needs: traffic.Needs, on_matrix_units: bool
 ) -> tuple[Operations, ...]:
     """Return the operations of a fusion, each scaled by its required share."""
-    counts: dict[tuple[str, str, str, str], int] = {}
+    counts = Counter[tuple[str, str, str, str]]()
     for computation, required in _within(body, needs):
         contracted = fused_multiplications(computation)
         for instruction in computation.instructions:
@@ -244,7 +240,7 @@ def _operations(
             if part.count:
                 opcode = FUSED if instruction.name in contracted else part.opcode
                 key = part.unit, part.dtype, part.precision, opcode
-                counts[key] = counts.get(key, 0) + math.ceil(part.count * share)
+                counts[key] += math.ceil(part.count * share)
     return tuple(
         Operations(unit, name, count, precision, opcode)
         for (unit, name, precision, opcode), count in counts.items()
@@ -286,10 +282,7 @@ def _rows(fused: Fused) -> int:
     """
     if fused.instruction.attribute("kind") != "kInput":
         return 0
-    for root in fused.roots():
-        if root.opcode == "reduce":
-            return elements(root.shape)
-    return 0
+    return next((elements(each.shape) for each in fused.roots() if each.opcode == "reduce"), 0)
 
 
 _INTEGERS = frozenset({"s32", "u32", "s64", "u64"})
@@ -305,13 +298,12 @@ _DIRECT = {
 
 def _atomics(fused: Fused, body: Computation, needs: traffic.Needs) -> Atomics | None:
     """Return how the updates of a scatter may wait for one another; `None` if they never do."""
-    scatters = [
+    for scatter, lookup in (
         (scatter, computation.by_name.get)
         for computation, _ in _within(body, needs)
         for scatter in computation.instructions
         if scatter.opcode == "scatter" and "unique_indices=true" not in scatter.attributes
-    ]
-    for scatter, lookup in scatters:
+    ):
         (name, *_) = scatter.called.get("to_apply", ("",))
         combined = fused.computation(name)
         root = combined.root if combined is not None else None
@@ -338,8 +330,7 @@ def _prepared(fused: Fused, body: Computation) -> Work | None:
     fission_backend.cc), which was faster for each such product that was measured on an H100. cuBLAS
     multiplies bytes only with transposed operands.
     """
-    written = 0
-    transposed = 0
+    written = transposed = 0
     for dot in fused.inside:
         if dot.opcode != "dot" or dot.name not in body.by_name:
             continue
@@ -355,11 +346,8 @@ def _prepared(fused: Fused, body: Computation) -> Work | None:
     if not written and not transposed:
         return None
     moved = written + transposed
-    return Work(
-        (Operations(VECTOR, "s8", transposed, "", "transpose"),) if transposed else (),
-        moved,
-        moved,
-    )
+    transpose = Operations(VECTOR, "s8", transposed, "", "transpose")
+    return Work((transpose,) if transposed else (), moved, moved)
 
 
 def _sorted(sort: Instruction, computation: Computation) -> Work | None:
