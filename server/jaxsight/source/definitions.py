@@ -14,6 +14,7 @@ from typing import Literal
 
 from jaxsight.source.analysis.syntax_trees import blocks_of, last_name
 from jaxsight.source.text import Position, Range, SourceText
+from jaxsight.text.names import with_defaults
 
 # A function as its text alone describes it: its place, its parameters, its docstring.
 #
@@ -142,8 +143,7 @@ def _function(node: FunctionNode, source: SourceText, context: _Context) -> Func
     statement_range = source.range(node)
     start = statement_range.start
     if node.decorator_list:
-        first = source.range(node.decorator_list[0]).start
-        start = _at_sign(source, first)
+        start = _at_sign(source, source.range(node.decorator_list[0]).start)
     parameters = tuple(_parameters(node.args, source))
     body = source.range(node.body[0])
     static = next(filter(None, map(static_of_jit, node.decorator_list)), Static())
@@ -192,30 +192,24 @@ def _name_range(node: FunctionNode, source: SourceText, statement_range: Range) 
 
 
 def _parameters(arguments: ast.arguments, source: SourceText) -> Iterator[Parameter]:
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    defaults += arguments.defaults
-    for i, (node, default) in enumerate(zip(positional, defaults, strict=True)):
-        kind: ParameterKind = "positional_only" if i < len(arguments.posonlyargs) else "positional"
-        yield _parameter(node, kind, default, source)
-    if arguments.vararg:
-        yield _parameter(arguments.vararg, "var_positional", None, source)
-    for node, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield _parameter(node, "keyword_only", default, source)
-    if arguments.kwarg:
-        yield _parameter(arguments.kwarg, "var_keyword", None, source)
-
-
-def _parameter(
-    node: ast.arg, kind: ParameterKind, default: ast.expr | None, source: SourceText
-) -> Parameter:
-    return Parameter(
-        name=node.arg,
-        kind=kind,
-        range=name_of_argument(node, source),
-        annotation=source.text_of(node.annotation) if node.annotation else None,
-        default=source.text_of(default) if default else None,
+    defaults = dict(with_defaults(arguments))
+    kinds: tuple[tuple[ParameterKind, Sequence[ast.arg | None]], ...] = (
+        ("positional_only", arguments.posonlyargs),
+        ("positional", arguments.args),
+        ("var_positional", [arguments.vararg]),
+        ("keyword_only", arguments.kwonlyargs),
+        ("var_keyword", [arguments.kwarg]),
     )
+    for kind, nodes in kinds:
+        for node in filter(None, nodes):
+            default = defaults.get(node)
+            yield Parameter(
+                name=node.arg,
+                kind=kind,
+                range=name_of_argument(node, source),
+                annotation=source.text_of(node.annotation) if node.annotation else None,
+                default=source.text_of(default) if default else None,
+            )
 
 
 def name_of_argument(node: ast.arg, source: SourceText) -> Range:
@@ -313,15 +307,12 @@ def static_of_jit(call: ast.expr) -> Static | None:
         case ast.Call(func=func, args=args) if last_name(func) == "jit" or (
             last_name(func) == "partial" and args and last_name(args[0]) == "jit"
         ):
-            names: tuple[str, ...] = ()
-            numbers: tuple[int, ...] = ()
-            for keyword in call.keywords:
-                values = _literals(keyword.value)
-                if keyword.arg == "static_argnames":
-                    names = tuple(v for v in values if isinstance(v, str))
-                elif keyword.arg == "static_argnums":
-                    numbers = tuple(v for v in values if isinstance(v, int))
-            return Static(names, numbers)
+            given = {keyword.arg: _literals(keyword.value) for keyword in call.keywords}
+            names, numbers = given.get("static_argnames", ()), given.get("static_argnums", ())
+            return Static(
+                tuple(name for name in names if isinstance(name, str)),
+                tuple(number for number in numbers if isinstance(number, int)),
+            )
     return None
 
 

@@ -167,7 +167,7 @@ class Module:
     @functools.cached_property
     def bindings(self) -> Bindings:
         """Which chunks bind, change and need which names."""
-        return Bindings(self.chunks)
+        return Bindings([chunk.name_effects for chunk in self.chunks])
 
     @property
     def is_large(self) -> bool:

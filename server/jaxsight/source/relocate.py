@@ -15,7 +15,7 @@ from jaxsight.source.definitions import name_of_argument
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.statements import statement_of, tree_of
 from jaxsight.source.text import Position, Range, SourceText
-from jaxsight.source.text_shift import TextShift
+from jaxsight.source.text_shift import shift_between
 from jaxsight.wire.chunks import Span
 
 _MAPS_KEPT = 64
@@ -47,7 +47,7 @@ def _within(span: Span, old: str, new: str) -> Range | None:
         if start is not None and end is not None:
             return _range(_source(new), start, end)
     old_range = _range(source, (span.line, span.column), (span.end_line, span.end_column))
-    return _shift(old, new).range(old_range) if old_range is not None else None
+    return shift_between(old, new).range(old_range) if old_range is not None else None
 
 
 _PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler, ast.pattern)
@@ -74,7 +74,6 @@ def _carried(old: str, new: str) -> tuple[dict[Pair, Pair], dict[Pair, Pair]]:
     return starts, ends
 
 
-_shift = functools.lru_cache(maxsize=_MAPS_KEPT)(TextShift)
 _source = functools.lru_cache(maxsize=_MAPS_KEPT)(SourceText)
 
 

@@ -36,17 +36,7 @@ def common_prefix(first: Text, second: Text, *, limit: int | None = None) -> int
 
 def common_suffix(first: str, second: str, *, limit: int) -> int:
     """Return the length of the common suffix of two texts, at most `limit`."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if (
-            first[len(first) - middle : len(first) - low]
-            == second[len(second) - middle : len(second) - low]
-        ):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return common_prefix(first[::-1], second[::-1], limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +171,5 @@ class TextShift:
         self._typed[line] = _EditedLine(new_line, head, tail, old, new)
 
 
-@functools.lru_cache(maxsize=8)
-def shift_between(old: str, new: str) -> TextShift:
-    """Return the shift from one text to another, cached."""
-    return TextShift(old, new)
+shift_between = functools.lru_cache(maxsize=64)(TextShift)
+"""Returns the shift from one text to another; those of the open functions' chunks are kept."""

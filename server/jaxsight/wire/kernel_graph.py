@@ -151,6 +151,11 @@ class Kernel:
         return self.launches + self.runs * (self.besides or 0)
 
     @property
+    def moved_bytes(self) -> int:
+        """Bytes that it communicates in one run of the program, if its arm is taken."""
+        return self.runs * self.collective.bytes if self.collective is not None else 0
+
+    @property
     def bytes_in(self) -> int:
         """Bytes read by one launch, each input once."""
         return sum(value.bytes for value in self.inputs)
@@ -345,7 +350,7 @@ class Graph:
         Of a conditional, that is the arm with the most. A loop without a known trip count counts
         once (see `moved_known`). These are bytes of data, not of network traffic.
         """
-        return self._one_arm_each(self._moved(), max)
+        return self._one_arm_of(((each.branch, each.moved_bytes) for each in self.collectives), max)
 
     @property
     def moved_at_least(self) -> int:
@@ -354,24 +359,14 @@ class Graph:
         It has the arm of a conditional with the fewest, and no iteration of a loop without a known
         trip count.
         """
-        moved = self._moved()
-        return self._one_arm_each(
-            {index: bytes if self.kernels[index].at_least else 0 for index, bytes in moved.items()},
-            min,
-        )
+        moved = ((each.branch, each.moved_bytes * bool(each.at_least)) for each in self.collectives)
+        return self._one_arm_of(moved, min)
 
     @property
     def moved_known(self) -> bool:
         """Whether the trip count of every loop with collectives is known."""
         loops = {loop for kernel in self.collectives for loop in kernel.loops}
         return all(self.loops[loop].trips is not None for loop in loops)
-
-    def _moved(self) -> dict[int, int]:
-        return {
-            index: kernel.runs * kernel.collective.bytes
-            for index, kernel in enumerate(self.kernels)
-            if kernel.collective is not None
-        }
 
     @property
     def constant_bytes(self) -> int:

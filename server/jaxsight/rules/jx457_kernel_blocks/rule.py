@@ -10,7 +10,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.targets.chips.gpus import Gpu
 from jaxsight.targets.chips.tpus import Tpu
-from jaxsight.targets.kernel_memory import memory_limits
+from jaxsight.targets.target import memory_limits
 from jaxsight.text.units import size
 from jaxsight.wire.program import SHARED, SMEM, KernelArray, Outside, PallasKernel, Step
 

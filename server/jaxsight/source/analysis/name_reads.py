@@ -57,13 +57,13 @@ def name_reads_of(text: str, effects: NameEffects, tree: ast.Module) -> NameRead
     except (SyntaxError, ValueError, RecursionError):
         return NameReads()
     bound = {*effects.binds, *effects.may_bind}
-    now: set[str] = set()
     later: set[str] = set()
     perhaps: set[str] = set()
-    for symbol in table.get_symbols():
-        name = symbol.get_name()
-        if symbol.is_referenced() and (name in bound or not symbol.is_assigned()):
-            now.add(name)
+    now = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_referenced() and (symbol.get_name() in bound or not symbol.is_assigned())
+    }
     # Symbol tables report only that `+=` binds a name, not that it reads it.
     now.update(_augmented(statements_in(tree.body)))
     # Those of functions are the module's if they are `global`.
@@ -72,9 +72,11 @@ def name_reads_of(text: str, effects: NameEffects, tree: ast.Module) -> NameRead
     while stack:
         scope, deferred = stack.pop()
         if scope.get_type() == "class":
-            for symbol in scope.get_symbols():
-                if symbol.is_referenced() and symbol.is_assigned():
-                    perhaps.add(symbol.get_name())
+            perhaps |= {
+                symbol.get_name()
+                for symbol in scope.get_symbols()
+                if symbol.is_referenced() and symbol.is_assigned()
+            }
         elif scope.get_name() not in _RUN_AT_ONCE:
             deferred = True
         for symbol in scope.get_symbols():

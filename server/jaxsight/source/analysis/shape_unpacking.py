@@ -67,8 +67,6 @@ def _of_assignment(
             if parameter in parameters:
                 for index, name in _indices(targets, start):
                     yield NamedDimension(parameter, index, name)
-        case _:
-            return
 
 
 def _indices(targets: Sequence[ast.expr], start: int) -> Iterator[tuple[int, str]]:
@@ -95,8 +93,7 @@ def _shape(value: ast.expr) -> tuple[str, int]:
         ):
             start = 0 if lower is None else _integer(lower)
             return (name, start) if start is not None else ("", 0)
-        case _:
-            return "", 0
+    return "", 0
 
 
 def _dimension(value: ast.expr) -> tuple[str, int] | None:
@@ -108,8 +105,7 @@ def _dimension(value: ast.expr) -> tuple[str, int] | None:
             return (parameter, number) if parameter and number is not None and whole else None
         case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]):
             return name, 0
-        case _:
-            return None
+    return None
 
 
 def _integer(node: ast.expr) -> int | None:

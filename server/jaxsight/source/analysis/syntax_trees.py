@@ -124,10 +124,8 @@ def is_main_guard(test: ast.expr) -> bool:
 
 
 def is_text(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.Expr(value=ast.Constant(value=str())):
-            return True
-    return False
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 _SHORT = 16
@@ -170,11 +168,6 @@ def is_at(value: ast.expr) -> bool:
         case ast.Subscript(value=ast.Attribute(attr="at")):
             return True
     return False
-
-
-def calls_a_class(pattern: ast.pattern) -> bool:
-    """Return whether a pattern of `match` may call methods of a class."""
-    return any(isinstance(node, ast.MatchClass) for node in ast.walk(pattern))
 
 
 def root_name(node: ast.expr) -> str:
