@@ -33,6 +33,7 @@ class Bindings:
             for name in (*effects.binds, *effects.may_bind):
                 self.definers.setdefault(name, []).append(index)
             self._sure.update((name, index) for name in effects.binds)
+            # A docstring binds `__doc__`, which code may read.
             if index == 0 and effects.is_text:
                 self.definers["__doc__"] = [0]
             if effects.star:
@@ -45,6 +46,7 @@ class Bindings:
             ambiguous.update({*effects.binds, *effects.may_bind} - imported.keys())
             for name in effects.rules:
                 self.ruled.setdefault(name, []).append(index)
+        # An import that another statement may have replaced says nothing about the object.
         for name in ambiguous:
             self.origins.pop(name, None)
 
@@ -69,6 +71,8 @@ class Bindings:
             reaching.append(index)
             if (name, index) in self._sure:
                 break
+        # A function is called after the module has run as far as its call, so it sees what is below
+        # it.
         if not reaching and end < self.count:
             further = last if last is not None and end < last else self.count
             return self.reaching(name, further, without)

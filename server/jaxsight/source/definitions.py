@@ -97,6 +97,7 @@ def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
 
     Overloads are excluded, because they are never called.
     """
+    # Most statements of a module define nothing: they need no second look at their lines.
     if "def" not in text:
         return ()
     source = SourceText(text)
@@ -141,6 +142,8 @@ def _in_block(
 
 def _function(node: FunctionNode, source: SourceText, context: _Context) -> Function:
     statement_range = source.range(node)
+    # Python counts a decorated definition from its `def`, and a decorator from its expression: its
+    # `@` has no place in the tree.
     start = statement_range.start
     if node.decorator_list:
         start = _at_sign(source, source.range(node.decorator_list[0]).start)
@@ -178,6 +181,7 @@ def _at_sign(source: SourceText, expression: Position) -> Position:
 
 
 def _name_range(node: FunctionNode, source: SourceText, statement_range: Range) -> Range:
+    # The tree has no place for the name of a definition, only for the whole statement.
     start = statement_range.start
     head = source.lines[start.line][start.column :]
     # A name on a line of its own comes after backslashes.
@@ -258,10 +262,12 @@ def _kind(node: FunctionNode, context: _Context) -> FunctionKind:
                 return "property"
             case ast.Attribute(attr="setter" | "getter" | "deleter"):
                 return "property"
+    # Python makes `__new__` static without a decorator (data model, "Basic customization").
     return "staticmethod" if node.name == "__new__" else "method"
 
 
 def _refused(node: FunctionNode, source: SourceText, context: _Context) -> Refused:
+    # A nested function is made by a call of the function around it, with its variables.
     if context.nested:
         return "nested"
     if isinstance(node, ast.AsyncFunctionDef):
@@ -294,6 +300,8 @@ class Static:
         """Return the names of the static parameters, in parameter order."""
         positional = [p.name for p in parameters if p.kind in ("positional_only", "positional")]
         count = len(positional)
+        # As JAX does (`_ensure_inbounds` in `jax/_src/api_util.py`), negative numbers count from
+        # the end. What is out of bounds is an error of the call, not of the text.
         static = {*self.names, *(positional[n] for n in self.numbers if -count <= n < count)}
         return tuple(p.name for p in parameters if p.name in static)
 
@@ -319,6 +327,7 @@ def static_of_jit(call: ast.expr) -> Static | None:
 def _literals(node: ast.expr) -> tuple[object, ...]:
     try:
         value = ast.literal_eval(node)
+    # All that `ast.literal_eval` may raise, as its documentation says.
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return ()
     return tuple(value) if isinstance(value, tuple | list | set | frozenset) else (value,)

@@ -354,6 +354,7 @@ class _Reparse:
         """Return whether old chunk `index` is at `position` and was read from unchanged text."""
         if index >= len(self.old.chunks) or self.old._starts[index] != position:
             return False
+        # A chunk that was read up to the end of the file depends on what is typed there.
         reach = self.old._steps[index].reach
         return reach is not None and position + reach <= self.changed_from
 
@@ -376,6 +377,7 @@ class _Reparse:
         start = old._starts[index] + self.longer
         # The edit may have changed the line above the first chunk, and a mark in it.
         self.chunks.append(self._chunk(first.first_line + down, start, first.statement))
+        # The chunks themselves are kept where they do not move, as most edits add no line.
         if down:
             following = [
                 ModuleChunk(chunk.first_line + down, chunk.statement, chunk.mark)
@@ -386,6 +388,7 @@ class _Reparse:
         self.steps.extend(old._steps[index:])
 
     def _chunk(self, line: int, position: int, statement: TopLevelStatement) -> ModuleChunk:
+        # The mark of a statement may be in a comment above it, which is no part of its chunk.
         above = self.text[self.text.rfind("\n", 0, max(position - 1, 0)) + 1 : position]
         mark: Mark = mark_in(above) if above.lstrip().startswith("#") else ""
         return ModuleChunk(line, statement, statement.name_effects.mark or mark)
@@ -397,6 +400,7 @@ class _Reparse:
         """
         old = self.old
         bindings: Bindings | None = old.__dict__.get("bindings")
+        # They are computed when they are first asked for, see `bindings`.
         if bindings is None or len(old.chunks) != len(self.chunks):
             return None
         parsed = slice(read_from, read_to + 1)

@@ -65,6 +65,7 @@ def _carried(old: str, new: str) -> tuple[dict[Pair, Pair], dict[Pair, Pair]]:
         if before.end_lineno is not None and after.end_lineno is not None:
             end = after.end_lineno, after.end_col_offset or 0
             ends[before.end_lineno, before.end_col_offset or 0] = end
+        # In the tree a parameter ends after its annotation; a tracer reports its name alone.
         if isinstance(before, ast.arg) and before.annotation is not None:
             length = len(before.arg.encode())
             ends[before.lineno, before.col_offset + length] = (

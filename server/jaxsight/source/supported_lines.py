@@ -179,6 +179,7 @@ class _Flow:
 
     def functions(self, scope: _Scope) -> None:
         """Visit the bodies of a scope's functions, after all of its own statements."""
+        # A function sees the last values of the names around it, so these come first.
         for function in scope.functions.values():
             name = scope.name + function.scope
             lost = {*self.gone.get(name, ())}
@@ -196,6 +197,7 @@ class _Flow:
             sure=scope.sure and not statement.decides,
             looping=scope.looping or statement.loops,
         )
+        # Twice: the second time with what the end of the first one has lost.
         for _ in range(2 if statement.loops and not scope.looping else 1):
             for block in statement.blocks:
                 self.body(block, inner)

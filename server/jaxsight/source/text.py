@@ -93,6 +93,7 @@ def code_point_column(line: str, byte: int) -> int:
         return byte
     encoded = line.encode("utf-8", "surrogatepass")
     past = max(0, byte - len(encoded))
+    # Bytes `10xxxxxx` go on with a character of UTF-8.
     while 0 < byte < len(encoded) and encoded[byte] & 0xC0 == 0x80:
         byte -= 1
     return len(encoded[:byte].decode("utf-8", "surrogatepass")) + past

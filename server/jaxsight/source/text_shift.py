@@ -26,6 +26,8 @@ def common_prefix(first: Text, second: Text, *, limit: int | None = None) -> int
     """Return the length of the common prefix of two texts or lists of lines, at most `limit`."""
     low, high = 0, min(len(first), len(second)) if limit is None else limit
     while low < high:
+        # Slices are compared in C: a search by halves takes fewer steps of Python than one by
+        # letters.
         middle = (low + high + 1) // 2
         if first[low:middle] == second[low:middle]:
             low = middle
@@ -157,6 +159,7 @@ class TextShift:
         if len(old) == len(new) == 1:
             self._type(first, first, old[0], new[0])
             return
+        # Junk heuristics would drop lines such as `)`, which then count as changed.
         matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
         for tag, i, i_end, j, j_end in matcher.get_opcodes():
             if tag == "equal":

@@ -365,8 +365,7 @@ class Graph:
     @property
     def moved_known(self) -> bool:
         """Whether the trip count of every loop with collectives is known."""
-        loops = {loop for kernel in self.collectives for loop in kernel.loops}
-        return all(self.loops[loop].trips is not None for loop in loops)
+        return self._knows_trips(self.collectives)
 
     @property
     def constant_bytes(self) -> int:
@@ -411,8 +410,10 @@ class Graph:
     @property
     def host_bytes_known(self) -> bool:
         """Whether the trip count of every loop with host transfers is known."""
-        loops = {loop for transfer in self.host_transfers for loop in transfer.loops}
-        return all(self.loops[loop].trips is not None for loop in loops)
+        return self._knows_trips(self.host_transfers)
+
+    def _knows_trips(self, parts: Iterable[Kernel | HostTransfer]) -> bool:
+        return all(self.loops[loop].trips is not None for part in parts for loop in part.loops)
 
     @property
     def trips_known(self) -> bool:

@@ -9,32 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, repeat
 
-from jaxsight.compiler.hlo import traffic
+from jaxsight.compiler.hlo import flops, sorts, traffic
 from jaxsight.compiler.hlo.distributed.collectives import COLLECTIVES, STARTS
-from jaxsight.compiler.hlo.flops import (
-    FUSED,
-    UNCOUNTED,
-    VECTOR,
-    fft_lengths,
-    fused_multiplications,
-    is_convolution_call,
-    is_matmul_call,
-    operand,
-    operations,
-)
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.host_moves import is_on_chip
-from jaxsight.compiler.hlo.sorts import (
-    CUB,
-    SHARED_PER_BLOCK,
-    UNROLLED,
-    RadixSort,
-    bitonic_kernels,
-    radix_sort,
-    separate_stages,
-    sorted_lengths,
-    tile_length,
-)
 from jaxsight.compiler.hlo.walk import ANNOTATIONS
 from jaxsight.hlo.shapes import (
     array_types,
@@ -99,7 +77,7 @@ def work_of(fused: Fused, computation: Computation, capability: str = "") -> Wor
     estimated = _CYCLES.search(instruction.attributes)
     cycles = int(estimated[1]) if estimated else 0
     body = fused.body
-    if (radix := radix_sort(instruction, capability)) is not None:
+    if (radix := sorts.radix_sort(instruction, capability)) is not None:
         return _of_radix_sort(radix)
     sort = next((inner for inner in fused.inside if inner.opcode == "sort"), None)
     if sort is not None:
@@ -146,7 +124,7 @@ def _single(instruction: Instruction, computation: Computation, cycles: int) -> 
     names = list(dict.fromkeys(instruction.operands))
     read = {name: _arriving(computation, instruction, name) for name in names}
     results = [value.bytes for value in arrays(instruction.shape)]
-    if is_matmul_call(instruction) or is_convolution_call(instruction):
+    if flops.is_matmul_call(instruction) or flops.is_convolution_call(instruction):
         results = results[:1]  # The others are workspace.
     if names and opcode in ("slice", "dynamic-slice", "gather") and read[names[0]]:
         read[names[0]] = traffic.sliced_bytes(instruction, lookup)
@@ -158,7 +136,7 @@ def _single(instruction: Instruction, computation: Computation, cycles: int) -> 
         results = results[:1]
     passes = _passes(instruction)
     written = sum(_leaving(computation, instruction, results))
-    counted = operations(instruction, lookup, on_matrix_units=True)
+    counted = flops.operations(instruction, lookup, on_matrix_units=True)
     return Work(
         (counted,) if counted.count else (),
         math.ceil(sum(read.values()) + (passes - 1) * written),
@@ -216,10 +194,10 @@ def _is_modelled(fused: Fused, on_tpu: bool) -> bool:
     if not _UNKNOWN.isdisjoint(opcodes) or ("sort" in opcodes and on_tpu):
         return False
     return all(
-        is_matmul_call(call)
-        or is_convolution_call(call)
+        flops.is_matmul_call(call)
+        or flops.is_convolution_call(call)
         or (target := call.attribute("custom_call_target")) in _MOVES
-        or target.startswith(CUB)
+        or target.startswith(sorts.CUB)
         for call in fused.inside
         if call.opcode == "custom-call"
     )
@@ -231,14 +209,16 @@ def _operations(
     """Return the operations of a fusion, each scaled by its required share."""
     counts = Counter[tuple[str, str, str, str]]()
     for computation, required in _within(body, needs):
-        contracted = fused_multiplications(computation)
+        contracted = flops.fused_multiplications(computation)
         for instruction in computation.instructions:
             share = required.by_name.get(instruction.name, 0.0)
-            if share == 0.0 or instruction.opcode in UNCOUNTED:
+            if share == 0.0 or instruction.opcode in flops.UNCOUNTED:
                 continue
-            part = operations(instruction, computation.by_name.get, on_matrix_units=on_matrix_units)
+            part = flops.operations(
+                instruction, computation.by_name.get, on_matrix_units=on_matrix_units
+            )
             if part.count:
-                opcode = FUSED if instruction.name in contracted else part.opcode
+                opcode = flops.FUSED if instruction.name in contracted else part.opcode
                 key = part.unit, part.dtype, part.precision, opcode
                 counts[key] += math.ceil(part.count * share)
     return tuple(
@@ -310,7 +290,7 @@ def _atomics(fused: Fused, body: Computation, needs: traffic.Needs) -> Atomics |
         if root is None or root.opcode == "parameter":
             continue
         sectors, each = traffic.atomic_sectors(scatter, lookup)
-        updates = elements(operand(scatter, lookup, len(scatter.operands) - 1))
+        updates = elements(flops.operand(scatter, lookup, len(scatter.operands) - 1))
         direct = dtype(scatter.shape) in _DIRECT.get(root.opcode, ())
         return Atomics(sectors, math.ceil(updates / each) if direct else 0)
     return None
@@ -346,7 +326,7 @@ def _prepared(fused: Fused, body: Computation) -> Work | None:
     if not written and not transposed:
         return None
     moved = written + transposed
-    transpose = Operations(VECTOR, "s8", transposed, "", "transpose")
+    transpose = Operations(flops.VECTOR, "s8", transposed, "", "transpose")
     return Work((transpose,) if transposed else (), moved, moved)
 
 
@@ -355,7 +335,7 @@ def _sorted(sort: Instruction, computation: Computation) -> Work | None:
 
     Stages within a tile are bound by instructions, those between tiles by memory.
     """
-    if (lengths := sorted_lengths(sort)) is None:
+    if (lengths := sorts.sorted_lengths(sort)) is None:
         return None
     values = arrays(sort.shape)
     length, rows = lengths
@@ -364,13 +344,13 @@ def _sorted(sort: Instruction, computation: Computation) -> Work | None:
     operands = [computation.by_name.get(name) for name in dict.fromkeys(sort.operands)]
     read = sum(total_bytes(each.shape) for each in operands if each and each.opcode != "iota")
     width = max(1, written // max(count, 1))
-    tile = tile_length(max(length, 1), width, SHARED_PER_BLOCK["cuda"])
-    separate = separate_stages(length, tile)
-    kernels = bitonic_kernels(length, width, SHARED_PER_BLOCK["cuda"]) - separate
-    counted = operations(sort, computation.by_name.get, on_matrix_units=False)
+    tile = sorts.tile_length(max(length, 1), width, sorts.SHARED_PER_BLOCK["cuda"])
+    separate = sorts.separate_stages(length, tile)
+    kernels = sorts.bitonic_kernels(length, width, sorts.SHARED_PER_BLOCK["cuda"]) - separate
+    counted = flops.operations(sort, computation.by_name.get, on_matrix_units=False)
     stages = (length - 1).bit_length() * ((length - 1).bit_length() + 1) // 2
     comparisons = counted.count * (stages - separate) // max(stages, 1) * len(values)
-    idle = max(1, UNROLLED * WARP // tile)  # a short row leaves lanes of its warp idle
+    idle = max(1, sorts.UNROLLED * WARP // tile)  # a short row leaves lanes of its warp idle
     moved = sum(
         value.bytes
         for value, name in zip(values, sort.operands, strict=False)
@@ -394,13 +374,13 @@ def _passes(instruction: Instruction) -> float:
     """
     if instruction.opcode != "fft":
         return 1
-    *strided, last = fft_lengths(instruction)
+    *strided, last = flops.fft_lengths(instruction)
     passes = 1.0 if last <= _FFT_AT_ONCE else 2.0
     passes += sum(_STRIDED if length <= _FFT_AT_ONCE else 2 * _STRIDED for length in strided)
     return passes + {"IFFT": 1, "IRFFT": 2}.get(instruction.attribute("fft_type"), 0)
 
 
-def _of_radix_sort(radix: RadixSort) -> Work:
+def _of_radix_sort(radix: sorts.RadixSort) -> Work:
     """Return the work of a sort by CUB."""
     keys = radix.values[0].bytes
     moved = radix.passes * sum(value.bytes for value in radix.values)

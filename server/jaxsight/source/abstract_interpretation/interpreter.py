@@ -177,11 +177,6 @@ class AbstractInterpreter(Generic[S, V]):
                 self.define(node)
             case ast.Import() | ast.ImportFrom():
                 self.imports(node)
-            case _:
-                self._jump_or_block(node)
-
-    def _jump_or_block(self, node: ast.stmt) -> None:
-        match node:
             case ast.Return(value=value):
                 if value is not None:
                     self.returned.append(self.evaluate(value))
@@ -191,6 +186,7 @@ class AbstractInterpreter(Generic[S, V]):
                     self.evaluate(error)
                 self.is_reached = False
             case ast.Break() | ast.Continue():
+                # The parser accepts `break` outside of loops; only the compiler refuses it.
                 exits = self._exits[-1] if self._exits else _Exits()
                 ends = exits.breaks if isinstance(node, ast.Break) else exits.continues
                 ends.append(self.state)
@@ -253,6 +249,7 @@ class AbstractInterpreter(Generic[S, V]):
         done when the others begin, which a join with the state before would forget.
         """
         test = node.test if isinstance(node, ast.While) else None
+        # `while True` ends by `break`, `return` or an error alone.
         is_endless = isinstance(test, ast.Constant) and bool(test.value)
         value = self.evaluate(node.test if isinstance(node, ast.While) else node.iter)
         skipped = self.state.copy()
@@ -298,6 +295,7 @@ class AbstractInterpreter(Generic[S, V]):
             ends.append(self._end)
         goes_on = any(end is not None for end in ends)
         self._go_on(ends if goes_on else [raised])
+        # It runs also where an error or a `return` goes on afterwards.
         self.run(node.finalbody)
         self.is_reached &= goes_on
 
@@ -342,6 +340,8 @@ class AbstractInterpreter(Generic[S, V]):
 
     def comprehension(self, node: Comprehension) -> V:
         """Return the value of a comprehension's element; its variables are its own."""
+        # Since Python 3 a comprehension has a scope of its own, but `:=` in it binds outside (PEP
+        # 572).
         targets = {name for each in node.generators for name in bound_in(each.target)}
         hidden = {name: self.state.names.get(name) for name in targets}
         for generator in node.generators:

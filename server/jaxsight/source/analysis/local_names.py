@@ -101,6 +101,7 @@ def local_names_of(function: FunctionLike) -> LocalNames:
             values.setdefault(name, []).append(value)
             makers.setdefault(name, set()).add(_maker(statement))
     return LocalNames(
+        # A name is local to the whole function as soon as one statement in it binds it.
         all=names | (values.keys() - outer),
         parameters=names,
         containers={

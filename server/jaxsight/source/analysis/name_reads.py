@@ -52,6 +52,7 @@ def name_reads_of(text: str, effects: NameEffects, tree: ast.Module) -> NameRead
     A text that does not compile needs none.
     """
     try:
+        # It parses the text, which warns of invalid escape sequences.
         with quiet():
             table = symtable.symtable(text, "<statement>", "exec")
     except (SyntaxError, ValueError, RecursionError):
@@ -133,6 +134,8 @@ class _BindingOrder(AbstractInterpreter[_Bound, bool]):
         self.early: set[str] = set()
 
     def statement(self, node: ast.stmt) -> None:
+        # Before Python 3.14 the annotations of a module's variables are evaluated at once, also of
+        # those without a value.
         if isinstance(node, ast.AnnAssign):
             self.evaluate(node.annotation)
         super().statement(node)
@@ -144,6 +147,7 @@ class _BindingOrder(AbstractInterpreter[_Bound, bool]):
     def imports(self, node: ast.Import | ast.ImportFrom) -> None:
         self.state.names |= dict.fromkeys(bound_in_scope(node), True)
 
+    # `del x` raises an error where `x` is not bound, as reading it does.
     def delete(self, target: ast.expr) -> None:
         self.evaluate(target)
 
@@ -160,6 +164,7 @@ class _BindingOrder(AbstractInterpreter[_Bound, bool]):
         match node:
             case ast.Name(id=name):
                 self._see(name)
+            # A lambda may be called by what it is passed to, before this statement ends.
             case ast.Lambda():
                 self._see_in(node)
             case _:

@@ -42,6 +42,7 @@ def named_dimensions(tree: ast.Module, function: Function) -> tuple[NamedDimensi
     for statement in definition.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             found += _of_assignment(statement.targets[0], statement.value, parameters)
+        # After `x = x.T`, `x.shape` is no longer that of the argument.
         parameters.difference_update(bound_in_scope(statement))
     names = [dimension.name for dimension in found]
     return tuple(
@@ -72,6 +73,7 @@ def _of_assignment(
 def _indices(targets: Sequence[ast.expr], start: int) -> Iterator[tuple[int, str]]:
     """Yield the index of each name in an unpacked shape; after `*rest`, from the end."""
     starred = [at for at, target in enumerate(targets) if isinstance(target, ast.Starred)]
+    # Two stars are an error; with `x.shape[-2:]`, what is after a star has no fixed index.
     if len(starred) > 1 or (starred and start < 0):
         return
     for at, target in enumerate(targets):
@@ -113,4 +115,5 @@ def _integer(node: ast.expr) -> int | None:
         value = ast.literal_eval(node)
     except (ValueError, SyntaxError, TypeError):
         return None
+    # Not `isinstance`: `True` is an instance of `int`, too.
     return value if type(value) is int else None

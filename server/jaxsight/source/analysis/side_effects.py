@@ -126,6 +126,7 @@ class _Visitor:
         """Nesting depth of long loops."""
         self.targets: set[str] = set()
         """Names that the current statement binds."""
+        # Calling it runs nothing; whoever awaits the result is not known.
         if isinstance(function, ast.AsyncFunctionDef):
             self.unknown("a coroutine")
 
@@ -173,6 +174,7 @@ class _Visitor:
             case ast.AugAssign(target=target, value=value):
                 self.visit(value)
                 own = self.locals.all - self.locals.parameters
+                # A parameter may be an array or a list of the caller.
                 if not isinstance(target, ast.Name) or target.id not in own:
                     self.change(target)  # `+=` changes a list or an array in place
             case ast.Delete(targets=targets):
@@ -245,6 +247,7 @@ class _Visitor:
             self.visit(default)
         self.annotations(function)
         if self.inside:
+            # It rebinds a name of the function around it, which is no name of the module.
             if any(isinstance(s, ast.Nonlocal) for s in statements_in(function.body)):
                 self.unknown("`nonlocal`")
             self.inner(function).block(function.body)
@@ -307,6 +310,7 @@ class _Visitor:
 
         An iterator among such values is exhausted by its first reader.
         """
+        # Which of two later statements reads it first would depend on which of them run.
         if is_iterator(value) and not self.inside:
             self.unknown("an iterator")
         self.visit(value)

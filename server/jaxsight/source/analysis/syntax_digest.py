@@ -13,6 +13,8 @@ from typing import Final
 
 from jaxsight.source.analysis.syntax_trees import DEFINITIONS, is_text
 
+# `ctx` follows from the place, `kind` is the `u` of a string, and comments on types are only parsed
+# when asked for.
 _SKIPPED: Final = frozenset({"ctx", "type_comment", "kind", "type_ignores"})
 
 
@@ -29,11 +31,14 @@ def digest(tree: ast.Module, *, docstrings: bool) -> str:
                     if name == "body" and not docstrings and has_docstring(node):
                         value = value[1:]  # type: ignore[index]
                     stack.append(value)
+            # With their number, or `[a, [b]]` and `[[a], b]` could have one digest.
             case list() as items:
                 out.append(f"[{len(items)}")
                 stack.extend(reversed(items))
+            # With its type: `1`, `1.0` and `True` are equal, and mean different programs.
             case value:
                 out.append(f"{type(value).__name__}:{value!r}")
+    # Python strings may contain lone surrogates, which strict UTF-8 refuses.
     return hashlib.blake2b(
         "\0".join(out).encode("utf-8", "surrogatepass"), digest_size=16
     ).hexdigest()

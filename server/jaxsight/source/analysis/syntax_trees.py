@@ -29,6 +29,7 @@ def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 def statements_in(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of a function's body and inner blocks, but not of inner functions."""
+    # An explicit stack: hundreds of `elif` are as many levels of the tree.
     stack = list(body)
     while stack:
         statement = stack.pop()

@@ -157,6 +157,7 @@ class _Judge:
             self.facts.acting.add(index)
         elif role.role is Role.LEFT_OUT:
             self.facts.left_out.add(index)
+        # Its names may now be bound to something else, or be skipped.
         if role.role is not Role.DEFINES:
             self.calls.clear()
         return role
@@ -165,6 +166,7 @@ class _Judge:
         effects = statement.name_effects
         if effects.broken:
             return ChunkRole(Role.DEFINES)
+        # Its author wants its effects, of which the text may show nothing.
         if mark == "always":
             return ChunkRole(Role.ACTS, changes=None)
         names = frozenset({*effects.binds, *effects.may_bind})
@@ -210,6 +212,7 @@ class _Judge:
     def executing(self, effects: NameEffects) -> _Outcome:
         """Return the outcome of executing a chunk's statements."""
         outcomes = [self.outcome(effects.side_effects, reading=True)]
+        # Importing a package of the project runs its code.
         if self.facts.imports_unknown(effects):
             outcomes.append(_ANYTHING)
         form = effects.form
@@ -345,6 +348,7 @@ class _Judge:
             effects = statement.effects_of_call
             if self.skipping:
                 return self.outcome(effects, reading=False)
+            # `jax.jit` reads names of the module only while it traces.
             if wrappers and not all(map(self.facts.is_constant, effects.reads)):
                 return _ANYTHING  # a compiled function keeps the values that it read
             return self.outcome(effects, reading=False)

@@ -322,6 +322,7 @@ class _Running(AbstractInterpreter[Environment[_Objects], _Objects]):
     def _of_object(self, owner: _Instance, name: str) -> _Objects:
         """Return what an attribute of an object may be, which its methods assign."""
         methods = [node for node in owner.of.node.body if isinstance(node, ast.FunctionDef)]
+        # Python generates that of a dataclass or a module of Flax from its fields.
         if all(method.name != "__init__" for method in methods):  # the fields of a dataclass
             given = dict(owner.arguments)
             positional = [value for at, value in owner.arguments if isinstance(at, int)]
@@ -362,6 +363,7 @@ class _Running(AbstractInterpreter[Environment[_Objects], _Objects]):
     def _handed(self, name: str, arguments: _Arguments) -> _Objects:
         """Return what a library's function returns, which may call those it is passed."""
         first = dict(arguments).get(0, _NOTHING)
+        # It returns a function with the body of its first argument.
         if name.rpartition(".")[2] == "partial":
             return first
         if library_functions.is_jit(name):

@@ -126,6 +126,7 @@ class NameFacts:
 
     def is_mutable(self, name: str) -> bool:
         """Return whether a name is bound to an object that code which does not run could change."""
+        # Functions and imported modules are taken not to be changed.
         definers = self.bindings.definers.get(name)
         if definers is None or name in self.bindings.origins or self.is_function(name):
             return False
@@ -163,6 +164,7 @@ class NameFacts:
 
     def rebinds_acting(self, effects: NameEffects) -> bool:
         """Return whether a chunk rebinds the name of an object whose destruction may run code."""
+        # The object that the name had may be destroyed at once, which runs its `__del__`.
         return self.finalizes and any(
             not self.acting.isdisjoint(self.bindings.definers.get(name, ()))
             for name in effects.binds
