@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from jaxsight.files import private
-from jaxsight.files.private import try_lock
+from jaxsight.files.locks import try_lock
 from tests.compiler.packages import local_index
 from tests.vscode.code_server import code_server
 from tests.vscode.project import FUSION, make

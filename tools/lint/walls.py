@@ -30,6 +30,7 @@ SINGLE = (
     "files/__init__.py",
     "files/appended.py",
     "files/bytecode.py",
+    "files/locks.py",
     "files/ownership.py",
     "files/reading.py",
     "lru.py",
@@ -49,6 +50,7 @@ ALLOWED = frozenset({"jax", "jaxlib", "numpy", "ml_dtypes"})
 OWN = (
     "jaxsight.files.appended",
     "jaxsight.files.bytecode",
+    "jaxsight.files.locks",
     "jaxsight.files.ownership",
     "jaxsight.files.private",
     "jaxsight.files.reading",

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from jaxsight.files import private, reading
-from jaxsight.files.private import try_lock
+from jaxsight.files.locks import try_lock
 
 log = logging.getLogger(__name__)
 

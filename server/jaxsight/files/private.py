@@ -23,7 +23,6 @@ import hashlib
 import logging
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
@@ -268,29 +267,3 @@ def _reason(error: OSError) -> str:
     if isinstance(error, reading.UnreadableError):
         return error.reason
     return error.strerror or str(error)
-
-
-# Locks between processes, which the system releases when a process dies.
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def try_lock(descriptor: int) -> bool:
-        """Lock an open file, unless another process has; closing it unlocks it."""
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def try_lock(descriptor: int) -> bool:
-        """Lock an open file, unless another process has; closing it unlocks it."""
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True

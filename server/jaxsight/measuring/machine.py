@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from jaxsight.files import reading
-from jaxsight.files.private import try_lock
+from jaxsight.files.locks import try_lock
 
 _POLL = 0.05
 """Seconds between attempts to lock, a choice: a measurement takes seconds."""

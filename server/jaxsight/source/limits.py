@@ -59,6 +59,6 @@ def docstring_problem(text: str) -> str:
     return _too_long("docstring", text, "searched for example inputs", LONGEST_DOCSTRING)
 
 
-def _too_long(what: str, text: str, done: str, limit: int) -> str:
+def _too_long(part: str, text: str, done: str, limit: int) -> str:
     size = len(text)
-    return f"{what} of {size:,} characters is not {done} (limit: {limit:,})" if size > limit else ""
+    return f"{part} of {size:,} characters is not {done} (limit: {limit:,})" if size > limit else ""

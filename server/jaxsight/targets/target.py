@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from jaxsight.targets.chips import GPUS, TPUS, Gpu, Tpu, chip_of_kind
-from jaxsight.text.layout import cut
 from jaxsight.wire.messages.requests import SeenDevice
 from jaxsight.wire.program import SHARED, SMEM, VMEM, PallasKernel
 
@@ -142,12 +141,12 @@ def parse(text: str) -> Target:
         host, _, target_name = wanted.removeprefix("ssh://").partition("/")
         if not host or host.startswith("-"):
             raise UnknownTarget(
-                f"target {cut(text, 40)!r} has no host", "write ssh://HOST or ssh://HOST/TARGET"
+                f"target {_shown(text)} has no host", "write ssh://HOST or ssh://HOST/TARGET"
             )
         inner = parse(target_name or "cuda")
         if inner.host:
             raise UnknownTarget(
-                f"target {cut(text, 40)!r} has more than one host", "write ssh://HOST/TARGET"
+                f"target {_shown(text)} has more than one host", "write ssh://HOST/TARGET"
             )
         return replace(inner, name=f"ssh://{host}/{inner.name}", host=host)
     platform, _, chip = wanted.lower().partition(":")
@@ -167,12 +166,12 @@ def parse(text: str) -> Target:
     if platform == "tpu" and (found := _tpu(text, chip)) is not None:
         return found
     if full := _with_platform(wanted.lower()):
-        raise UnknownTarget(f"unknown target {cut(text, 40)!r}", f"did you mean {full}?")
+        raise UnknownTarget(f"unknown target {_shown(text)}", f"did you mean {full}?")
     short = {name.rpartition(":")[2]: name for name in names()}
     near_names = difflib.get_close_matches(wanted.lower(), [*names(), *short])
     near = list(dict.fromkeys(short.get(name, name) for name in near_names))
     hint = f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(names())}"
-    raise UnknownTarget(f"unknown target {cut(text, 40)!r}", hint)
+    raise UnknownTarget(f"unknown target {_shown(text)}", hint)
 
 
 def parse_short(text: str) -> Target:
@@ -233,7 +232,7 @@ def _tpu(text: str, chip: str) -> Target | None:
     if len(sizes) != tpu.dimensions or not all(sizes):
         example = "x".join(["4"] * tpu.dimensions)
         raise UnknownTarget(
-            f"target {cut(text, 40)!r} has no valid topology",
+            f"target {_shown(text)} has no valid topology",
             f"write its size in {tpu.dimensions} dimensions, such as tpu:{tpu.name}:{example}",
         )
     topology = "x".join(map(str, sizes))
@@ -250,10 +249,14 @@ def _count(text: str, digits: str) -> int:
     count = int(digits) if len(digits) < 9 else MOST_DEVICES + 1  # `int` refuses long ones
     if not 1 <= count <= MOST_DEVICES:
         raise UnknownTarget(
-            f"target {cut(text, 40)!r} has an unsupported number of devices",
+            f"target {_shown(text)} has an unsupported number of devices",
             f"use 1 to {MOST_DEVICES} devices",
         )
     return count
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:39]}…")
 
 
 @cache

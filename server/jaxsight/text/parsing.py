@@ -17,6 +17,18 @@ _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @contextmanager
+def without_collections() -> Iterator[None]:
+    """Let the garbage collector not run meanwhile."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+@contextmanager
 def alone() -> Iterator[None]:
     """Let no other thread parse, nor this one collect garbage, while a syntax tree is made.
 
@@ -25,14 +37,8 @@ def alone() -> Iterator[None]:
     in the midst of another (python/cpython#106905). Only a finalizer or a callback of the garbage
     collector can let it begin there, so others wait no longer than for the interpreter anyway.
     """
-    with _lock:
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            yield
-        finally:
-            if collects:
-                gc.enable()
+    with _lock, without_collections():
+        yield
 
 
 @contextmanager

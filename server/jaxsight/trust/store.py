@@ -19,8 +19,8 @@ from pathlib import Path, PurePath
 import platformdirs
 
 from jaxsight.files import private
+from jaxsight.files.locks import try_lock
 from jaxsight.files.ownership import BY_OTHERS, NotOurs, check_own, own_folder, read_own
-from jaxsight.files.private import try_lock
 
 log = logging.getLogger(__name__)
 

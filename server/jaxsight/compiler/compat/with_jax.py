@@ -10,7 +10,7 @@ Private API used: `compiler.get_compile_options` and `backend_compile_and_load`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,6 @@ from jax._src.lib import xla_client  # type: ignore[attr-defined]
 from jax.experimental import topologies
 
 from jaxsight.compiler.compat.partitioning import assignment, distribute
-from jaxsight.measuring.programs import ready
 from jaxsight.wire.meshes import Distribution
 
 
@@ -89,14 +88,6 @@ def load(devices: Sequence[Any], module: Any, settings: Any) -> Any:
     return run(devices[0].client, module, listed, settings, [])
 
 
-def waiting(executable: Any) -> Callable[[object], object]:
-    """Return a function that runs a program for one device with a list of its arguments.
-
-    It returns when the results are ready.
-    """
-
-    def call(arguments: object) -> object:
-        results = executable.execute_sharded(arguments)
-        return ready(results.disassemble_into_single_device_arrays())
-
-    return call
+def executed(executable: Any, arguments: object) -> object:
+    """Run a program for one device with a list of its arguments, and return its results."""
+    return executable.execute_sharded(arguments).disassemble_into_single_device_arrays()

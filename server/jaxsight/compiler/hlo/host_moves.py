@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import lru_cache
 
 from jaxsight.compiler.hlo.fused import Fused
@@ -44,40 +43,24 @@ from jaxsight.wire.kernel_work import (
 _SPACE = re.compile(r"S\((\d+)\)")
 
 
-class Space(Enum):
-    """A kind of memory."""
-
-    DEVICE = "device"
-    HOST = "host"
-    ON_CHIP = "on chip"
-    """Vector or scalar memory of a TPU's TensorCore, not its HBM."""
-
-
-_SPACES: Mapping[str, Mapping[int, Space]] = {
-    "tpu": {0: Space.DEVICE, **dict.fromkeys((1, 2, 3, 4), Space.ON_CHIP), HOST_SPACE: Space.HOST},
-    "gpu": {0: Space.DEVICE, 1: Space.DEVICE, 2: Space.DEVICE, HOST_SPACE: Space.HOST},
-    "cpu": {0: Space.DEVICE, HOST_SPACE: Space.DEVICE},
-}
-"""Memory spaces by platform. A CPU's device memory is that of the host."""
-
-
 @lru_cache(maxsize=KEPT)
-def space_of(shape: str, platform: str) -> Space:
-    """Return where the first array of a type is stored.
+def _space_of(shape: str) -> int:
+    """Return the space where the first array of a type is stored; 0 is memory of the device."""
+    return int(match[1]) if (match := _SPACE.search(shape)) is not None else 0
 
-    Spaces that no table has are memory of the device on GPUs, and on chip on TPUs.
+
+def is_on_host(shape: str, platform: str) -> bool:
+    """Return whether a value is in the memory of the host, and that is not the device's own.
 
     Args:
         platform: `cpu`, `cuda`, `rocm` or `tpu`.
     """
-    number = int(match[1]) if (match := _SPACE.search(shape)) is not None else 0
-    known = _SPACES.get(platform, _SPACES["gpu"])
-    return known.get(number, Space.ON_CHIP if platform == "tpu" else Space.DEVICE)
+    return platform != "cpu" and _space_of(shape) == HOST_SPACE
 
 
 def is_on_chip(shape: str) -> bool:
     """Return whether a value is in a TPU's vector or scalar memory, not in its HBM."""
-    return space_of(shape, "tpu" if is_tiled(shape) else "cuda") is Space.ON_CHIP
+    return is_tiled(shape) and _space_of(shape) not in (0, HOST_SPACE)
 
 
 _MOVES: Mapping[str, Transferred] = {
@@ -145,7 +128,7 @@ def _moved(
     if source is None or not result:
         return
     moved = arrays(source.shape if what == UPDATE else result)[:1]
-    before, after = (space_of(each, platform) is Space.HOST for each in (source.shape, result))
+    before, after = (is_on_host(each, platform) for each in (source.shape, result))
     directions = {(True, True): WITHIN_HOST, (False, True): TO_HOST, (True, False): TO_DEVICE}
     direction = directions.get((before, after))
     if moved and direction is not None:
@@ -166,7 +149,7 @@ def _accessed(
     results = _result(instruction) if is_start else instruction.shape
     for is_read, shapes in ((True, [operand.shape for operand in operands]), (False, [results])):
         for type_ in (type_ for shape in shapes for type_ in array_types(shape)):
-            elsewhere = (space_of(type_, platform) is Space.HOST) is not on_host
+            elsewhere = is_on_host(type_, platform) is not on_host
             if elsewhere and (values := arrays(type_)):
                 direction = TO_HOST if is_read is on_host else TO_DEVICE
                 yield Move(direction, what, values[0], True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from jaxsight.compiler.hlo import sorts
@@ -21,6 +19,7 @@ from jaxsight.compiler.hlo.walk import Unit, Walk, walk
 from jaxsight.compiler.hlo.work import work_of
 from jaxsight.hlo.shapes import arrays, dtype, elements, parts, without_layout
 from jaxsight.hlo.text import Instruction, Module, device_count, parse
+from jaxsight.text.parsing import without_collections
 from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.kernel_graph import KERNEL, Constant, Graph, Kernel, Value
 from jaxsight.wire.meshes import Mesh
@@ -147,7 +146,8 @@ def read(
         workspace: for a GPU that is not present, the bytes that XLA gives to a call of cuBLAS
             there, which autotuning may choose; `None` if the device itself was asked.
     """
-    with _without_garbage_collection():
+    # Each collection would visit all instructions, which have no cycles.
+    with without_collections():
         module = parse(text)
         walked = walk(module, platform=platform, trips=trips)
         program = collectives.Program(
@@ -155,18 +155,6 @@ def read(
         )
         describer = _Describer(walked, program, capability, workspace)
         return _graph(walked, frozenset(constants), barriers, describer)
-
-
-@contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Prevent collections, each of which would visit all instructions; they have no cycles."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _graph(

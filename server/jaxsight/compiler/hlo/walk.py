@@ -14,45 +14,24 @@ from dataclasses import dataclass, field
 from jaxsight.compiler.hlo.host_moves import Move, moves
 from jaxsight.hlo.shapes import arrays, is_tiled
 from jaxsight.hlo.text import Computation, Instruction, Module
+from jaxsight.text.names import name_set
 from jaxsight.wire.kernel_graph import Branch, Loop
 
-FREE = frozenset(
-    {
-        "parameter",
-        "constant",
-        "tuple",
-        "get-tuple-element",
-        "bitcast",
-        "after-all",
-        "opt-barrier",
-        "partition-id",
-        "replica-id",
-        "add-dependency",
-        "domain",
-    }
+FREE = name_set(
+    """
+    parameter constant tuple get-tuple-element bitcast after-all opt-barrier partition-id
+    replica-id add-dependency domain
+    """
 )
 """Instructions that launch nothing."""
 
-ANNOTATIONS = frozenset(
-    {
-        "ConcatBitcast",
-        "AssumeGatherIndicesInBound",
-        "GatherScatterIndicesBitpacked",
-        "AllocateBuffer",
-        "CreateBuffer",
-        "Sharding",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "LayoutConstraint",
-        "MoveToHost",
-        "MoveToDevice",
-        "PinToDevice",
-        "Unpin",
-        "annotate_device_placement",
-        "InspectSharding",
-        "NoOp",
-        "xla.sdy.FuncResultSharding",
-    }
+ANNOTATIONS = name_set(
+    """
+    ConcatBitcast AssumeGatherIndicesInBound GatherScatterIndicesBitpacked AllocateBuffer
+    CreateBuffer Sharding SPMDFullToShardShape SPMDShardToFullShape LayoutConstraint MoveToHost
+    MoveToDevice PinToDevice Unpin annotate_device_placement InspectSharding NoOp
+    xla.sdy.FuncResultSharding
+    """
 )
 """Targets of custom calls that are only annotations for the compiler."""
 

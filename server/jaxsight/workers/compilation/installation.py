@@ -22,7 +22,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from jaxsight.files import private
-from jaxsight.files.private import try_lock
+from jaxsight.files.locks import try_lock
 from jaxsight.targets.own import plugins
 from jaxsight.workers.compilation.environments import (
     MARKER,
