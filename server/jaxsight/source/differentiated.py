@@ -94,21 +94,16 @@ def _transformed_in(text: str) -> tuple[tuple[str, _Numbers], ...]:
 
 def _numbers(call: ast.Call) -> _Numbers:
     """Return the positions that a call differentiates by; `None` where they are not known."""
-    argnums = [key.value for key in call.keywords if key.arg == "argnums"]
     # `jax.grad(f, 1)`: it may be positional.
-    if not argnums:
-        argnums = call.args[1:2]
+    argnums = [key.value for key in call.keywords if key.arg == "argnums"] or call.args[1:2]
     if not argnums:
         return (0,)
     try:
-        numbers = ast.literal_eval(argnums[0])
+        value = ast.literal_eval(argnums[0])
     except ValueError:
         return None
-    if isinstance(numbers, int):
-        return (numbers,)
-    if isinstance(numbers, tuple | list) and all(isinstance(number, int) for number in numbers):
-        return tuple(numbers)
-    return None
+    numbers = tuple(value) if isinstance(value, tuple | list) else (value,)
+    return numbers if all(isinstance(number, int) for number in numbers) else None
 
 
 def _parameters(module: Module, function: str) -> tuple[str, ...]:

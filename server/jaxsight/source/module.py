@@ -323,8 +323,12 @@ class _Reparse:
             if position < self.changed_from and self._is_unchanged(index, position):
                 step = old._steps[index]
                 self._keep(old.chunks[index], position, step)
-            elif (index_after := self._index_after(position)) is not None:
-                tail = index_after
+            elif (
+                position >= self.unchanged_from
+                and (after := bisect.bisect_left(old._starts, position - self.longer)) < tail
+                and old._starts[after] == position - self.longer
+            ):
+                tail = after
                 break
             else:
                 read_from = len(self.chunks) if read_from is None else read_from
@@ -357,14 +361,6 @@ class _Reparse:
         # A chunk that was read up to the end of the file depends on what is typed there.
         reach = self.old._steps[index].reach
         return reach is not None and position + reach <= self.changed_from
-
-    def _index_after(self, position: int) -> int | None:
-        """Return the number of the old chunk that begins at a position after the change."""
-        if position < self.unchanged_from:
-            return None
-        starts = self.old._starts
-        index = bisect.bisect_left(starts, position - self.longer)
-        return index if index < len(starts) and starts[index] == position - self.longer else None
 
     def _keep(self, chunk: ModuleChunk, position: int, step: _Step) -> None:
         self.chunks.append(chunk)

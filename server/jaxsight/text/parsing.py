@@ -7,7 +7,7 @@ import gc
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -85,12 +85,9 @@ def literal_in(text: str) -> object:
     Raises:
         ValueError: it is none.
     """
-    tree = expression_in(text)
-    try:
-        if tree is not None:
+    with suppress(ValueError, TypeError, RecursionError):  # a name, or a set of lists
+        if (tree := expression_in(text)) is not None:
             return ast.literal_eval(tree)
-    except (ValueError, TypeError, RecursionError):  # a name, or a set of lists
-        pass
     raise ValueError(f"not a literal: {text}")
 
 

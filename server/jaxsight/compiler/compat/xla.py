@@ -152,12 +152,8 @@ def described(platform: str, **attributes: Any) -> Devices:
     return Devices(devices, False, version, with_jax)
 
 
-class _Cancelled(Exception):
-    """A compile that is not wanted any more."""
-
-
-class _Scheduled(Exception):
-    """A compile that is wanted no further."""
+class _Ended(Exception):
+    """A compile that is wanted no further, or not any more; XLA raises an error of its own."""
 
 
 _PALLAS = (b"mosaic_gpu", b"gpu.triton", b"triton_kernel_call")
@@ -204,7 +200,7 @@ def _compile_to_hook(
         if schedule.is_final(serialized):
             scheduled.append(serialized)
             timeline.mark("scheduled")
-            raise _Scheduled
+            raise _Ended
 
     module = _parsed(program, devices)
     try:
@@ -277,7 +273,7 @@ def _compile(
 ) -> Compilation:
     def look(serialized: bytes) -> None:
         if is_cancelled is not None and is_cancelled():
-            raise _Cancelled
+            raise _Ended
 
     can_end = is_cancelled is not None and can_stop(devices)
     watching = schedule.looking(look) if can_end else contextlib.nullcontext()

@@ -165,14 +165,11 @@ class _Running(AbstractInterpreter[Environment[_Objects], _Objects]):
     @property
     def _is_repeated(self) -> bool:
         iterables = [
-            None
-            if isinstance(loop, ast.While)
-            else loop.iter
-            if isinstance(loop, ast.For | ast.AsyncFor)
-            else loop.generators[0].iter
+            loop.iter if isinstance(loop, ast.For | ast.AsyncFor) else loop.generators[0].iter
             for loop in self.loops
+            if not isinstance(loop, ast.While)
         ]
-        return not all(iterable is not None and is_short(iterable) for iterable in iterables)
+        return len(iterables) < len(self.loops) or not all(map(is_short, iterables))
 
     def statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.If) and is_main_guard(node.test):

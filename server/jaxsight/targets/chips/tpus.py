@@ -21,8 +21,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-TERA = 1e12
-GIGA = 1e9
+from jaxsight.targets.chips.gpus import GIGA, TERA
 
 
 @dataclass(frozen=True, slots=True)
