@@ -79,7 +79,7 @@ _source = functools.lru_cache(maxsize=_MAPS_KEPT)(SourceText)
 
 
 def _range(source: SourceText, start: Pair, end: Pair) -> Range | None:
-    if not (1 <= start[0] <= len(source.lines) and 1 <= end[0] <= len(source.lines)):
+    if not all(1 <= line <= len(source.lines) for line, _ in (start, end)):
         return None
     return Range(source.position(*start), source.position(*end))
 

@@ -106,14 +106,9 @@ class _Scope:
     """Functions defined here, by line: in their calls captured names have their last values."""
 
     def has_lost(self, name: str) -> bool:
-        scope: _Scope | None = self
-        while scope is not None:
-            if name in scope.lost:
-                return True
-            if name in scope.own:
-                return False
-            scope = scope.outer
-        return False
+        if name in self.lost or name in self.own or self.outer is None:
+            return name in self.lost
+        return self.outer.has_lost(name)
 
 
 @dataclass(slots=True)

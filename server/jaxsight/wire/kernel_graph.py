@@ -451,7 +451,7 @@ class Graph:
         """
         times = 1
         while loop >= 0:
-            times *= max(1, 1 if (trips := self.loops[loop].trips) is None else trips)
+            times *= max(1, self.loops[loop].trips or 1)
             loop = self.loops[loop].parent
         return times
 
