@@ -18,7 +18,7 @@ from jaxsight.features.caveats import Completeness
 from jaxsight.features.findings.examined import Examination
 from jaxsight.features.kernels.table import Uncompiled
 from jaxsight.rules.finding import Finding, Severity
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.text import Position, Range
 
 SOURCE = "def f(x):\n    return bool(x)\n"

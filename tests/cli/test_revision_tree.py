@@ -10,7 +10,7 @@ import pytest
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.revisions.tree import revision_tree
-from jaxsight.files.markers import is_marked
+from jaxsight.files.reading import is_marked
 
 
 def git(folder: Path, *arguments: str, given: str | None = None) -> str:

@@ -16,7 +16,7 @@ from jaxsight.targets.chips.instructions import instructions
 from jaxsight.targets.roofline import LAUNCH, estimate, total
 from jaxsight.targets.target import names, parse
 from jaxsight.wire.kernel_graph import Kernel
-from jaxsight.wire.kernels.work import Operations, Work
+from jaxsight.wire.kernel_work import Operations, Work
 from tests.compiler.estimate_cases import CASES, PUBLISHED, Published, graph, text
 from tests.compiler.estimates_page import comparisons, page, share
 from tests.compiler.measured import cases

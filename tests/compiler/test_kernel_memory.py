@@ -14,7 +14,7 @@ from jax.experimental.pallas import tpu as pltpu
 from jaxsight.features.kernels.pallas import CalledKernels, record
 from jaxsight.queries.choices import named_target
 from jaxsight.tracer.programs.pallas_kernels import kernel_facts
-from jaxsight.wire.pallas import SMEM, VMEM, Outside, PallasKernel
+from jaxsight.wire.program import SMEM, VMEM, Outside, PallasKernel
 from jaxsight_source.compat.staging import open_jaxpr
 from tests.compiler.vmem import KERNELS, MIB, Sized, predicted
 

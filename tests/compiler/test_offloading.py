@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import pytest
 
 from jaxsight.compiler.hlo import read
-from jaxsight.targets import host_links
+from jaxsight.targets import communication
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import parse
-from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.kernel_work import HostTransfer
 from tests.compiler.offloading import compare
 from tests.compiler.offloading.material import texts
 from tests.compiler.offloading.programs import PROGRAMS
@@ -130,7 +130,7 @@ def test_a_copy_within_the_host_does_not_cross_the_link() -> None:
     found = graph("cuda:h100", "passed_through")
     (copy,) = found.host_transfers
     assert (copy.direction, copy.bytes) == ("within host", MIB)
-    assert host_links.least_seconds(copy, parse("cuda:h100")) is None
+    assert communication.least_seconds(copy, parse("cuda:h100")) is None
 
 
 @pytest.mark.parametrize(

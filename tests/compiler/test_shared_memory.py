@@ -16,7 +16,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu as plgpu
 
 from jaxsight.tracer.programs.pallas_kernels import mesh_kernel_facts
-from jaxsight.wire.pallas import SHARED, PallasKernel
+from jaxsight.wire.program import SHARED, PallasKernel
 from jaxsight_source.compat.inner import walk
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare

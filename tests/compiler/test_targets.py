@@ -11,7 +11,7 @@ import pytest
 
 from jaxsight.settings.schema import Settings
 from jaxsight.targets.target import UnknownTarget, names, parse, parse_short
-from jaxsight.wire.seen_device import SeenDevice
+from jaxsight.wire.messages.requests import SeenDevice
 from jaxsight.workers.compilation import environments, installation
 from jaxsight.workers.compilation.environments import CompilerEnvironment, identity
 from jaxsight.workers.compilation.installation import InstallError

@@ -34,7 +34,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from jaxsight.targets.chips.tpus import TPUS
 from jaxsight.tracer.programs.pallas_kernels import kernel_facts
-from jaxsight.wire.pallas import SMEM, VMEM, PallasKernel
+from jaxsight.wire.program import SMEM, VMEM, PallasKernel
 from jaxsight_source.compat.staging import open_jaxpr
 
 CHIP = TPUS["v5e"]

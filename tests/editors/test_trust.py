@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from jaxsight.files.own_folders import WRITABLE
+from jaxsight.files.ownership import WRITABLE
 from tests.editors import emacs as in_emacs
 from tests.editors.neovim import REPOSITORY, Neovim, documented_setup, missing, neovim
 from tests.editors.project import planted

@@ -8,7 +8,7 @@ import ast
 from textwrap import dedent
 
 from jaxsight.source import definitions
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.text import Edit, Position
 
 

@@ -15,7 +15,7 @@ import pytest
 from jaxsight.examples import choice
 from jaxsight.rules import RULES, file_of
 from jaxsight.source import definitions
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from tests.examples.fixtures import function
 
 DOCS = Path(__file__).parents[2] / "docs"

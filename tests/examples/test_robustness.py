@@ -16,7 +16,7 @@ from jaxsight.examples import choice
 from jaxsight.features.completion import complete
 from jaxsight.features.proposals.actions import section_edit
 from jaxsight.source import definitions
-from jaxsight.source.functions import Docstring, Function, Parameter
+from jaxsight.source.definitions import Docstring, Function, Parameter
 from jaxsight.source.text import Position, Range, lines_of
 
 DOCSTRING = """Do it.

@@ -16,7 +16,7 @@ from jaxsight.features.model import Linked, VirtualText
 from jaxsight.features.named_function import view_of
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown_reader import plain
 from jaxsight.wire.messages.replies import Traced

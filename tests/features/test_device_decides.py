@@ -12,7 +12,7 @@ import pytest
 from jaxsight.rules.jx423_device_memory import rule as jx423_device_memory
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Graph, Kernel, Value
-from jaxsight.wire.kernels.undecided import Undecided
+from jaxsight.wire.kernel_work import Undecided
 from jaxsight.wire.messages.compiling import AHEAD_OF_TIME, Compiled, Memory
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare

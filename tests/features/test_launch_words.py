@@ -13,8 +13,7 @@ from jaxsight.figures.summary import kernel_count, launches
 from jaxsight.rules.jx210_tiny_launches import rule as jx210_tiny_launches
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import CALLBACK, Branch, Graph, Kernel, Loop
-from jaxsight.wire.kernels.undecided import Undecided
-from jaxsight.wire.kernels.work import Work
+from jaxsight.wire.kernel_work import Undecided, Work
 from tests.compiler.undecided import program
 from tests.figures.made import made
 

@@ -19,7 +19,7 @@ from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.session import Session
 from jaxsight.settings.example_settings import ExampleSettings
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import Failed, Imported, Made, Traced
 from jaxsight.wire.messages.requests import Import

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.examples import choice
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module
 
 PARTS = {

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from jaxsight.source.abstract_interpretation.environment import Environment
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Environment
 
 Constants = frozenset[object]
 

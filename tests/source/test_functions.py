@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
 

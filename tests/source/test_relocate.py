@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.relocate import expressions_at, relocate
 from jaxsight.source.text import Position
-from jaxsight.wire.spans import Span
+from jaxsight.wire.chunks import Span
 from tests.source.texts import modules
 
 TRACED = '''def f(x, scale: float = 1):

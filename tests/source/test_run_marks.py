@@ -9,7 +9,7 @@ import pytest
 from jaxsight.features.code_actions import run_marks
 from jaxsight.rules.fixing.context import applied
 from jaxsight.source.module import Module
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.text import Position, Range
 
 

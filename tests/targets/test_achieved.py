@@ -7,7 +7,7 @@ import pytest
 from jaxsight.targets.achieved import MeasuredKernel, measured_kernels
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Graph, Kernel, Loop
-from jaxsight.wire.kernels.work import Operations, Work
+from jaxsight.wire.kernel_work import Operations, Work
 from jaxsight.wire.messages.measuring import KernelTime
 
 MIB = 1 << 20

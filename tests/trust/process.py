@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxsight.files.own_folders import WRITABLE
+from jaxsight.files.ownership import WRITABLE
 from tests.lsp.client import Client, at, listen, on, recorded
 from tests.quiet import QUIET
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jaxsight.files.own_folders import WRITABLE
+from jaxsight.files.ownership import WRITABLE
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.workers.compilation.compilers import Compilers, Trouble

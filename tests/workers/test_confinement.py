@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.files.own_folders import WRITABLE
+from jaxsight.files.ownership import WRITABLE
 from jaxsight.workers.confinement import seccomp, start
 from tests.workers.outside import Outside
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.files.own_folders import WRITABLE
+from jaxsight.files.ownership import WRITABLE
 from jaxsight.workers.confinement import start
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is confined there")

@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxsight.wire import frames as wire
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.kernel_graph import Edge, End, Value
 from jaxsight.wire.messages.compiling import Compile
 from jaxsight.wire.messages.inputs import ArraySpec, KeySpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import FromTracer, Shown, Stage, Traced
 from jaxsight.wire.messages.requests import Cancel, ToTracer
 from jaxsight.wire.observations import Observation, Seen
-from jaxsight.wire.spans import Span
 
 text = st.text(st.characters(exclude_categories=()), max_size=12)
 """Any Python string, lone surrogates included."""

@@ -30,7 +30,7 @@ def record(folder: Path, parts: Sequence[str]) -> int:
     )
     command = [sys.executable, "-m", "tools.suite", "all", *parts]
     recorded = str(folder.absolute())
-    # Confined processes write there, too (`jaxsight/files/own_folders.py`).
+    # Confined processes write there, too (`jaxsight/files/ownership.py`).
     environment = {**os.environ, lines.FOLDER: recorded, "JAXSIGHT_WRITABLE": recorded}
     try:
         return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode

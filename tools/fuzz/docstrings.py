@@ -8,7 +8,7 @@ from random import Random
 from jaxsight.examples import choice
 from jaxsight.features.completion import complete
 from jaxsight.features.proposals.actions import section_edit
-from jaxsight.source.functions import Docstring, Function, Parameter
+from jaxsight.source.definitions import Docstring, Function, Parameter
 from jaxsight.source.text import Position, Range, lines_of
 from tools.fuzz.pieces import ODD_TEXT, mutated_text
 from tools.fuzz.report import Report, pure

@@ -26,7 +26,7 @@ ALLOWED = {
     "tracer/isolation/irreversible_effects.py": "/proc, of this process",
     "tracer/isolation/baseline.py": "the streams of user code, by descriptor",
     "workers/compilation/remote.py": "modules of this package",
-    "compiler/compat/dumps.py": "reads what XLA wrote into a temporary folder of this process",
+    "compiler/compat/schedule.py": "reads what XLA wrote into a temporary folder of this process",
     "compiler/compat/partitioning.py": "reads what XLA wrote into such a folder, and its log",
     "compiler/serve.py": "/proc, of this process",
     "measuring/machine.py": "locks a file of this user in the system's temporary folder",

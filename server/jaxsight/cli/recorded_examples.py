@@ -21,7 +21,7 @@ from jaxsight.recording.recorded_file import Functions, RecordedCall
 from jaxsight.rules.fixing.context import applied
 from jaxsight.settings import Settings, merge, read_project
 from jaxsight.settings.example_entries import with_entries
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
 from jaxsight.text import units

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.files.markers import MARKERS
 from jaxsight.files.ownership import is_own_folder
+from jaxsight.files.reading import MARKERS
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.projects.python_discovery import environments_above
 from jaxsight.settings.example_settings import LIBRARIES

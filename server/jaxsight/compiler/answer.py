@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from jaxsight.compiler import attempts, devices
-from jaxsight.compiler.compat import cub, xla
+from jaxsight.compiler.compat import xla
 from jaxsight.compiler.hlo import read
-from jaxsight.compiler.hlo.distributed import rematerializations, shardings
+from jaxsight.compiler.hlo.distributed import shardings
 from jaxsight.hlo.shapes import sizes
 from jaxsight.hlo.text import aliases
 from jaxsight.targets.chips import Gpu
@@ -112,7 +112,7 @@ def _described(
         is_complete=compiled.is_complete,
         devices=of.distribution.devices,
         shardings=shardings.read(compiled.unpartitioned, meshes) if compiled.unpartitioned else (),
-        rematerialized=rematerializations.read(compiled.log),
+        rematerialized=shardings.rematerialized(compiled.log),
     )
 
 
@@ -126,27 +126,23 @@ of 16 bits or fewer, XLA uses CUB for sorts of one key and at most one value
 
 def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
     """Return those notes of a device that apply to these kernels."""
+    ends = {(kernel.ends_because, bool(kernel.workspace)) for kernel in graph.kernels}
     about = {
-        devices.GUESSED: any(
-            kernel.ends_because in ("matmul", "convolution") for kernel in graph.kernels
-        ),
+        devices.GUESSED: any(end in ("matmul", "convolution") for end, _ in ends),
         devices.SORTS: any(map(_may_be_cubs, graph.kernels)),
-        devices.SCRATCH: any(
-            kernel.ends_because == "sort" and kernel.workspace for kernel in graph.kernels
-        ),
+        devices.SCRATCH: ("sort", True) in ends,
     }
     return tuple(note for note in notes if about.get(note, True))
 
 
 def _may_be_cubs(kernel: Kernel) -> bool:
     """Return whether XLA may use CUB on the device for a kernel that is its own sort."""
-    if kernel.ends_because != "sort" or "sort" not in kernel.title or len(kernel.inputs) > 2:
-        return False
-    if kernel.workspace:
+    is_own = kernel.ends_because == "sort" and "sort" in kernel.title and not kernel.workspace
+    if not is_own or len(kernel.inputs) > 2:
         return False
     arrays = [(value.bytes, math.prod(sizes(value))) for value in kernel.inputs]
-    if cub.is_known(xla.JAXLIB):
-        return any(count > cub.LONGEST for _, count in arrays)
+    if devices.sorts_with_cub(xla.JAXLIB):
+        return any(count > devices.LONGEST_CUB_SORT for _, count in arrays)
     return any(
         size > _LARGE_SORT or (count > _NARROW_SORT and size <= 2 * count) for size, count in arrays
     )

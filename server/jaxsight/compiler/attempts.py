@@ -10,16 +10,10 @@ from jaxsight.compiler.devices import Prepared
 from jaxsight.targets.own import busy
 from jaxsight.targets.target import Target, recognized
 
-_WITHOUT = (
-    # A pattern of an emitter's errors, the options that disable the emitter, and its name.
-    # jaxlib 0.10.2 finds no tiles for some matmuls on an H100 (`jax.image.resize`, f32[8,224,224,3]
-    # to 112): on the device autotuning drops such a candidate, ahead of time nothing does.
-    (
-        re.compile(r"Couldn't find output tile sizes|triton", re.IGNORECASE),
-        {"xla_gpu_enable_triton_gemm": False},
-        "Triton's matmuls",
-    ),
-)
+# jaxlib 0.10.2 finds no tiles for some matmuls on an H100 (`jax.image.resize`, f32[8,224,224,3] to
+# 112): on the device autotuning drops such a candidate, ahead of time nothing does.
+_TRITON_FAILS = re.compile(r"Couldn't find output tile sizes|triton", re.IGNORECASE)
+_TRITON_MATMULS = "xla_gpu_enable_triton_gemm"
 _PALLAS = re.compile(r"Triton support is only enabled.* capability (\d+\.\d+)\) and up")
 _MOSAIC = b"mosaic_gpu"
 """The target of Mosaic's custom calls (`jax/_src/pallas/mosaic_gpu`,
@@ -74,19 +68,17 @@ def _tried(
     try:
         return attempt(program, devices.devices, options), ()
     except xla.Refused as error:
-        if error.kind != "xla" or "INTERNAL" not in str(error):
+        message = str(error)
+        is_internal = error.kind == "xla" and "INTERNAL" in message
+        if not (is_internal and _TRITON_FAILS.search(message)) or _TRITON_MATMULS in options:
             raise
-        for symptom, off, name in _WITHOUT:
-            if symptom.search(str(error)) is None or off.keys() <= options.keys():
-                continue
-            try:
-                compiled = attempt(program, devices.devices, {**options, **off})
-            except xla.Refused:
-                raise error from None
-            words = str(error).partition("INTERNAL: ")[2] or str(error)
-            clause = words.splitlines()[0].partition(" that satisfy hlo")[0]
-            return compiled, (f"compiled without {name}: XLA fails with {clause!r}",)
-        raise
+        try:
+            compiled = attempt(program, devices.devices, {**options, _TRITON_MATMULS: False})
+        except xla.Refused:
+            raise error from None
+        words = message.partition("INTERNAL: ")[2] or message
+        clause = words.splitlines()[0].partition(" that satisfy hlo")[0]
+        return compiled, (f"compiled without Triton's matmuls: XLA fails with {clause!r}",)
 
 
 def explained(message: str, target: Target) -> str:

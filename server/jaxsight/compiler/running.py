@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.compiler.compat import with_jax, xla
-from jaxsight.compiler.compat.running import waiting
 from jaxsight.compiler.devices import Prepared
 from jaxsight.hlo.shapes import dtype, sizes
 from jaxsight.hlo.text import aliases
@@ -78,8 +77,11 @@ def _program(
         given = [jnp.copy(value) if at in donated else value for at, value in enumerate(placed)]
         return ready(given)
 
+    def run(given: object) -> object:
+        return ready(with_jax.executed(executable, given))
+
     names = [f"argument {at}" for at in range(len(placed))]
-    return MeasuredProgram(waiting(executable), prepare, hlo, names, 0.0, seconds)
+    return MeasuredProgram(run, prepare, hlo, names, 0.0, seconds)
 
 
 def _argument(value: Value, size: int | None, generator: np.random.Generator) -> jax.Array:

@@ -73,34 +73,23 @@ def serve(incoming: int, outgoing: int) -> None:
         problem = f"{sys.executable} cannot compile: {type(error).__name__}: {error}"
     else:
         jaxlib, stablehlo = xla.JAXLIB, xla.newest_stablehlo()
+    python, own = platform.python_version(), sys.executable
     wire.write(
-        outgoing,
-        Ready(
-            COMPILER_VERSION,
-            platform.python_version(),
-            sys.executable,
-            jaxlib,
-            stablehlo,
-            problem,
-            os.getpid(),
-        ),
+        outgoing, Ready(COMPILER_VERSION, python, own, jaxlib, stablehlo, problem, os.getpid())
     )
     inbox, memory = _Inbox(), IdleMemory()
     threading.Thread(target=inbox.read, args=(incoming,), daemon=True, name="reader").start()
     while True:
         try:
-            request = inbox.next(IDLE)
+            request = inbox.requests.get(timeout=IDLE)
         except queue.Empty:
             memory.release()
-            request = inbox.next()
+            request = inbox.requests.get()
         mark("received", request)
+        refusal = NotCompiled(request.id, "target", problem)
+        is_cancelled = partial(inbox.cancelled.__contains__, request.id)
         try:
-            wire.write(
-                outgoing,
-                NotCompiled(request.id, "target", problem)
-                if problem
-                else answer(request, partial(inbox.is_cancelled, request.id)),
-            )
+            wire.write(outgoing, refusal if problem else answer(request, is_cancelled))
         except OSError:
             _end(wire.BROKEN_PROTOCOL)
 
@@ -109,20 +98,9 @@ class _Inbox:
     """The server's messages, which a thread reads: a cancellation arrives during a compile."""
 
     def __init__(self) -> None:
-        self._requests: queue.SimpleQueue[Compile] = queue.SimpleQueue()
-        self._cancelled: set[int] = set()
-
-    def next(self, patience: float | None = None) -> Compile:
-        """Return the next request; wait for it.
-
-        Raises:
-            queue.Empty: there is none within `patience` seconds.
-        """
-        return self._requests.get(timeout=patience)
-
-    def is_cancelled(self, id: int) -> bool:
-        """Return whether the answer to a request is not needed any more."""
-        return id in self._cancelled
+        self.requests: queue.SimpleQueue[Compile] = queue.SimpleQueue()
+        self.cancelled: set[int] = set()
+        """The ids of requests whose answers are not needed any more."""
 
     def read(self, incoming: int) -> None:
         """Read messages until the server closes the pipe, then exit, even during a compile.
@@ -135,9 +113,9 @@ class _Inbox:
                 for message in frames.feed(data):
                     match message:
                         case Compile():
-                            self._requests.put(message)
+                            self.requests.put(message)
                         case Cancel(id=id):
-                            self._cancelled.add(id)
+                            self.cancelled.add(id)
                         case _:
                             log.error("a compiler was sent %s", type(message).__name__)
         except (wire.WireError, OSError):

@@ -96,20 +96,17 @@ def svg(
 
 
 def _style() -> str:
-    dark = [f".{name}{{fill:{fill[1]}}}" for name, fill in _COLOURS.items()]
-    dark.append(f".edge{{stroke:{_DIM[1]}}}.tip{{fill:{_DIM[1]}}}")
-    dark.append(f"rect:not(.ground){{stroke:{_STROKE[1]}}}")
-    dark.append(f"text{{fill:{_INK[1]}}}text.dim{{fill:{_DIM[1]}}}")
-    dark.append(f"text.title{{fill:{_DIM[1]};stroke:{_COLOURS['loop'][1]}}}")
-    rules = " ".join(f".jaxsight-kernels {each}" for rule in dark for each in _single(rule))
+    dark = {
+        **{f".{name}": f"fill:{fill[1]}" for name, fill in _COLOURS.items()},
+        ".edge": f"stroke:{_DIM[1]}",
+        ".tip": f"fill:{_DIM[1]}",
+        "rect:not(.ground)": f"stroke:{_STROKE[1]}",
+        "text": f"fill:{_INK[1]}",
+        "text.dim": f"fill:{_DIM[1]}",
+        "text.title": f"fill:{_DIM[1]};stroke:{_COLOURS['loop'][1]}",
+    }
+    rules = " ".join(f".jaxsight-kernels {place}{{{rule}}}" for place, rule in dark.items())
     return f"@media (prefers-color-scheme: dark) {{ {rules} }}"
-
-
-def _single(rules: str) -> Iterator[str]:
-    """Yield each rule of some that follow each other."""
-    for rule in rules.split("}"):
-        if rule:
-            yield f"{rule}}}"
 
 
 def _width(text: str) -> float:

@@ -14,6 +14,7 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 _SWEEPS = 12
 """Passes over all layers that look for an order with fewer crossings, and for places: graphs of
@@ -189,11 +190,9 @@ def _trunk(
     trunk = {upper.layer: upper}
     for layer in range(upper.layer + 1, end):
         is_label = layer == upper.layer + 1 and flow.width > 0
-        cell = (
-            _Cell(layer, flow.width, flow.height, flow=flow)
-            if is_label
-            else _Cell(layer, _THIN, 0.0)
-        )
+        cell = _Cell(layer, _THIN, 0.0)
+        if is_label:
+            cell = _Cell(layer, flow.width, flow.height, flow=flow)
         layers[layer].append(cell)
         _link(trunk[layer - 1], cell, flow, points_up=points_up)
         trunk[layer] = cell
@@ -215,22 +214,17 @@ def _order(layers: list[list[_Cell]]) -> None:
             break
         down = sweep % 2 == 0
         for layer in layers if down else reversed(layers):
-            means = {
-                id(cell): sum(near) / len(near) if near else float(cell.at)
-                for cell in layer
-                for near in [
-                    [link.upper.at / len(layers[cell.layer - 1]) for link in cell.above]
-                    if down
-                    else [link.lower.at / len(layers[cell.layer + 1]) for link in cell.below]
-                ]
-            }
-            free = [cell for cell in layer if not (cell.above if down else cell.below)]
-            moved = sorted(
-                (cell for cell in layer if (cell.above if down else cell.below)),
-                key=lambda cell: means[id(cell)],
-            )
-            for cell in free:  # stay where they are
-                moved.insert(min(cell.at, len(moved)), cell)
+            means: dict[int, float] = {}
+            for cell in layer:
+                links, beside = (cell.above, -1) if down else (cell.below, 1)
+                ends = [link.upper.at if down else link.lower.at for link in links]
+                near = [end / len(layers[cell.layer + beside]) for end in ends]
+                if near:
+                    means[cell.at] = sum(near) / len(near)
+            moved = [layer[at] for at in sorted(means, key=means.__getitem__)]
+            for cell in layer:
+                if cell.at not in means:  # it stays where it is
+                    moved.insert(min(cell.at, len(moved)), cell)
             layer[:] = moved
             _number([layer])
         if (crossings := _crossings(layers)) < fewest:
@@ -311,12 +305,8 @@ def _fit(layer: Sequence[_Cell], wanted: Sequence[float], weights: Sequence[floa
     With the widths to the left taken off, places may not decrease, and the sum of squares is least
     if neighbours that would are moved to their mean (Ayer et al., 1955).
     """
-    offsets: list[float] = []
-    for index, cell in enumerate(layer):
-        previous = layer[index - 1] if index else None
-        if previous is None:
-            offsets.append(0.0)
-            continue
+    offsets = [0.0] * min(1, len(layer))
+    for previous, cell in pairwise(layer):
         is_line = previous.width == cell.width == _THIN
         apart = _LINES_APART if is_line else _APART
         offsets.append(offsets[-1] + previous.width + apart)
@@ -336,11 +326,8 @@ def _fit(layer: Sequence[_Cell], wanted: Sequence[float], weights: Sequence[floa
 def _places(layers: Sequence[Sequence[_Cell]]) -> LayeredPlaces:
     left = min((cell.x for layer in layers for cell in layer), default=0.0)
     right = max((cell.x + cell.width for layer in layers for cell in layer), default=0.0)
-    tops, y = [], 0.0
     heights = [max((cell.height for cell in layer), default=0.0) for layer in layers]
-    for height in heights:
-        tops.append(y)
-        y += height + _LAYERS_APART
+    *tops, y = accumulate((height + _LAYERS_APART for height in heights), initial=0.0)
     boxes: dict[Hashable, Point] = {}
     labels: list[tuple[Hashable, Point]] = []
     lines: list[tuple[Hashable, str, bool]] = []

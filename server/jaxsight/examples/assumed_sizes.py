@@ -23,7 +23,7 @@ from jaxsight.examples.notation.values import (
 )
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.examples.signature import Signature
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.text.parsing import expression_in
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
 

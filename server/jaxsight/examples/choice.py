@@ -15,7 +15,7 @@ from jaxsight.examples.docstrings.lines import Declared, DeclaredSet, read_docst
 from jaxsight.examples.problems import PROJECT_EXAMPLE, Problem, problem
 from jaxsight.examples.sets import Examples, ExampleSet, OutsideOrigin, OutsideSet
 from jaxsight.examples.signature import Signature
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import ValueSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 
 _LIBRARIES = frozenset({"jax", "jaxlib", "flax", "equinox", "haiku", "optax"})

@@ -28,7 +28,7 @@ from jaxsight.examples.notation.values import (
 from jaxsight.examples.problems import Malformed
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.source.analysis.shape_unpacking import NamedDimension
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.source.functions import Function, Parameter
+from jaxsight.source.definitions import Function, Parameter
 
 
 class Signature:

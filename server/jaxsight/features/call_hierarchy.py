@@ -15,9 +15,8 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.source.module import Module, ModuleChunk, PlacedFunction
-from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Position, Range, SourceText
 
 PATIENCE = 1.5
 """Seconds to wait for a trace, as a hover does; functions without a current one are left out."""

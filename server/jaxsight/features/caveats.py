@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jaxsight.features.model import DocumentKind, VirtualText
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
 from jaxsight.text.markdown import prose

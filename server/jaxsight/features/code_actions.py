@@ -31,7 +31,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module
 from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of, root_edit
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.messages.requests import TransformedSource

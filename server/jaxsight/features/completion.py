@@ -28,7 +28,7 @@ from jaxsight.examples.notation.values import axes_of, names_in, show_size, size
 from jaxsight.examples.signature import Signature
 from jaxsight.features.model import Completion, CompletionKind
 from jaxsight.queries.engine import Engine
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.text import Edit, Position
 from jaxsight.targets.target import names as target_names
 from jaxsight.targets.target import parse

@@ -12,7 +12,7 @@ from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import PlacedFunction
-from jaxsight.source.slicing.caveat import quoted_line
+from jaxsight.source.slicing.chunk_roles import quoted_line
 from jaxsight.text import units
 from jaxsight.text.inert import clause, one_line
 from jaxsight.text.markdown import prose

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from jaxsight.figures.panel import PanelTimes
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.rules.finding import Finding
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.text import Edit, Range
 from jaxsight.wire.messages.compiling import Compiled
 

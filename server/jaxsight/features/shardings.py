@@ -16,9 +16,8 @@ from jaxsight.figures.shardings import (
     sharded_type,
 )
 from jaxsight.queries.programs.located_figures import LocatedFigures
-from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
-from jaxsight.source.text import Range
+from jaxsight.source.text import Range, SourceText
 from jaxsight.text.markdown import fenced, prose, span
 from jaxsight.text.units import count
 from jaxsight.wire.meshes import MANUAL, Chosen, Mesh, Spec

@@ -14,8 +14,8 @@ from jaxsight.targets.roofline import estimate
 from jaxsight.text import units
 from jaxsight.text.layout import cut
 from jaxsight.text.units import count, some
-from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
+from jaxsight.wire.kernel_work import HostTransfer
 
 SIGN = "⇄"
 

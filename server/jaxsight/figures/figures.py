@@ -17,12 +17,12 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from jaxsight.figures.summary import WITH_SIZES, headline, origin
 from jaxsight.meshes.divided import shardings_by_name
 from jaxsight.targets.target import Target, recognized
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.meshes import Chosen, Mesh
 from jaxsight.wire.messages.compiling import SLOW, Compiled, SlowCompile
 from jaxsight.wire.messages.replies import Equation, Lowered
-from jaxsight.wire.spans import Span
 
 At = TypeVar("At")
 """A place in the source: of an open document, or of a file as Python has it."""

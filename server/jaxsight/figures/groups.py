@@ -16,9 +16,8 @@ from typing import Generic
 from jaxsight.figures.figures import At, Figures
 from jaxsight.text.layout import cut
 from jaxsight.text.parsing import FUNCTIONS, expression_in, nodes_around
-from jaxsight.wire.chunks import equation_order
+from jaxsight.wire.chunks import Span, equation_order
 from jaxsight.wire.messages.replies import Call, Equation
-from jaxsight.wire.spans import Span
 
 # Which calls an equation was created in, and in which iteration of a loop around each.
 #

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from jaxsight.figures.collectives import runs
 from jaxsight.figures.figures import AnyFigures, At, Figures
 from jaxsight.figures.summary import moved_to_host
-from jaxsight.targets import host_links
+from jaxsight.targets import communication
 from jaxsight.text import units
 from jaxsight.text.units import count
-from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, WITHIN_HOST, HostTransfer
 from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.kernel_work import TO_DEVICE, TO_HOST, WITHIN_HOST, HostTransfer
 from jaxsight.wire.messages.compiling import HostMemory
 
 SIGN = "⇅"
@@ -140,7 +140,7 @@ def _own(kernels: AnyFigures, transfer: HostTransfer) -> tuple[str, ...]:
 
 def _time(kernels: AnyFigures, transfers: Sequence[HostTransfer]) -> list[str]:
     """Return `≥ 8.5 ms over PCIe 5 ×16 (63 GB/s)`; nothing for devices without a known link."""
-    link, least = host_links.link(kernels.target), _least(kernels, transfers)
+    link, least = communication.link(kernels.target), _least(kernels, transfers)
     if link is None or not least:
         return []
     return [f"≥ {least} over {link.name} ({link.bandwidth / 1e9:.4g} GB/s)"]
@@ -148,7 +148,7 @@ def _time(kernels: AnyFigures, transfers: Sequence[HostTransfer]) -> list[str]:
 
 def _least(kernels: AnyFigures, transfers: Sequence[HostTransfer]) -> str:
     """Return the least time of transfers in words; empty if unknown."""
-    times = [host_links.least_seconds(each, kernels.target) for each in transfers]
+    times = [communication.least_seconds(each, kernels.target) for each in transfers]
     known = [seconds for seconds in times if seconds is not None]
     return units.time(sum(known)) if known and len(known) == len(times) else ""
 

@@ -13,8 +13,7 @@ from jaxsight.figures.program_notes import change, meshes, notable_lines, notes
 from jaxsight.figures.shardings import layout, local_type, mesh_of, of_single_results, sharded_type
 from jaxsight.figures.summary import scope
 from jaxsight.targets.roofline import estimate
-from jaxsight.text.layout import cut
-from jaxsight.text.spelling import camel
+from jaxsight.text.layout import camel, cut
 from jaxsight.wire.kernel_graph import (
     Branch,
     Collective,

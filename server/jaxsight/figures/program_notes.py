@@ -21,9 +21,9 @@ from jaxsight.targets.roofline import together
 from jaxsight.targets.target import CPU
 from jaxsight.text import units
 from jaxsight.text.units import count, interval, seconds, some
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.kernel_graph import CALLBACK, Graph
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.wire.spans import Span
 
 SAME = "the same"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxsight.figures import host_transfers, program_notes
 from jaxsight.figures.figures import AnyFigures
-from jaxsight.targets import host_links
+from jaxsight.targets import communication
 from jaxsight.targets.roofline import bounds, estimate, together, total
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.meshes import Chosen
@@ -173,14 +173,14 @@ def _sharding(name: str, chosen: Chosen) -> dict[str, object]:
 def _host(kernels: AnyFigures) -> dict[str, object]:
     """Return the figures as JSON; sizes in bytes, `least_seconds` at the rate of the link."""
     graph = kernels.graph
-    link = host_links.link(kernels.target)
+    link = communication.link(kernels.target)
     memory = kernels.compiled.memory.host
     return {
         "host_transfers": [
             {
                 **fields(transfer, "name direction what type bytes runs"),
                 "async": transfer.is_async,
-                "least_seconds": host_links.least_seconds(transfer, kernels.target),
+                "least_seconds": communication.least_seconds(transfer, kernels.target),
                 "kernel": transfer.kernel,
                 "equations": list(transfer.equations),
                 "lines": host_transfers.lines_of(kernels, transfer),

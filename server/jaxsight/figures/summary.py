@@ -9,8 +9,8 @@ from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target
 from jaxsight.text import units
 from jaxsight.text.units import count, interval, seconds
-from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
+from jaxsight.wire.kernel_work import HostTransfer
 from jaxsight.wire.messages import compiling
 from jaxsight.wire.messages.compiling import Compiled
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from jaxsight.files import reading
+
 
 class AppendedFile:
     """A file of this process in a folder, up to a size. A forked child begins one of its own."""
@@ -37,8 +39,7 @@ class AppendedFile:
         if self._size + len(data) > self._largest:
             return False
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
-            flags |= getattr(os, name, 0)
+        flags |= reading.flags("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY")
         try:
             descriptor = os.open(self._path, flags, 0o600)
             try:

@@ -27,7 +27,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from jaxsight.files import private
-from jaxsight.files.own_folders import KEPT
+from jaxsight.files.ownership import KEPT
 
 _KIND = f"bytecode {importlib.util.MAGIC_NUMBER.hex()}"
 _LIMIT = 64 * 1024 * 1024

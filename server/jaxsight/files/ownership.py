@@ -84,3 +84,10 @@ def is_everybodys(folder: str | Path) -> bool:
         return bool(os.stat(folder).st_mode & stat.S_IWOTH) and os.name != "nt"  # noqa: PTH116
     except (OSError, ValueError):
         return False
+
+
+WRITABLE = "JAXSIGHT_WRITABLE"
+"""The variable that names what a confined process may write, as `PATH` names folders."""
+
+KEPT = "JAXSIGHT_KEPT"
+"""The variable that names a folder of those that lasts."""

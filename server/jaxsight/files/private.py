@@ -142,10 +142,8 @@ def lock_file(path: Path) -> Iterator[int]:
         OSError: others may write in the folder, or the path is not a regular file.
     """
     secure(path.parent)
-    flags = os.O_RDWR | os.O_CREAT
-    for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_NOCTTY"):
-        flags |= getattr(os, name, 0)
-    descriptor = os.open(path, flags, 0o600)
+    extra = reading.flags("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_NOCTTY")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | extra, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise reading.UnreadableError(path, "it is not a file")
@@ -229,10 +227,8 @@ def replace(path: Path, content: bytes, mode: int = 0o600, *, sync: bool = False
         OSError: the file cannot be written.
     """
     beside = path.with_name(f"{UNFINISHED}{os.urandom(8).hex()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
-        flags |= getattr(os, name, 0)
-    descriptor = os.open(beside, flags, 0o600)
+    extra = reading.flags("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | extra, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -31,14 +31,14 @@ SOURCE = 64 * 1024 * 1024
 """Bytes of a Python file, a baseline or a report, a choice: hardly one is that long, and more could
 fill the memory of a small machine."""
 
+
+def flags(*names: str) -> int:
+    """Return those flags of `os.open` together that this system has."""
+    return sum(getattr(os, name, 0) for name in names)
+
+
 # Do not wait for a writer or a lock, acquire no terminal, and let no child inherit the descriptor.
-_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+_FLAGS = os.O_RDONLY | flags("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
 _AT_ONCE = 1 << 20
 """Bytes of one `read`, a choice: most files need one, and of an endless one no more is kept."""
 
@@ -220,3 +220,11 @@ def _regular(path: str | os.PathLike[str], status: os.stat_result, limit: int) -
 
 def _too_large(path: str | os.PathLike[str], limit: int) -> UnreadableError:
     return UnreadableError(path, f"it is larger than {units.size(limit)}")
+
+
+MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+
+
+def is_marked(folder: Path) -> bool:
+    """Return whether a folder is the root of a project."""
+    return any(exists(folder / marker) for marker in MARKERS)

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from jaxsight.hlo.text import parse
-from jaxsight.wire.chunks import equation_path
-from jaxsight.wire.spans import Span
+from jaxsight.wire.chunks import Span, equation_path
 
 _PLAIN = (
     (re.compile(r"^HloModule [^,\n]+"), "HloModule"),

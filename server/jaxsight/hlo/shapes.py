@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import lru_cache
 
@@ -43,11 +44,8 @@ def arrays(shape: str) -> tuple[Value, ...]:
         sizes = dims(match["dims"])
         layout, _, placement = (match["layout"] or "").partition(":")
         width = bits(dtype)
-        elements = 1
-        for size in sizes:
-            elements *= size
         text = f"{dtype}[{','.join(map(str, sizes))}]"
-        bytes = (elements * width + 7) // 8
+        bytes = (math.prod(sizes) * width + 7) // 8
         values.append(Value(text, layout, bytes, on_host=HOST_MARK in placement))
     return tuple(values)
 
@@ -61,10 +59,7 @@ def total_bytes(shape: str) -> int:
 def elements(shape: str) -> int:
     """Return the number of elements of the first array of a type."""
     match = _ARRAY.search(shape)
-    count = 1
-    for size in dims(match["dims"]) if match else ():
-        count *= size
-    return count
+    return math.prod(dims(match["dims"])) if match else 1
 
 
 def sizes(value: Value) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jax.stages import Traced
 
     from jaxsight.targets.target import Target
-    from jaxsight.wire.seen_device import SeenDevice
+    from jaxsight.wire.messages.requests import SeenDevice
 
 
 class CannotCompile(Exception):

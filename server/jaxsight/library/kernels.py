@@ -25,8 +25,8 @@ from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text.layout import aligned
 from jaxsight.wire.donation import Donation
 from jaxsight.wire.frames import PROGRAM_CAPTURED_LIMIT
-from jaxsight.wire.host_transfers import HostTransfer
 from jaxsight.wire.kernel_graph import CollectiveKind, Graph, Kernel
+from jaxsight.wire.kernel_work import HostTransfer
 from jaxsight.wire.meshes import Chosen, Mesh
 from jaxsight.wire.messages.compiling import Compiled, Memory
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jaxsight.figures.figures import Places
 from jaxsight.lru import Recent
 from jaxsight.text.parsing import module_in, nodes_around
-from jaxsight.wire.spans import Span
+from jaxsight.wire.chunks import Span
 from jaxsight_source.files.ours import OURS  # programs read from StableHLO have its own lines
 
 if TYPE_CHECKING:

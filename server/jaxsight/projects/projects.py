@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from jaxsight.events import Consent, Event, Message
-from jaxsight.files.markers import MARKERS, is_marked
 from jaxsight.files.ownership import is_everybodys
+from jaxsight.files.reading import MARKERS, is_marked
 from jaxsight.files.texts import Texts
 from jaxsight.projects.project import OpenFile, Project
 from jaxsight.projects.python_discovery import is_installed_for

@@ -18,7 +18,7 @@ from jaxsight.examples.sets import Examples, OutsideSet
 from jaxsight.files import reading
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import SHORT, Module, ModuleChunk, PlacedFunction
 from jaxsight.source.run_marks import is_root
 from jaxsight.source.text import Position, Range, normalized

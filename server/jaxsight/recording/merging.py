@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from jaxsight.files.markers import is_marked
+from jaxsight.files.reading import is_marked
 from jaxsight.recording import recorded_file
 from jaxsight.recording.observing import log
 from jaxsight.recording.recorded_file import Functions, RecordedCall, RecordedFileError

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 from jaxsight.files import reading
-from jaxsight.files.markers import is_marked
 from jaxsight.files.ownership import is_everybodys
+from jaxsight.files.reading import is_marked
 from jaxsight.recording.observing.functions import is_test
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?|py(\.exe)?", re.IGNORECASE)

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jaxsight.files import notebooks
 from jaxsight.recording import FOLDER, ROOT, TESTS
 from jaxsight.recording.merging import Merger, Recording
+from jaxsight.text.magics import NOTEBOOK
 
 SITE = Path(__file__).parent / "observing" / "site"
 """The folder that a Python process finds `sitecustomize` in."""
@@ -129,9 +129,9 @@ def program_environment(python: str | None, environ: Mapping[str, str]) -> dict[
 def with_python(command: Sequence[str], python: str | None) -> list[str]:
     """Return a command with the interpreter in place of `python`; it also runs notebooks."""
     first, *rest = command
-    if first.endswith(notebooks.ENDING):
+    if first.endswith(NOTEBOOK):
         first, rest = "python3", [first, *rest]
-    if rest and rest[0].endswith(notebooks.ENDING):
+    if rest and rest[0].endswith(NOTEBOOK):
         rest = [str(RUN_NOTEBOOK), *rest]
     return [python, *rest] if python and first in ("python", "python3") else [first, *rest]
 

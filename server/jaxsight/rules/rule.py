@@ -17,8 +17,8 @@ from jaxsight.rules.raised import Raised
 from jaxsight.rules.recompilation import Miss
 from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.rules.text.statements import Statement
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.observations import Failure
-from jaxsight.wire.spans import Span
 
 PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
 

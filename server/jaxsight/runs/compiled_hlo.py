@@ -15,10 +15,10 @@ from jaxsight.hlo.metadata import HloFrames, with_names
 from jaxsight.profiles.places import library_of
 from jaxsight.runs.collected import RunProgram
 from jaxsight.targets.target import Target
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import ON_DEVICE, Compile, Compiled
 from jaxsight.wire.messages.replies import Equation, Lowered
-from jaxsight.wire.spans import Span
 
 Written = Mapping[str, tuple[str, Span | None]]
 """The operation and the place of each equation, by its path; the chunk is the path of the file."""

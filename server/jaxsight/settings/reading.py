@@ -23,7 +23,7 @@ from jaxsight.settings.schema import SCHEMA, Settings
 from jaxsight.settings.toml_places import TomlPlace, places
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import clause
-from jaxsight.text.spelling import camel
+from jaxsight.text.layout import camel
 
 GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
 CODE = "JX900"

@@ -33,7 +33,7 @@ from jaxsight.settings.kinds import (
 )
 from jaxsight.targets.target import Target
 from jaxsight.text import parsing
-from jaxsight.text.spelling import camel
+from jaxsight.text.layout import camel
 from jaxsight.wire.meshes import Mesh
 from jaxsight_source.options import DERIVATIVES, Derivatives
 

@@ -9,24 +9,15 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Container, Sequence
-from typing import Protocol
 
-from jaxsight.source.analysis.name_effects import Mark, NameEffects
-
-
-class HasNameEffects(Protocol):
-    """The part of a chunk that bindings are computed from."""
-
-    @property
-    def name_effects(self) -> NameEffects: ...
-    @property
-    def mark(self) -> Mark: ...
+from jaxsight.source.analysis.name_effects import NameEffects
 
 
 class Bindings:
     """The names of a module. Chunks are identified by their number in file order."""
 
-    def __init__(self, chunks: Sequence[HasNameEffects]) -> None:
+    def __init__(self, chunks: Sequence[NameEffects]) -> None:
+        """Read them off the name effects of all chunks."""
         self.count = len(chunks)
         self.future_flags = 0
         """The compiler flags of the module's `from __future__` imports."""
@@ -38,11 +29,11 @@ class Bindings:
         """The full names of names that only imports bind, always to the same object."""
         self._sure: set[tuple[str, int]] = set()
         ambiguous: set[str] = set()
-        for index, chunk in enumerate(chunks):
-            effects = chunk.name_effects
+        for index, effects in enumerate(chunks):
             for name in (*effects.binds, *effects.may_bind):
                 self.definers.setdefault(name, []).append(index)
             self._sure.update((name, index) for name in effects.binds)
+            # A docstring binds `__doc__`, which code may read.
             if index == 0 and effects.is_text:
                 self.definers["__doc__"] = [0]
             if effects.star:
@@ -55,6 +46,7 @@ class Bindings:
             ambiguous.update({*effects.binds, *effects.may_bind} - imported.keys())
             for name in effects.rules:
                 self.ruled.setdefault(name, []).append(index)
+        # An import that another statement may have replaced says nothing about the object.
         for name in ambiguous:
             self.origins.pop(name, None)
 
@@ -79,6 +71,8 @@ class Bindings:
             reaching.append(index)
             if (name, index) in self._sure:
                 break
+        # A function is called after the module has run as far as its call, so it sees what is below
+        # it.
         if not reaching and end < self.count:
             further = last if last is not None and end < last else self.count
             return self.reaching(name, further, without)

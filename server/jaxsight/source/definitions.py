@@ -10,18 +10,74 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxsight.source.analysis.syntax_trees import blocks_of, last_name
-from jaxsight.source.functions import (
-    Docstring,
-    Function,
-    FunctionKind,
-    Parameter,
-    ParameterKind,
-    Refused,
-)
-from jaxsight.source.source_text import SourceText
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Position, Range, SourceText
+from jaxsight.text.names import with_defaults
+
+# A function as its text alone describes it: its place, its parameters, its docstring.
+#
+# All ranges are relative to the chunk that contains the function (line 0 is the chunk's first
+# line), so a chunk that moves keeps its functions. Values come from a trace, never from here.
+
+
+ParameterKind = Literal[
+    "positional_only", "positional", "var_positional", "keyword_only", "var_keyword"
+]
+Refused = Literal["", "async", "generator", "nested"]
+FunctionKind = Literal["function", "method", "classmethod", "staticmethod", "property"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter as written; `annotation` and `default` are their source text."""
+
+    name: str
+    kind: ParameterKind
+    range: Range
+    """The name alone."""
+    annotation: str | None = None
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Docstring:
+    """The source text of a docstring between its quotes, and where it begins.
+
+    The text is as written, with escapes unresolved.
+    """
+
+    start: Position
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A `def` at the top level, in a class, or nested in another function.
+
+    `qualname` is Python's (`Model.__call__`, `outer.<locals>.inner`). `refused` says why the
+    function cannot be traced on its own (`async`, `generator`, `nested`), otherwise it is empty.
+    """
+
+    qualname: str
+    kind: FunctionKind
+    range: Range
+    """The whole statement, decorators included."""
+    name_range: Range
+    body_start: Position
+    """The start of the body's first statement, which may be a docstring."""
+    parameters: tuple[Parameter, ...]
+    returns: str | None = None
+    decorators: tuple[str, ...] = ()
+    docstring: Docstring | None = None
+    class_docstring: Docstring | None = None
+    """The docstring of the method's class, which may give `self` for all its methods."""
+    static_names: tuple[str, ...] = ()
+    """Parameters that a decorating `jax.jit` makes static, by name or number."""
+    refused: Refused = ""
+    body_indent: str = "    "
+
 
 _ONE_STRING = re.compile(
     r"""[rRuU]?(?:'''([^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*)'''"""
@@ -41,6 +97,7 @@ def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
 
     Overloads are excluded, because they are never called.
     """
+    # Most statements of a module define nothing: they need no second look at their lines.
     if "def" not in text:
         return ()
     source = SourceText(text)
@@ -85,10 +142,11 @@ def _in_block(
 
 def _function(node: FunctionNode, source: SourceText, context: _Context) -> Function:
     statement_range = source.range(node)
+    # Python counts a decorated definition from its `def`, and a decorator from its expression: its
+    # `@` has no place in the tree.
     start = statement_range.start
     if node.decorator_list:
-        first = source.range(node.decorator_list[0]).start
-        start = _at_sign(source, first)
+        start = _at_sign(source, source.range(node.decorator_list[0]).start)
     parameters = tuple(_parameters(node.args, source))
     body = source.range(node.body[0])
     static = next(filter(None, map(static_of_jit, node.decorator_list)), Static())
@@ -123,6 +181,7 @@ def _at_sign(source: SourceText, expression: Position) -> Position:
 
 
 def _name_range(node: FunctionNode, source: SourceText, statement_range: Range) -> Range:
+    # The tree has no place for the name of a definition, only for the whole statement.
     start = statement_range.start
     head = source.lines[start.line][start.column :]
     # A name on a line of its own comes after backslashes.
@@ -137,30 +196,24 @@ def _name_range(node: FunctionNode, source: SourceText, statement_range: Range) 
 
 
 def _parameters(arguments: ast.arguments, source: SourceText) -> Iterator[Parameter]:
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    defaults += arguments.defaults
-    for i, (node, default) in enumerate(zip(positional, defaults, strict=True)):
-        kind: ParameterKind = "positional_only" if i < len(arguments.posonlyargs) else "positional"
-        yield _parameter(node, kind, default, source)
-    if arguments.vararg:
-        yield _parameter(arguments.vararg, "var_positional", None, source)
-    for node, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield _parameter(node, "keyword_only", default, source)
-    if arguments.kwarg:
-        yield _parameter(arguments.kwarg, "var_keyword", None, source)
-
-
-def _parameter(
-    node: ast.arg, kind: ParameterKind, default: ast.expr | None, source: SourceText
-) -> Parameter:
-    return Parameter(
-        name=node.arg,
-        kind=kind,
-        range=name_of_argument(node, source),
-        annotation=source.text_of(node.annotation) if node.annotation else None,
-        default=source.text_of(default) if default else None,
+    defaults = dict(with_defaults(arguments))
+    kinds: tuple[tuple[ParameterKind, Sequence[ast.arg | None]], ...] = (
+        ("positional_only", arguments.posonlyargs),
+        ("positional", arguments.args),
+        ("var_positional", [arguments.vararg]),
+        ("keyword_only", arguments.kwonlyargs),
+        ("var_keyword", [arguments.kwarg]),
     )
+    for kind, nodes in kinds:
+        for node in filter(None, nodes):
+            default = defaults.get(node)
+            yield Parameter(
+                name=node.arg,
+                kind=kind,
+                range=name_of_argument(node, source),
+                annotation=source.text_of(node.annotation) if node.annotation else None,
+                default=source.text_of(default) if default else None,
+            )
 
 
 def name_of_argument(node: ast.arg, source: SourceText) -> Range:
@@ -209,10 +262,12 @@ def _kind(node: FunctionNode, context: _Context) -> FunctionKind:
                 return "property"
             case ast.Attribute(attr="setter" | "getter" | "deleter"):
                 return "property"
+    # Python makes `__new__` static without a decorator (data model, "Basic customization").
     return "staticmethod" if node.name == "__new__" else "method"
 
 
 def _refused(node: FunctionNode, source: SourceText, context: _Context) -> Refused:
+    # A nested function is made by a call of the function around it, with its variables.
     if context.nested:
         return "nested"
     if isinstance(node, ast.AsyncFunctionDef):
@@ -245,6 +300,8 @@ class Static:
         """Return the names of the static parameters, in parameter order."""
         positional = [p.name for p in parameters if p.kind in ("positional_only", "positional")]
         count = len(positional)
+        # As JAX does (`_ensure_inbounds` in `jax/_src/api_util.py`), negative numbers count from
+        # the end. What is out of bounds is an error of the call, not of the text.
         static = {*self.names, *(positional[n] for n in self.numbers if -count <= n < count)}
         return tuple(p.name for p in parameters if p.name in static)
 
@@ -258,21 +315,19 @@ def static_of_jit(call: ast.expr) -> Static | None:
         case ast.Call(func=func, args=args) if last_name(func) == "jit" or (
             last_name(func) == "partial" and args and last_name(args[0]) == "jit"
         ):
-            names: tuple[str, ...] = ()
-            numbers: tuple[int, ...] = ()
-            for keyword in call.keywords:
-                values = _literals(keyword.value)
-                if keyword.arg == "static_argnames":
-                    names = tuple(v for v in values if isinstance(v, str))
-                elif keyword.arg == "static_argnums":
-                    numbers = tuple(v for v in values if isinstance(v, int))
-            return Static(names, numbers)
+            given = {keyword.arg: _literals(keyword.value) for keyword in call.keywords}
+            names, numbers = given.get("static_argnames", ()), given.get("static_argnums", ())
+            return Static(
+                tuple(name for name in names if isinstance(name, str)),
+                tuple(number for number in numbers if isinstance(number, int)),
+            )
     return None
 
 
 def _literals(node: ast.expr) -> tuple[object, ...]:
     try:
         value = ast.literal_eval(node)
+    # All that `ast.literal_eval` may raise, as its documentation says.
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return ()
     return tuple(value) if isinstance(value, tuple | list | set | frozenset) else (value,)

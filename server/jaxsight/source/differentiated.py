@@ -74,6 +74,7 @@ def _bound(text: str) -> tuple[str, ...]:
 def _transforms(node: ast.AST) -> bool:
     """Whether an expression is a transformed function: `jax.jit(jax.grad(f))`, not `grad(f)(x)`."""
     names = [last_name(inner) for inner in ast.walk(node) if isinstance(inner, ast.expr)]
+    # `grad(f)(x)` is a value: a derivative, not a function that computes one.
     applied = isinstance(node, ast.Call) and isinstance(node.func, ast.Call)
     return not applied and not TRANSFORMATIONS.isdisjoint(names)
 
@@ -93,20 +94,16 @@ def _transformed_in(text: str) -> tuple[tuple[str, _Numbers], ...]:
 
 def _numbers(call: ast.Call) -> _Numbers:
     """Return the positions that a call differentiates by; `None` where they are not known."""
-    argnums = [key.value for key in call.keywords if key.arg == "argnums"]
-    if not argnums:
-        argnums = call.args[1:2]
+    # `jax.grad(f, 1)`: it may be positional.
+    argnums = [key.value for key in call.keywords if key.arg == "argnums"] or call.args[1:2]
     if not argnums:
         return (0,)
     try:
-        numbers = ast.literal_eval(argnums[0])
+        value = ast.literal_eval(argnums[0])
     except ValueError:
         return None
-    if isinstance(numbers, int):
-        return (numbers,)
-    if isinstance(numbers, tuple | list) and all(isinstance(number, int) for number in numbers):
-        return tuple(numbers)
-    return None
+    numbers = tuple(value) if isinstance(value, tuple | list) else (value,)
+    return numbers if all(isinstance(number, int) for number in numbers) else None
 
 
 def _parameters(module: Module, function: str) -> tuple[str, ...]:

@@ -31,9 +31,7 @@ _TOKENS = re.compile(
 
 def file_problem(text: str) -> str:
     """Return why a file is too large to be analyzed; empty if it is not."""
-    if len(text) > LONGEST_FILE:
-        return f"file of {len(text):,} characters is not analyzed (limit: {LONGEST_FILE:,})"
-    return ""
+    return _too_long("file", text, "analyzed", LONGEST_FILE)
 
 
 def statements_problem(count: int) -> str:
@@ -45,12 +43,11 @@ def statements_problem(count: int) -> str:
 
 def statement_problem(text: str) -> str:
     """Return why a top-level statement is too large to be analyzed; empty if it is not."""
+    # A token has at least one character, so that a short text needs no count.
     if len(text) <= MOST_TOKENS:
         return ""
-    if len(text) > LONGEST_STATEMENT:
-        return (
-            f"statement of {len(text):,} characters is not analyzed (limit: {LONGEST_STATEMENT:,})"
-        )
+    if problem := _too_long("statement", text, "analyzed", LONGEST_STATEMENT):
+        return problem
     for count, _ in enumerate(_TOKENS.finditer(text)):
         if count == MOST_TOKENS:
             return f"statement of more than {MOST_TOKENS:,} tokens is not analyzed"
@@ -59,9 +56,9 @@ def statement_problem(text: str) -> str:
 
 def docstring_problem(text: str) -> str:
     """Return why a docstring is too long to be searched for example inputs; empty if it is not."""
-    if len(text) > LONGEST_DOCSTRING:
-        return (
-            f"docstring of {len(text):,} characters is not searched for example inputs"
-            f" (limit: {LONGEST_DOCSTRING:,})"
-        )
-    return ""
+    return _too_long("docstring", text, "searched for example inputs", LONGEST_DOCSTRING)
+
+
+def _too_long(part: str, text: str, done: str, limit: int) -> str:
+    size = len(text)
+    return f"{part} of {size:,} characters is not {done} (limit: {limit:,})" if size > limit else ""

@@ -18,8 +18,7 @@ from typing import NamedTuple
 from jaxsight.source import limits
 from jaxsight.source.analysis.name_effects import Mark, NameEffects, mark_in
 from jaxsight.source.bindings import Bindings
-from jaxsight.source.definitions import Static
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function, Static
 from jaxsight.source.statement_splitter import first_start, split_at
 from jaxsight.source.statements import SyntaxProblem, TopLevelStatement, first_line
 from jaxsight.source.text import Position, Range, normalized, text_in
@@ -168,7 +167,7 @@ class Module:
     @functools.cached_property
     def bindings(self) -> Bindings:
         """Which chunks bind, change and need which names."""
-        return Bindings(self.chunks)
+        return Bindings([chunk.name_effects for chunk in self.chunks])
 
     @property
     def is_large(self) -> bool:
@@ -324,8 +323,12 @@ class _Reparse:
             if position < self.changed_from and self._is_unchanged(index, position):
                 step = old._steps[index]
                 self._keep(old.chunks[index], position, step)
-            elif (index_after := self._index_after(position)) is not None:
-                tail = index_after
+            elif (
+                position >= self.unchanged_from
+                and (after := bisect.bisect_left(old._starts, position - self.longer)) < tail
+                and old._starts[after] == position - self.longer
+            ):
+                tail = after
                 break
             else:
                 read_from = len(self.chunks) if read_from is None else read_from
@@ -355,16 +358,9 @@ class _Reparse:
         """Return whether old chunk `index` is at `position` and was read from unchanged text."""
         if index >= len(self.old.chunks) or self.old._starts[index] != position:
             return False
+        # A chunk that was read up to the end of the file depends on what is typed there.
         reach = self.old._steps[index].reach
         return reach is not None and position + reach <= self.changed_from
-
-    def _index_after(self, position: int) -> int | None:
-        """Return the number of the old chunk that begins at a position after the change."""
-        if position < self.unchanged_from:
-            return None
-        starts = self.old._starts
-        index = bisect.bisect_left(starts, position - self.longer)
-        return index if index < len(starts) and starts[index] == position - self.longer else None
 
     def _keep(self, chunk: ModuleChunk, position: int, step: _Step) -> None:
         self.chunks.append(chunk)
@@ -377,6 +373,7 @@ class _Reparse:
         start = old._starts[index] + self.longer
         # The edit may have changed the line above the first chunk, and a mark in it.
         self.chunks.append(self._chunk(first.first_line + down, start, first.statement))
+        # The chunks themselves are kept where they do not move, as most edits add no line.
         if down:
             following = [
                 ModuleChunk(chunk.first_line + down, chunk.statement, chunk.mark)
@@ -387,6 +384,7 @@ class _Reparse:
         self.steps.extend(old._steps[index:])
 
     def _chunk(self, line: int, position: int, statement: TopLevelStatement) -> ModuleChunk:
+        # The mark of a statement may be in a comment above it, which is no part of its chunk.
         above = self.text[self.text.rfind("\n", 0, max(position - 1, 0)) + 1 : position]
         mark: Mark = mark_in(above) if above.lstrip().startswith("#") else ""
         return ModuleChunk(line, statement, statement.name_effects.mark or mark)
@@ -398,6 +396,7 @@ class _Reparse:
         """
         old = self.old
         bindings: Bindings | None = old.__dict__.get("bindings")
+        # They are computed when they are first asked for, see `bindings`.
         if bindings is None or len(old.chunks) != len(self.chunks):
             return None
         parsed = slice(read_from, read_to + 1)

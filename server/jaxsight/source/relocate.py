@@ -13,11 +13,10 @@ import functools
 from jaxsight.source.analysis import syntax_digest
 from jaxsight.source.definitions import name_of_argument
 from jaxsight.source.module import ModuleChunk
-from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import statement_of, tree_of
-from jaxsight.source.text import Position, Range
-from jaxsight.source.text_shift import TextShift
-from jaxsight.wire.spans import Span
+from jaxsight.source.text import Position, Range, SourceText
+from jaxsight.source.text_shift import shift_between
+from jaxsight.wire.chunks import Span
 
 _MAPS_KEPT = 64
 """Pairs of texts whose positions are kept: those of the chunks of the open functions."""
@@ -48,7 +47,7 @@ def _within(span: Span, old: str, new: str) -> Range | None:
         if start is not None and end is not None:
             return _range(_source(new), start, end)
     old_range = _range(source, (span.line, span.column), (span.end_line, span.end_column))
-    return _shift(old, new).range(old_range) if old_range is not None else None
+    return shift_between(old, new).range(old_range) if old_range is not None else None
 
 
 _PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler, ast.pattern)
@@ -66,6 +65,7 @@ def _carried(old: str, new: str) -> tuple[dict[Pair, Pair], dict[Pair, Pair]]:
         if before.end_lineno is not None and after.end_lineno is not None:
             end = after.end_lineno, after.end_col_offset or 0
             ends[before.end_lineno, before.end_col_offset or 0] = end
+        # In the tree a parameter ends after its annotation; a tracer reports its name alone.
         if isinstance(before, ast.arg) and before.annotation is not None:
             length = len(before.arg.encode())
             ends[before.lineno, before.col_offset + length] = (
@@ -75,12 +75,11 @@ def _carried(old: str, new: str) -> tuple[dict[Pair, Pair], dict[Pair, Pair]]:
     return starts, ends
 
 
-_shift = functools.lru_cache(maxsize=_MAPS_KEPT)(TextShift)
 _source = functools.lru_cache(maxsize=_MAPS_KEPT)(SourceText)
 
 
 def _range(source: SourceText, start: Pair, end: Pair) -> Range | None:
-    if not (1 <= start[0] <= len(source.lines) and 1 <= end[0] <= len(source.lines)):
+    if not all(1 <= line <= len(source.lines) for line, _ in (start, end)):
         return None
     return Range(source.position(*start), source.position(*end))
 

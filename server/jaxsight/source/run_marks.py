@@ -6,14 +6,14 @@ import io
 import re
 import tokenize
 
-from jaxsight.source.functions import Function
+from jaxsight.source.analysis.name_effects import MARK
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import Edit, Position, Range
 
 ALWAYS = "always"
 NEVER = "never"
 
-_MARK = re.compile(rf"#[ \t]*jaxsight:[ \t]*({ALWAYS}|{NEVER})\b")
 _ROOT = re.compile(r"#[ \t]*jaxsight:[ \t]*root\b[^'\"]*$", re.MULTILINE)
 _ENDS = (tokenize.COMMENT, tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER)
 
@@ -25,10 +25,10 @@ def mark_of(module: Module, chunk: ModuleChunk) -> tuple[str, Range] | None:
     """
     for line in dict.fromkeys((0, max(chunk.statement.lines_used - 1, 0))):
         start = _comment(chunk.text, line)
-        if start is not None and (match := _MARK.search(chunk.text.split("\n")[line], start)):
+        if start is not None and (match := MARK.search(chunk.text.split("\n")[line], start)):
             return _word(match, chunk.first_line + line)
     above = module.line(chunk.first_line - 1)
-    if above.lstrip().startswith("#") and (match := _MARK.search(above)) is not None:
+    if above.lstrip().startswith("#") and (match := MARK.search(above)) is not None:
         return _word(match, chunk.first_line - 1)
     return None
 
@@ -48,6 +48,7 @@ def mark_edit(module: Module, chunk: ModuleChunk, mark: str) -> Edit:
 def is_root(chunk: ModuleChunk, function: Function) -> bool:
     """Return whether the author says that a function is compiled: a comment in its head does."""
     lines = chunk.text.split("\n")[function.range.start.line : function.body_start.line + 1]
+    # The body may begin in the line of the head: `def f(x): return "# …"`.
     if len(lines) > 1:
         lines[-1] = lines[-1][: function.body_start.column]
     return any(map(_ROOT.search, lines))
@@ -81,6 +82,8 @@ def _comment(text: str, line: int, *, or_end: bool = False) -> int | None:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.start[0] == line + 1 and token.type in wanted:
                 return token.start[1]
+    # The first at an open bracket or string, the second at a wrong indentation: these have no
+    # comment that counts.
     except (tokenize.TokenError, SyntaxError):
         return None
     return None

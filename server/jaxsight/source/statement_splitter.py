@@ -88,6 +88,8 @@ def _read(block: str) -> TopLevelStatement | None:
     """Return the statement of a block up to the next starter; `None` if it contains none."""
     trimmed = _trimmed(block)
     statement = statement_of(trimmed)
+    # Blank lines and comments may be the end of a string, or follow a backslash: then they belong
+    # to it.
     if statement.broken is None or statement.broken.too_large or len(trimmed) == len(block):
         return statement
     untrimmed = statement_of(block)
@@ -151,6 +153,7 @@ def _logical_end(text: str, start: int) -> tuple[int | None, int]:
     starters = decorators = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
+        # Without these limits an unclosed bracket at the top makes each edit read the whole file.
         if match is None or starters > _MOST_STARTERS or decorators > _MOST_DECORATORS:
             return None, position
         token = match.group()
@@ -162,6 +165,7 @@ def _logical_end(text: str, start: int) -> tuple[int | None, int]:
             position = closed.end()
         elif token in "([{":
             brackets.append(token)
+        # A wrong bracket is never repaired by what follows.
         elif token in _CLOSES and (not brackets or brackets.pop() != _CLOSES[token]):
             return None, position
         elif token == "\\\n" and _STARTER.match(text, position):

@@ -19,8 +19,7 @@ from jaxsight.source.analysis.name_effects import NameEffects, guessed_name_effe
 from jaxsight.source.analysis.name_reads import NameReads, name_reads_of
 from jaxsight.source.analysis.side_effects import SideEffects, effects_of_call
 from jaxsight.source.analysis.syntax_digest import digest
-from jaxsight.source.definitions import functions_in
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function, functions_in
 from jaxsight.source.text import Position, Range
 from jaxsight.text.parsing import parse
 
@@ -105,6 +104,7 @@ class TopLevelStatement:
         return self.text.count("\n") + (not self.text.endswith("\n"))
 
 
+# Weak: a text that no open module holds any more takes no memory, however much was typed.
 _statements: weakref.WeakValueDictionary[str, TopLevelStatement] = weakref.WeakValueDictionary()
 
 
@@ -117,6 +117,7 @@ def statement_of(text: str) -> TopLevelStatement:
 
 
 def _new_statement(text: str) -> TopLevelStatement:
+    # An editor may send lone surrogates, which strict UTF-8 refuses.
     id = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     if reason := limits.statement_problem(text):
         problem = SyntaxProblem(first_line(text), reason, too_large=True)
@@ -129,6 +130,7 @@ def _new_statement(text: str) -> TopLevelStatement:
         )
     except SyntaxError as error:
         problem = _problem(error, text)
+    # CPython raises the second one where its parser runs out of its own stack.
     except (RecursionError, MemoryError):
         problem = SyntaxProblem(first_line(text), "too deeply nested to be read")
     except ValueError as error:
@@ -151,6 +153,8 @@ def _problem(error: SyntaxError, text: str) -> SyntaxProblem:
     line = min(max((error.lineno or 1) - 1, 0), len(lines) - 1)
     column = min(max((error.offset or 1) - 1, 0), len(lines[line]))
     start = Position(line, column)
+    # Python counts both from 1, and has 0 or -1 where it knows no end (`x = (`, an unexpected
+    # indent).
     end = Position((error.end_lineno or 0) - 1, (error.end_offset or 0) - 1)
     if not (start < end and end.line < len(lines) and end.column <= len(lines[end.line])):
         end = Position(line, min(column + 1, len(lines[line])))

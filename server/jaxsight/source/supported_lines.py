@@ -106,14 +106,9 @@ class _Scope:
     """Functions defined here, by line: in their calls captured names have their last values."""
 
     def has_lost(self, name: str) -> bool:
-        scope: _Scope | None = self
-        while scope is not None:
-            if name in scope.lost:
-                return True
-            if name in scope.own:
-                return False
-            scope = scope.outer
-        return False
+        if name in self.lost or name in self.own or self.outer is None:
+            return name in self.lost
+        return self.outer.has_lost(name)
 
 
 @dataclass(slots=True)
@@ -179,6 +174,7 @@ class _Flow:
 
     def functions(self, scope: _Scope) -> None:
         """Visit the bodies of a scope's functions, after all of its own statements."""
+        # A function sees the last values of the names around it, so these come first.
         for function in scope.functions.values():
             name = scope.name + function.scope
             lost = {*self.gone.get(name, ())}
@@ -196,6 +192,7 @@ class _Flow:
             sure=scope.sure and not statement.decides,
             looping=scope.looping or statement.loops,
         )
+        # Twice: the second time with what the end of the first one has lost.
         for _ in range(2 if statement.loops and not scope.looping else 1):
             for block in statement.blocks:
                 self.body(block, inner)

@@ -7,8 +7,8 @@ Its rates are those that kernels reached on an H100: the peak of the data sheet 
 (`docs/estimates.md` compares with all measured programs). For other GPUs the same efficiencies are
 assumed.
 On a GPU each launch takes a minimum time; on a TPU all kernels are one program.
-A collective takes as long as the links of a device need (`communication`), a transfer between the
-host and the device at least as long as the link to the host needs (`host_links`).
+A collective takes as long as the links of a device need, a transfer between the host and the device
+at least as long as the link to the host needs (`communication`).
 There is no estimate for chips without figures, dtypes that a chip has no rate for, and kernels of
 unknown work (`graph.Kernel.work`).
 """
@@ -20,13 +20,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from jaxsight.targets import communication, host_links
+from jaxsight.targets import communication
 from jaxsight.targets.chips import Gpu, Tpu
 from jaxsight.targets.chips.gpus import GIGA
 from jaxsight.targets.chips.instructions import instructions
 from jaxsight.targets.target import Target
 from jaxsight.wire.kernel_graph import CALLBACK, Graph, Kernel
-from jaxsight.wire.kernels.work import Operations, Work
+from jaxsight.wire.kernel_work import Operations, Work
 
 LAUNCH = 1.05e-6
 """Seconds of the shortest kernel on a GPU: `x + 1` of one element on an H100.
@@ -161,8 +161,8 @@ def total(graph: Graph, target: Target) -> Total | None:
         return None
     if graph.host_transfers:
         device = total(replace(graph, host_transfers=()), target)
-        seconds = (device.seconds if device else 0.0) + host_links.waited_for(graph, target)
-        return Total(max(seconds, host_links.occupied(graph, target)), is_lower_bound=True)
+        seconds = (device.seconds if device else 0.0) + communication.waited_for(graph, target)
+        return Total(max(seconds, communication.occupied(graph, target)), is_lower_bound=True)
     times = [
         bounds(kernel, target) if kernel.at_least or not kernel.launches else Bounds(0.0, 0.0)
         for kernel in graph.kernels

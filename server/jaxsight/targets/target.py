@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from jaxsight.targets.chips import GPUS, TPUS, Gpu, Tpu, chip_of_kind
-from jaxsight.wire.seen_device import SeenDevice
+from jaxsight.wire.messages.requests import SeenDevice
+from jaxsight.wire.program import SHARED, SMEM, VMEM, PallasKernel
 
 CPU = "cpu"
 PREFERRED = "cuda:h100"
@@ -273,3 +274,14 @@ def names() -> tuple[str, ...]:
 
 def _tpu_name(chip: str) -> str:
     return {"7x": "7x", "v7x": "7x", "tpu7x": "7x", "trillium": "v6e"}.get(chip, chip)
+
+
+def memory_limits(kernel: PallasKernel, target: Target) -> dict[str, int]:
+    """Return the bytes that a kernel may take of each memory, where that is known."""
+    match target.chip:
+        case Tpu() as chip:
+            return {VMEM: kernel.vmem_may_be(chip.kernel_vmem, chip.vmem), SMEM: chip.smem}
+        case Gpu() as chip if kernel.used(SHARED):
+            return {SHARED: chip.generation.shared_per_block}
+        case _:
+            return {}

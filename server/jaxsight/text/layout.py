@@ -24,3 +24,9 @@ def aligned(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
             for text, width, side in zip(row, widths, sides, strict=True)
         )
         yield "  ".join(cells).rstrip()
+
+
+def camel(name: str) -> str:
+    """Return `per-file-ignores` and `per_file_ignores` as `perFileIgnores`."""
+    first, *words = name.replace("-", "_").split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in words)

@@ -11,8 +11,10 @@ The number of lines does not change.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from jaxsight.text.parsing import module_in
 
@@ -47,8 +49,9 @@ def without_magics(text: str) -> str:
         if len(lines) == 1:
             return ""
         python = without_magics("\n".join(lines[1:]))
-        count = _count(python) if magic[1] in ("time", "timeit") else 0
-        return f"{_CELL} {count}\n{python}" if count else f"\n{python}"
+        tree = module_in(python) if magic[1] in ("time", "timeit") else None
+        count = f"{_CELL} {len(tree.body)}" if tree is not None and tree.body else ""
+        return f"{count}\n{python}"
     return "\n".join(_cleaned(text.split("\n")))
 
 
@@ -117,12 +120,6 @@ def timed_by_magics(trees: Sequence[ast.Module]) -> Iterator[list[ast.stmt]]:
                 yield cell[:count]
 
 
-def _count(python: str) -> int:
-    """Return the number of statements of a cell; 0 if it does not parse."""
-    tree = module_in(python)
-    return len(tree.body) if tree is not None else 0
-
-
 class _State:
     """The context in which a line begins: brackets, a multi-line string, a continued line."""
 
@@ -161,12 +158,31 @@ class _State:
 
     def _end_of_string(self, line: str, at: int) -> int:
         while at < len(line):
-            if line[at] == "\\":
-                at += 2
-            elif line.startswith(self._quote, at):
+            if line.startswith(self._quote, at):
                 at += len(self._quote)
                 self._quote = ""
                 return at
-            else:
-                at += 1
+            at += 2 if line[at] == "\\" else 1
         return at
+
+
+# The code of notebooks, as files on disk have it; an editor sends the cells of open ones.
+
+
+NOTEBOOK = ".ipynb"
+
+
+def notebook_cells(content: str) -> list[str]:
+    """Return the Python cells of a notebook's file, without magics; none of something else."""
+    try:
+        notebook: Any = json.loads(content)
+        sources = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return []
+    texts = ("".join(map(str, source)) for source in sources if isinstance(source, list | str))
+    return [without_magics(text.replace("\r\n", "\n").replace("\r", "\n")) for text in texts]
+
+
+def notebook_text(content: str) -> str:
+    """Return all cells as one text, as the engine has those of an open notebook."""
+    return "".join(f"{cell}\n" for cell in notebook_cells(content))

@@ -9,7 +9,7 @@ Text therefore goes into Markdown through one of these functions alone: `escaped
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jaxsight.text.inert import one_line, visible
 
@@ -37,10 +37,7 @@ def prose(text: str) -> str:
 
 def commented(text: str) -> str:
     """Return a message as `prose` does, which mentions nobody: bots write `@<!-- -->name`."""
-    parts = _CODE.split(prose(text))
-    return "".join(
-        part if _CODE.fullmatch(part) else part.replace(r"\@", "@<!-- -->") for part in parts
-    )
+    return _outside_code(prose(text), lambda part: part.replace(r"\@", "@<!-- -->"))
 
 
 def table_cell(text: str) -> str:
@@ -71,11 +68,14 @@ def fenced(text: str, language: str = "python") -> str:
 
 
 def _prose(line: str) -> str:
-    parts = _CODE.split(line.strip().replace("\t", " "))
-    return "".join(
-        part if _CODE.fullmatch(part) else _MARKUP.sub(_escape, part.replace("`", "'"))
-        for part in parts
+    return _outside_code(
+        line.strip().replace("\t", " "), lambda part: _MARKUP.sub(_escape, part.replace("`", "'"))
     )
+
+
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    parts = _CODE.split(text)
+    return "".join(part if _CODE.fullmatch(part) else change(part) for part in parts)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -109,6 +109,11 @@ def _free(table: symtable.SymbolTable) -> Iterator[str]:
         yield from _free(child)
 
 
+def name_set(text: str) -> frozenset[str]:
+    """Return the words of a text, as tables of names are written that are looked up."""
+    return frozenset(text.split())
+
+
 def words(text: str) -> tuple[str, ...]:
     """Return the words of a text, as tables of names are written."""
     return tuple(text.split())

@@ -7,13 +7,25 @@ import gc
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _lock = threading.RLock()
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Let the garbage collector not run meanwhile."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 @contextmanager
@@ -25,14 +37,8 @@ def alone() -> Iterator[None]:
     in the midst of another (python/cpython#106905). Only a finalizer or a callback of the garbage
     collector can let it begin there, so others wait no longer than for the interpreter anyway.
     """
-    with _lock:
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            yield
-        finally:
-            if collects:
-                gc.enable()
+    with _lock, without_collections():
+        yield
 
 
 @contextmanager
@@ -79,12 +85,9 @@ def literal_in(text: str) -> object:
     Raises:
         ValueError: it is none.
     """
-    tree = expression_in(text)
-    try:
-        if tree is not None:
+    with suppress(ValueError, TypeError, RecursionError):  # a name, or a set of lists
+        if (tree := expression_in(text)) is not None:
             return ast.literal_eval(tree)
-    except (ValueError, TypeError, RecursionError):  # a name, or a set of lists
-        pass
     raise ValueError(f"not a literal: {text}")
 
 

@@ -29,18 +29,18 @@ _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """`before` + opening bracket + children + `after`, which begins with the closing bracket."""
+    """`before` + opening bracket + children + `after`, which begins with the closing bracket.
+
+    What is no container is all in `before`.
+    """
 
     before: str
-    children: tuple[_Tree, ...]
-    after: str
+    children: tuple[_Node, ...] = ()
+    after: str = ""
 
     @property
     def folded(self) -> str:
         return f"{self.before}{ELLIPSIS if self.children else ''}{self.after}"
-
-
-_Tree = _Node | str
 
 
 def has_array(text: str) -> bool:
@@ -71,13 +71,11 @@ def folded(text: str, width: int) -> str:
     return (whole or kept) + ELLIPSIS
 
 
-def _unwrapped(tree: _Tree) -> _Tree:
+def _unwrapped(tree: _Node) -> _Node:
     """Return the tree without classes around single arrays: `w=f32[3]` for `w=Param(f32[3])`."""
-    if isinstance(tree, str):
-        return tree
     match tree.children:
-        case (str(array),) if _WRAPS.search(tree.before) and _ATOM.fullmatch(array):
-            return f"{_WRAPS.sub('', tree.before)}{array}"
+        case (_Node(array, after=""),) if _WRAPS.search(tree.before) and _ATOM.fullmatch(array):
+            return _Node(f"{_WRAPS.sub('', tree.before)}{array}")
         case children:
             return replace(tree, children=tuple(map(_unwrapped, children)))
 
@@ -89,11 +87,11 @@ def wrapped(text: str, width: int, lines: int) -> str:
     `(…)`.
     """
     tree = _read(text)
-    if len(text) <= width or isinstance(tree, str):
+    if len(text) <= width or not tree.after:
         return text
     block = _block(tree, _depth(tree), width)
     if len(block) > lines:
-        tree = _arrays_only(tree, dropped=(ELLIPSIS,))
+        tree = _arrays_only(tree, dropped=(_Node(ELLIPSIS),))
         for depth in range(_depth(tree), 0, -1):
             block = _block(tree, depth, width)
             if len(block) <= lines:
@@ -101,21 +99,18 @@ def wrapped(text: str, width: int, lines: int) -> str:
     return "\n".join(block)
 
 
-def _line(tree: _Tree, depth: int) -> str:
+def _line(tree: _Node, depth: int) -> str:
     """Return the tree on one line, with containers below `depth` folded."""
-    if isinstance(tree, str):
-        return tree
     if depth == 0:
         return tree.folded
-    return (
-        f"{tree.before}{', '.join(_line(child, depth - 1) for child in tree.children)}{tree.after}"
-    )
+    inside = ", ".join(_line(child, depth - 1) for child in tree.children)
+    return f"{tree.before}{inside}{tree.after}"
 
 
-def _block(tree: _Tree, depth: int, width: int) -> list[str]:
+def _block(tree: _Node, depth: int, width: int) -> list[str]:
     """Return the tree on several lines if one is too long, with containers below `depth` folded."""
     line = _line(tree, depth)
-    if isinstance(tree, str) or depth == 0 or len(line) <= width:
+    if not tree.after or depth == 0 or len(line) <= width:
         return [line]
     lines = [tree.before]
     for child in tree.children:
@@ -125,10 +120,8 @@ def _block(tree: _Tree, depth: int, width: int) -> list[str]:
     return [*lines, tree.after]
 
 
-def _shortened(tree: _Tree, width: int) -> str:
+def _shortened(tree: _Node, width: int) -> str:
     """Return as many of the outermost children as fit, folded."""
-    if isinstance(tree, str):
-        return tree
     children = [_line(child, 0) for child in tree.children]
     while children:
         line = f"{tree.before}{', '.join([*children, ELLIPSIS])}{tree.after}"
@@ -138,13 +131,11 @@ def _shortened(tree: _Tree, width: int) -> str:
     return tree.folded
 
 
-def _arrays_only(tree: _Tree, dropped: tuple[_Tree, ...] = ()) -> _Tree:
+def _arrays_only(tree: _Node, dropped: tuple[_Node, ...] = ()) -> _Node:
     """Return the tree without fields (`name=…`) that contain no array, if others do.
 
     `dropped` takes their place.
     """
-    if isinstance(tree, str):
-        return tree
     children = tuple(
         child for child in tree.children if _holds_array(child) or not _is_field(child)
     )
@@ -156,31 +147,28 @@ def _arrays_only(tree: _Tree, dropped: tuple[_Tree, ...] = ()) -> _Tree:
     )
 
 
-def _holds_array(tree: _Tree) -> bool:
+def _holds_array(tree: _Node) -> bool:
     return has_array(_line(tree, -1))
 
 
-def _is_field(tree: _Tree) -> bool:
-    text = tree if isinstance(tree, str) else tree.before
-    return re.match(r"\w+=", text) is not None or text == ELLIPSIS
+def _is_field(tree: _Node) -> bool:
+    return re.match(r"\w+=", tree.before) is not None or tree.before == ELLIPSIS
 
 
-def _depth(tree: _Tree) -> int:
+def _depth(tree: _Node) -> int:
     """Return the nesting depth of containers."""
-    if isinstance(tree, str):
-        return 0
-    return 1 + max((_depth(child) for child in tree.children), default=0)
+    return bool(tree.after) + max((_depth(child) for child in tree.children), default=0)
 
 
-def _read(text: str) -> _Tree:
-    """Return the tree of a display; the text itself if its brackets do not match."""
+def _read(text: str) -> _Node:
+    """Return the tree of a display; no container if its brackets do not match."""
     children, end = _children(text, 0, "")
-    return children[0] if end == len(text) and len(children) == 1 else text
+    return children[0] if end == len(text) and len(children) == 1 else _Node(text)
 
 
-def _children(text: str, at: int, closing: str) -> tuple[tuple[_Tree, ...], int]:
+def _children(text: str, at: int, closing: str) -> tuple[tuple[_Node, ...], int]:
     """Return the children from `at` up to the closing bracket, and its offset (-1 if missing)."""
-    children: list[_Tree] = []
+    children: list[_Node] = []
     begin = at
     inner: _Node | None = None
 
@@ -188,7 +176,7 @@ def _children(text: str, at: int, closing: str) -> tuple[tuple[_Tree, ...], int]
         if inner is not None:
             children.append(_Node(inner.before, inner.children, inner.after + text[after:end]))
         elif text[begin:end].strip():
-            children.append(text[begin:end])
+            children.append(_Node(text[begin:end]))
 
     after = at
     while at < len(text):

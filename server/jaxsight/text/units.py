@@ -10,17 +10,11 @@ from collections.abc import Callable, Sequence
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
-BYTES_PER_UNIT = {
+BYTES_PER_UNIT: dict[str, int] = {
     "": 1,
     "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KIB": KIB,
-    "MIB": MIB,
-    "GIB": GIB,
-    "TIB": 2**40,
+    **{f"{prefix}B": 1000**power for power, prefix in enumerate("KMGT", 1)},
+    **{f"{prefix}IB": 1024**power for power, prefix in enumerate("KMGT", 1)},
 }
 """The units that `parse_size` reads, in capitals."""
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")

@@ -20,9 +20,8 @@ from types import TracebackType
 from jaxsight.text.inert import words
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.observation.observation_table import Observed
-from jaxsight.wire.chunks import chunk_of, line_in_chunk
+from jaxsight.wire.chunks import Span, chunk_of, line_in_chunk
 from jaxsight.wire.observations import Failure, Frame
-from jaxsight.wire.spans import Span
 
 _MESSAGE = 20_000
 """Characters of a message that are sent: a person reads fewer, a frame takes more."""

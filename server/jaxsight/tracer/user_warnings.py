@@ -11,8 +11,8 @@ from typing import Any
 
 from jaxsight.tracer.failures import clean, span_of
 from jaxsight.tracer.isolation.code_origins import outwards
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.observations import Warned
-from jaxsight.wire.spans import Span
 
 _WARNINGS = 50
 """Warnings of a trace that are sent; a loop may repeat one, and nobody reads more."""

@@ -142,3 +142,17 @@ def equation_order(path: str) -> list[tuple[int, str]]:
         for piece in path.split("/")
         for part in _NUMBERS.findall(piece)
     ]
+
+
+# Source places in the protocol with a tracer.
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range inside one chunk: lines from 1, columns in UTF-8 bytes, the end exclusive."""
+
+    chunk: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int

@@ -23,7 +23,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from operator import attrgetter
 from typing import (
     Any,
@@ -277,16 +277,6 @@ def _word(words: tuple[object, ...]) -> Unpack:
     return unpack
 
 
-def _pack_empty(value: object) -> Iterable[object]:
-    return []
-
-
-def _unpack_empty(kind: Callable[[], object], value: object) -> object:
-    if value != []:
-        raise ValueError("fields of a class without any")
-    return kind()
-
-
 @cache
 def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
     """Return the codec of a nested dataclass, as a list.
@@ -294,13 +284,9 @@ def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
     The codecs of its fields are found at the first use, since types may contain themselves. Several
     threads decode at once: they may find them twice, but see only all of them.
     """
-    resolved = get_type_hints(kind)
-    hints = {member.name: resolved[member.name] for member in fields(kind)}
-    names = tuple(hints)
-    if not names:
-        return _pack_empty, partial(_unpack_empty, kind)
-    if all(hint in (int, str, bool) for hint in hints.values()) and len(names) > 1:
-        expected = tuple(hints.values())
+    hints, names = get_type_hints(kind), tuple(member.name for member in fields(kind))
+    expected = tuple(hints[name] for name in names)
+    if all(hint in (int, str, bool) for hint in expected) and len(names) > 1:
 
         def unpack_flat(value: object) -> object:
             # There are thousands of spans: one comparison checks all fields of a span.
@@ -310,7 +296,6 @@ def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
 
         return attrgetter(*names), unpack_flat
 
-    values_of = attrgetter(*names)
     has_keywords = len(kind.__match_args__) < len(names)
     members: tuple[list[tuple[int, Pack]], tuple[Unpack, ...]] | None = None
 
@@ -321,7 +306,7 @@ def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
         return members
 
     def pack(value: object) -> list[object]:
-        row = list(values_of(value)) if len(names) > 1 else [values_of(value)]
+        row: list[object] = [getattr(value, name) for name in names]
         for at, pack_one in (members or codecs())[0]:
             row[at] = pack_one(row[at])
         return row
@@ -351,9 +336,7 @@ def _sequence(hint: object) -> tuple[Pack | None, Unpack]:
 
 
 def _pair(hints: tuple[object, ...]) -> tuple[Pack | None, Unpack]:
-    codecs = [_codec(hint) for hint in hints]
-    packs = [codec[0] for codec in codecs]
-    unpacks = [codec[1] for codec in codecs]
+    packs, unpacks = zip(*map(_codec, hints), strict=True)
 
     def pack(value: Iterable[object]) -> list[object]:
         return [
@@ -373,10 +356,7 @@ def _choice(options: tuple[Any, ...]) -> tuple[Pack, Unpack]:
     """Return the codec of `X | None`, or of several dataclasses, distinguished by class name."""
     kinds = tuple(option for option in options if option is not types.NoneType)
     optional = len(kinds) < len(options)
-    if len(kinds) == 1:
-        pack_some, unpack_some = _codec(kinds[0])
-    else:
-        pack_some, unpack_some = _tagged(kinds)
+    pack_some, unpack_some = _codec(kinds[0]) if len(kinds) == 1 else _tagged(kinds)
 
     def pack(value: object) -> object:
         if value is None and optional:

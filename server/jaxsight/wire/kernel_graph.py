@@ -20,9 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from jaxsight.wire.host_transfers import TO_DEVICE, HostTransfer
-from jaxsight.wire.kernels.undecided import Undecided, scratch_at_most
-from jaxsight.wire.kernels.work import Work
+from jaxsight.wire.kernel_work import TO_DEVICE, HostTransfer, Undecided, Work, scratch_at_most
 
 EndKind: TypeAlias = Literal["parameter", "kernel", "output"]
 PARAMETER: Final = "parameter"
@@ -151,6 +149,11 @@ class Kernel:
         if self.besides is None and self.launches:
             return None
         return self.launches + self.runs * (self.besides or 0)
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that it communicates in one run of the program, if its arm is taken."""
+        return self.runs * self.collective.bytes if self.collective is not None else 0
 
     @property
     def bytes_in(self) -> int:
@@ -347,7 +350,7 @@ class Graph:
         Of a conditional, that is the arm with the most. A loop without a known trip count counts
         once (see `moved_known`). These are bytes of data, not of network traffic.
         """
-        return self._one_arm_each(self._moved(), max)
+        return self._one_arm_of(((each.branch, each.moved_bytes) for each in self.collectives), max)
 
     @property
     def moved_at_least(self) -> int:
@@ -356,24 +359,13 @@ class Graph:
         It has the arm of a conditional with the fewest, and no iteration of a loop without a known
         trip count.
         """
-        moved = self._moved()
-        return self._one_arm_each(
-            {index: bytes if self.kernels[index].at_least else 0 for index, bytes in moved.items()},
-            min,
-        )
+        moved = ((each.branch, each.moved_bytes * bool(each.at_least)) for each in self.collectives)
+        return self._one_arm_of(moved, min)
 
     @property
     def moved_known(self) -> bool:
         """Whether the trip count of every loop with collectives is known."""
-        loops = {loop for kernel in self.collectives for loop in kernel.loops}
-        return all(self.loops[loop].trips is not None for loop in loops)
-
-    def _moved(self) -> dict[int, int]:
-        return {
-            index: kernel.runs * kernel.collective.bytes
-            for index, kernel in enumerate(self.kernels)
-            if kernel.collective is not None
-        }
+        return self._knows_trips(self.collectives)
 
     @property
     def constant_bytes(self) -> int:
@@ -418,8 +410,10 @@ class Graph:
     @property
     def host_bytes_known(self) -> bool:
         """Whether the trip count of every loop with host transfers is known."""
-        loops = {loop for transfer in self.host_transfers for loop in transfer.loops}
-        return all(self.loops[loop].trips is not None for loop in loops)
+        return self._knows_trips(self.host_transfers)
+
+    def _knows_trips(self, parts: Iterable[Kernel | HostTransfer]) -> bool:
+        return all(self.loops[loop].trips is not None for part in parts for loop in part.loops)
 
     @property
     def trips_known(self) -> bool:
@@ -457,7 +451,7 @@ class Graph:
         """
         times = 1
         while loop >= 0:
-            times *= max(1, 1 if (trips := self.loops[loop].trips) is None else trips)
+            times *= max(1, self.loops[loop].trips or 1)
             loop = self.loops[loop].parent
         return times
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.meshes import Sharding
-from jaxsight.wire.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

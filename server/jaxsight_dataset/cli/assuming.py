@@ -22,7 +22,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document
 from jaxsight.session import Session
 from jaxsight.settings.example_settings import ExampleSettings
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.trust import Trust
 from jaxsight_dataset.cli import mined_sources

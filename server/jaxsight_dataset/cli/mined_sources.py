@@ -23,7 +23,7 @@ from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import module_name
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.settings.reading import merge, read_project
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module
 from jaxsight.source.text import normalized
 from jaxsight.wire.frames import HEADER, encode

@@ -11,7 +11,7 @@ from jaxsight.targets.communication import communication, seconds
 from jaxsight.targets.roofline import LAUNCH, estimate, total
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
-from jaxsight.wire.kernels.work import Work
+from jaxsight.wire.kernel_work import Work
 from tests.compiler.distributed import material
 
 H100 = parse("cuda:h100")

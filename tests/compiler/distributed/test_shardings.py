@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from jaxsight.compiler.hlo.distributed import rematerializations, shardings
+from jaxsight.compiler.hlo.distributed import shardings
 from jaxsight.hlo.shapes import dims
 from jaxsight.wire.meshes import Chosen, Mesh
 from tests.compiler.distributed import material, programs
@@ -165,7 +165,7 @@ def test_axes_over_which_a_value_is_still_to_be_summed(text: str) -> None:
 @pytest.mark.parametrize("partitioner", PARTITIONERS)
 def test_values_that_are_replicated_to_reshard_them(partitioner: str) -> None:
     made = material.compiled(partitioner)
-    (value,) = rematerializations.read(made["involuntary"].log)
+    (value,) = shardings.rematerialized(made["involuntary"].log)
     assert (value.equation, value.type) == ("0", "f32[64,16,16]")
     sharded = [
         shardings.sharding(text, 3, [material.mesh("involuntary")])
@@ -175,11 +175,11 @@ def test_values_that_are_replicated_to_reshard_them(partitioner: str) -> None:
         ((), ("a",), ("b",)),
         (("a", "b", "c"), (), ()),
     ]
-    in_loop = rematerializations.read(made["in_loop"].log)
+    in_loop = shardings.rematerialized(made["in_loop"].log)
     assert "0/body/0" in {each.equation for each in in_loop}
     assert {each.type for each in in_loop} == {"f32[64,16,16]"}
     assert not any(
-        rematerializations.read(each.log)
+        shardings.rematerialized(each.log)
         for name, each in made.items()
         if name not in ("involuntary", "in_loop")
     )
@@ -193,5 +193,5 @@ def test_an_older_wording_is_read() -> None:
         'c128[36,8]{1,0} parameter(2), sharding={devices=[16,1]<=[16]}, metadata={op_name="psi"}. '
         "You probably want to enrich the sharding annotations.\n"
     )
-    (value,) = rematerializations.read(2 * log)
+    (value,) = shardings.rematerialized(2 * log)
     assert (value.equation, value.type) == ("parameter 2", "c128[576,8]")

@@ -16,7 +16,7 @@ from pathlib import Path
 from jaxsight.compiler.hlo import read
 from jaxsight.targets.chips import GPUS
 from jaxsight.wire.kernel_graph import Graph
-from jaxsight.wire.kernels.undecided import at_least, at_most
+from jaxsight.wire.kernel_work import at_least, at_most
 
 ARCHIVE = Path(__file__).with_name("h100.zip")
 

@@ -17,12 +17,11 @@ from jaxsight.tracer.handlers.table import HANDLERS
 from jaxsight.tracer.job import ExecutedModule, Job
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.wire.chunks import Chunk, chunk_file
+from jaxsight.wire.chunks import Chunk, Span, chunk_file
 from jaxsight.wire.messages.inputs import Argument, ArraySpec, InputSpec, KeySpec, ValueSpec
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Request, Trace
 from jaxsight.wire.observations import Seen
-from jaxsight.wire.spans import Span
 
 PATH = "/project/file.py"
 

@@ -15,14 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxsight import tracer
-from jaxsight.files.own_folders import WRITABLE
+from jaxsight.files.ownership import WRITABLE
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.slices import slice_for
 from jaxsight.wire import frames as wire
 from jaxsight.wire.messages.inputs import Argument, ArraySpec
 from jaxsight.wire.messages.replies import Cancelled, Failed, Hello, Shown, Spoiled, Stage, Traced
-from jaxsight.wire.messages.requests import Overlay, Trace
-from jaxsight.wire.seen_device import SeenDevice
+from jaxsight.wire.messages.requests import Overlay, SeenDevice, Trace
 
 BOOT = Path(tracer.__file__).parents[1] / "boot.py"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.wire.messages.replies import Spoiled, Traced
-from jaxsight.wire.seen_device import SeenDevice
+from jaxsight.wire.messages.requests import SeenDevice
 from tests.tracer.isolation.driver import Driver
 
 H100 = SeenDevice("cuda", "NVIDIA H100 80GB HBM3", "9.0")

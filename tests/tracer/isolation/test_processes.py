@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.seen_device import SeenProcess
+from jaxsight.wire.messages.requests import SeenProcess
 from tests.tracer.isolation.driver import Driver
 
 SECOND = SeenProcess(1, 4)

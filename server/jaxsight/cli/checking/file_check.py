@@ -30,12 +30,12 @@ from jaxsight.features.findings.verification import VerifiedImports, verify
 from jaxsight.features.fixes.verifier import FIXES, Fix
 from jaxsight.features.kernels.table import uncompiled
 from jaxsight.files import reading
-from jaxsight.files.markers import is_marked
+from jaxsight.files.reading import is_marked
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.projects.sources import Sources
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.text import Position, Range
 
 SYNTAX = "invalid-syntax"

@@ -13,7 +13,7 @@ from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features import caveats, inputs
 from jaxsight.features.caveats import Completeness
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import some
 

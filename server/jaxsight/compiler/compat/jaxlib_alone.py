@@ -2,7 +2,7 @@
 
 Importing JAX costs a compiler 0.45 s of processor time and 45 MiB, and all that it would use of it
 is a client, an MLIR context and compile options.
-This module has them for JAX 0.8 to 0.12, where `configuration.is_default`.
+This module has them for JAX 0.8 to 0.12, where `xla.is_default`.
 
 It repeats `jax/_src/compiler.py` (`get_compile_options`, `backend_compile_and_load`),
 `jax/_src/interpreters/mlir.py` (`make_ir_context`), `jax/_src/xla_bridge.py` (`make_cpu_client`)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.compiler.compat import dumps
+from jaxsight.compiler.compat import schedule
 from jaxsight.wire.meshes import Distribution
 
 _PASSES = ("shardy-xla", "sharding-propagation")
@@ -81,7 +81,7 @@ def watched(distribution: Distribution, options: Mapping[str, str | bool]) -> It
     if distribution.devices == 1:
         yield watch
         return
-    with dumps.folder() as folder:
+    with schedule.dump_folder() as folder:
         watch.options = {**options, **_DUMPING, "xla_dump_to": str(folder)}
         with _captured(watch):
             yield watch

@@ -14,24 +14,21 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxlib import _jax, version
 from jaxlib.mlir.dialects import stablehlo
 
 from jaxsight import timeline
-from jaxsight.compiler.compat import configuration, dumps, partitioning, schedule
+from jaxsight.compiler.compat import partitioning, schedule
 from jaxsight.wire.meshes import ONE_DEVICE, Distribution
 from jaxsight.wire.messages.compiling import HostMemory, Memory, Refusal
-
-if TYPE_CHECKING:  # it imports JAX, which compiles for CPUs do without
-    from jaxsight.compiler.compat.running import LoadedExecutable
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +120,7 @@ def local(platform: str, count: int = 1) -> Devices:
 
 def _toolchain(platform: str) -> ModuleType:
     """Return the module that compiles for this machine's devices of a platform."""
-    if platform == "cpu" and "jax" not in sys.modules and configuration.is_default():
+    if platform == "cpu" and "jax" not in sys.modules and is_default():
         from jaxsight.compiler.compat import jaxlib_alone
 
         return jaxlib_alone
@@ -155,12 +152,8 @@ def described(platform: str, **attributes: Any) -> Devices:
     return Devices(devices, False, version, with_jax)
 
 
-class _Cancelled(Exception):
-    """A compile that is not wanted any more."""
-
-
-class _Scheduled(Exception):
-    """A compile that is wanted no further."""
+class _Ended(Exception):
+    """A compile that is wanted no further, or not any more; XLA raises an error of its own."""
 
 
 _PALLAS = (b"mosaic_gpu", b"gpu.triton", b"triton_kernel_call")
@@ -185,8 +178,9 @@ def compile_to_schedule(
     Raises:
         Refused: as for `compile`.
     """
-    can_dump = not devices.here and devices.platform == "gpu" and schedule.can_look()
-    can_dump = can_dump and not any(name in program for name in _PALLAS)
+    is_absent_gpu = not devices.here and devices.platform == "gpu"
+    has_pallas = any(name in program for name in _PALLAS)
+    can_dump = is_absent_gpu and schedule.can_look() and not has_pallas
     if not can_dump and not can_stop(devices):
         return compile(program, devices, options)
     with partitioning.watched(devices.distribution, options) as watch:
@@ -206,7 +200,7 @@ def _compile_to_hook(
         if schedule.is_final(serialized):
             scheduled.append(serialized)
             timeline.mark("scheduled")
-            raise _Scheduled
+            raise _Ended
 
     module = _parsed(program, devices)
     try:
@@ -228,12 +222,12 @@ def _compile_to_dump(program: bytes, devices: Devices, watch: partitioning.Watch
         Refused: as for `compile`.
     """
     module = _parsed(program, devices)
-    with dumps.folder() as folder:
+    with schedule.dump_folder() as folder:
         try:
-            ending = {**watch.options, **dumps.ending(folder)}
+            ending = {**watch.options, **schedule.ending(folder)}
             return _complete(_compiled(module, devices, ending))
         except Refused:
-            dumped = _dump_in(folder)
+            dumped = schedule.read_dump(folder)
         finally:
             watch.also(folder)
     if dumped is None:
@@ -279,7 +273,7 @@ def _compile(
 ) -> Compilation:
     def look(serialized: bytes) -> None:
         if is_cancelled is not None and is_cancelled():
-            raise _Cancelled
+            raise _Ended
 
     can_end = is_cancelled is not None and can_stop(devices)
     watching = schedule.looking(look) if can_end else contextlib.nullcontext()
@@ -295,18 +289,18 @@ def _compile(
 
 
 @contextlib.contextmanager
-def _dumping(devices: Devices, watch: partitioning.Watch) -> Iterator[list[dumps.Dumped]]:
+def _dumping(devices: Devices, watch: partitioning.Watch) -> Iterator[list[schedule.Dumped]]:
     """Collect what XLA dumps, if the body fails to compile for a GPU that is not present."""
-    dumped: list[dumps.Dumped] = []
+    dumped: list[schedule.Dumped] = []
     if devices.here or devices.platform != "gpu":
         yield dumped
         return
-    with dumps.folder() as folder:
-        watch.options = {**watch.options, **dumps.into(folder)}
+    with schedule.dump_folder() as folder:
+        watch.options = {**watch.options, **schedule.dumping_into(folder)}
         try:
             yield dumped
         except Refused:
-            dumped += filter(None, [_dump_in(folder)])
+            dumped += filter(None, [schedule.read_dump(folder)])
             raise
         finally:
             watch.also(folder)
@@ -347,28 +341,16 @@ def _compiled(module: Any, devices: Devices, options: Mapping[str, str | bool]) 
         raise Refused("xla", f"{type(error).__name__}: {error}") from error
 
 
-def executable(
-    program: bytes, devices: Devices, options: Mapping[str, str | bool]
-) -> LoadedExecutable:
+def executable(program: bytes, devices: Devices, options: Mapping[str, str | bool]) -> Any:
     """Compile a portable artifact for devices that are present, to run it.
 
     Raises:
         Refused: as for `compile`.
     """
-    loaded: LoadedExecutable = _compiled(_parsed(program, devices), devices, options)
-    return loaded
+    return _compiled(_parsed(program, devices), devices, options)
 
 
-def _dump_in(folder: Path) -> dumps.Dumped | None:
-    """Return the optimized program in a folder of dumps, or `None` if it cannot be read."""
-    try:
-        return dumps.read(folder)
-    except (ValueError, IndexError):
-        log.exception("cannot read XLA's dump")
-        return None
-
-
-def _without_code(dumped: dumps.Dumped) -> Compilation:
+def _without_code(dumped: schedule.Dumped) -> Compilation:
     """Return the result for a dumped program: all sizes but those of code, and the peak."""
     return replace(_incomplete(dumped.program), memory=dumped.memory)
 
@@ -401,15 +383,34 @@ def memory_of(executable: Any) -> Memory:
 
 def _flops(executable: Any | None, module: Any) -> float:
     cost: Any = None
-    if executable is not None:
-        with contextlib.suppress(Exception):  # not all clients have one, but modules do
-            cost = executable.cost_analysis()
-    if not cost:
-        try:
-            cost = _jax.hlo_module_cost_analysis(local("cpu").devices[0].client, module)
-        except Exception:
-            log.exception("no cost analysis")
-            return -1.0
-    if isinstance(cost, list | tuple):
-        cost = cost[0]
+    with contextlib.suppress(Exception):  # not all clients have one, but modules do
+        cost = executable.cost_analysis() if executable is not None else None
+    try:
+        cost = cost or _jax.hlo_module_cost_analysis(local("cpu").devices[0].client, module)
+    except Exception:
+        log.exception("no cost analysis")
+        return -1.0
+    cost = cost[0] if isinstance(cost, list | tuple) else cost
     return float(cost.get("flops", -1.0))
+
+
+# How JAX is configured where a compiler runs.
+#
+# This applies to JAX 0.8 to 0.12, whose options have the same defaults (`jax/_src/config.py`) and
+# are set by environment variables named `JAX_…`: a compiler runs no code that could set them.
+
+
+_UNKNOWN = (0, 13)
+"""The first version whose defaults are not known here."""
+
+_OF_TRACING = frozenset({"JAX_ENABLE_X64", "JAX_TRACEBACK_FILTERING"})
+"""Variables that have no effect on a compile."""
+
+
+def is_default() -> bool:
+    """Return whether JAX would compile for the CPU as it does by default, in a known version."""
+    configured = {name for name, value in os.environ.items() if name.startswith("JAX_") and value}
+    if os.environ.get("JAX_PLATFORMS") == "cpu":
+        configured.discard("JAX_PLATFORMS")
+    known = tuple(version.__version_info__)[:2] < _UNKNOWN
+    return known and configured <= _OF_TRACING

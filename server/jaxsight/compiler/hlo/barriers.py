@@ -37,21 +37,11 @@ _OWN = {
 """Operations after which XLA does not fuse (`IsProducerConsumerFusible` in
 `xla/service/gpu/gpu_fusible.cc`), with the name of the reason."""
 
-_REDUCTIONS = frozenset({"reduce", "reduce-window", "reduce-precision-and-reduce"})
-_BEFORE = frozenset(
-    {
-        "fft",
-        "sort",
-        "matmul",
-        "convolution",
-        "custom call",
-        "host callback",
-        "collective",
-        "scatter",
-        "random bits",
-        "while",
-    }
+_NEVER_FUSED = frozenset(
+    {"dot", "convolution", "fft", "scatter", "sort", "select-and-scatter", "while"}
 )
+_REDUCTIONS = frozenset({"reduce", "reduce-window", "reduce-precision-and-reduce"})
+_BEFORE = frozenset(_OWN.values()) - {"layout change"}
 """Reasons of a kernel that are also reasons of the kernels before it."""
 
 
@@ -98,8 +88,7 @@ def reasons(
             readers_of.setdefault(source.number, set()).add(kernel)
     outputs = {source.number for source, _, _ in flow.outputs if source.what == KERNEL}
 
-    def reason(index: int) -> tuple[str, str]:
-        unit, own = units[index], boundaries[index]
+    def reason(index: int, unit: Unit, own: Boundary) -> tuple[str, str]:
         readers = sorted(readers_of.get(index, set()) - {index})
         if own.reason and own.reason != "concat/slice":
             return own.reason, ""
@@ -126,7 +115,7 @@ def reasons(
         is_conditional = unit.branch >= 0 or index in flow.chooses
         return "conditional" if is_conditional else "XLA's choice", ""
 
-    return [reason(index) for index in range(len(units))]
+    return list(map(reason, range(len(units)), units, boundaries))
 
 
 def _own_reason(unit: Unit, kind: Kind, roots: set[str]) -> str:
@@ -139,10 +128,8 @@ def _own_reason(unit: Unit, kind: Kind, roots: set[str]) -> str:
         return "reduction" if kind.hero in _REDUCTIONS and roots & _REDUCTIONS else ""
     if kind.word in ("library", "triton", "collective", "sort", "callback", "custom call"):
         return _OWN.get(kind.hero, "custom call")
-    if kind.hero in ("dot", "convolution", "fft", "scatter", "sort", "select-and-scatter"):
+    if kind.hero in _NEVER_FUSED:
         return _OWN[kind.hero]
-    if kind.hero == "while":
-        return "while"
     if "transpose" in roots:
         return "layout change"
     if kind.hero == "rng-bit-generator":
@@ -158,8 +145,6 @@ def _own_reason(unit: Unit, kind: Kind, roots: set[str]) -> str:
 
 def _changes_layout(unit: Unit) -> bool:
     """Return whether a copy has a different layout than its operand."""
-    operand = unit.computation.by_name.get(next(iter(unit.instruction.operands), ""))
-    if operand is None:
-        return False
-    before, after = (arrays(each.shape) for each in (operand, unit.instruction))
-    return [value.layout for value in before] != [value.layout for value in after]
+    values = [*unit.computation.operands(unit.instruction)[:1], unit.instruction]
+    before, *after = ([array.layout for array in arrays(value.shape)] for value in values)
+    return after not in ([], [before])

@@ -9,6 +9,7 @@ Operations that take another number of instructions than an addition (`COSTLY`) 
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from functools import lru_cache
 from jaxsight.compiler.hlo.sorts import sorted_lengths
 from jaxsight.hlo.shapes import KEPT, arrays, bits, dims, dtype, elements, sizes
 from jaxsight.hlo.text import Computation, Instruction, attribute
-from jaxsight.wire.kernels.work import Operations
+from jaxsight.wire.kernel_work import Operations
 
 MATRIX = "matrix"
 VECTOR = "vector"
@@ -104,16 +105,15 @@ def fused_multiplications(computation: Computation) -> frozenset[str]:
     XLA allows it on GPUs (`llvm::FPOpFusion::Fast` in
     xla/service/gpu/llvm_gpu_backend/gpu_backend_lib.cc).
     """
-    found = set()
+    found = set[str]()
     for each in computation.instructions:
-        if each.opcode not in ("add", "subtract") or not dtype(each.shape).startswith(("f", "bf")):
-            continue
-        for name in each.operands:
-            factor = computation.by_name.get(name)
-            alone = len(computation.users[name]) == 1
-            if alone and factor is not None and factor.opcode == "multiply":
-                found.add(name)
-                break
+        if each.opcode in ("add", "subtract") and dtype(each.shape).startswith(("f", "bf")):
+            factors = (
+                factor.name
+                for factor in computation.operands(each)
+                if factor.opcode == "multiply" and len(computation.users[factor.name]) == 1
+            )
+            found.update(itertools.islice(factors, 1))
     return frozenset(found)
 
 
@@ -124,8 +124,6 @@ def is_matmul_call(instruction: Instruction) -> bool:
 
 def is_convolution_call(instruction: Instruction) -> bool:
     """Return whether an instruction calls cuDNN for a convolution."""
-    if instruction.opcode != "custom-call":
-        return False
     return instruction.attribute("custom_call_target").startswith("__cudnn$conv")
 
 
@@ -190,13 +188,13 @@ def _padding(instruction: Instruction, lookup: Lookup) -> float:
         return 0.0
     if any(_groups(instruction, name) > 1 for name in ("feature", "batch")):
         return 0.0  # Its kernels for groups have no such tiles.
-    kernel = sizes(shapes[1][0])
-    if instruction.attribute("custom_call_target") == "__cudnn$convBackwardFilter":
-        kernel = sizes(arrays(instruction.shape)[0])
+    target = instruction.attribute("custom_call_target")
+    is_filter = target == "__cudnn$convBackwardFilter"
+    kernel = sizes((arrays(instruction.shape) if is_filter else shapes[1])[0])
     if len(kernel) != len(labels[2]):
         return 0.0
     inner, outer = (kernel[labels[2].index(letter)] for letter in "io")
-    if instruction.attribute("custom_call_target") == "__cudnn$convBackwardInput":
+    if target == "__cudnn$convBackwardInput":
         inner, outer = outer, inner
     padding = math.prod(
         math.ceil(length / tile) * tile / max(length, 1)
@@ -217,12 +215,9 @@ def _dot(instruction: Instruction, lookup: Lookup) -> int:
     """Return the products of a contraction: elements of the result times the contracted lengths."""
     contracted = _CONTRACTED.search(instruction.attributes)
     lhs = arrays(operand(instruction, lookup, 0))
-    length = 1
-    if contracted and lhs:
-        lengths = sizes(lhs[0])
-        for axis in dims(contracted[1]):
-            length *= lengths[axis] if axis < len(lengths) else 1
-    return elements(instruction.shape) * length
+    lengths = dict(enumerate(sizes(lhs[0]) if lhs else ()))
+    axes = dims(contracted[1]) if contracted else ()
+    return elements(instruction.shape) * math.prod(lengths.get(axis, 1) for axis in axes)
 
 
 def _convolution(instruction: Instruction, lookup: Lookup) -> int:
@@ -251,22 +246,16 @@ def _convolution(instruction: Instruction, lookup: Lookup) -> int:
     window = instruction.attribute("window")
     spatial = sorted(set(labels[2]) - {"i", "o"})
     rank = len(spatial)
-    strides = _numbers(window, "stride", rank)
-    dilations = _numbers(window, "lhs_dilate", rank)
-    kernel_dilations = _numbers(window, "rhs_dilate", rank)
-    pads = _pads(window, rank)
+    steps = [_numbers(window, name, rank) for name in ("stride", "lhs_dilate", "rhs_dilate")]
     products = lhs[labels[1].index("f")] * output[labels[3].index("f")]
     products = products * lhs[labels[1].index("b")] // _groups(instruction, "feature")
     products //= _groups(instruction, "batch")
-    for axis, name in enumerate(spatial):
+    for name, *step in zip(spatial, *steps, _pads(window, rank), strict=False):
         products *= _positions(
             lhs[labels[1].index(name)],
             kernel[labels[2].index(name)],
             output[labels[3].index(name)],
-            strides[axis],
-            dilations[axis],
-            kernel_dilations[axis],
-            pads[axis],
+            *step,
         )
     return products
 
@@ -314,6 +303,5 @@ def _numbers(window: str, name: str, rank: int) -> list[int]:
 
 def _pads(window: str, rank: int) -> list[int]:
     """Return the padding before each axis, negative if the operand is cropped."""
-    lows = re.findall(r"(-?\d+)_-?\d+", attribute(window, "pad"))
-    numbers = [int(low) for low in lows]
+    numbers = [int(low) for low in re.findall(r"(-?\d+)_-?\d+", attribute(window, "pad"))]
     return numbers + [0] * (rank - len(numbers))

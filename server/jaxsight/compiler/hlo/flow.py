@@ -7,7 +7,8 @@ is resolved after all values have been followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
@@ -93,18 +94,8 @@ def follow(walk: Walk) -> Flow:
     return _Following(walk).run()
 
 
-@dataclass(slots=True, eq=False)
-class _Frame:
-    """A computation that is being followed."""
-
-    call: Call
-    arguments: list[Leaves]
-    """The values of the parameters."""
-    at: int = 0
-    values: dict[str, Leaves] = field(default_factory=dict)
-    waiting: list[tuple[str, Call]] = field(default_factory=list)
-    results: list[Leaves] = field(default_factory=list)
-    caller: Instruction | None = None
+_Steps = Generator["_Steps", Leaves | None, Leaves]
+"""Follows a run of a computation: it yields the runs within it, and is sent their results."""
 
 
 class _Following:
@@ -115,191 +106,171 @@ class _Following:
         self.reads: list[tuple[tuple[Source, ...], int, Value]] = []
         self.predicates: list[tuple[Source, ...]] = []
         self.flow = Flow()
+        self._resolved: dict[Source, tuple[Source, ...]] = {}
 
     def run(self) -> Flow:
         top = self.walk.top
         if top is None:
             return self.flow
-        parameters = top.computation.parameters()
-        arguments: list[Leaves] = []
-        leaf = 0
-        for parameter in parameters:
-            values = arrays(parameter.shape)
-            arguments.append(
-                [(Source(PARAMETER, 0, leaf + offset),) for offset in range(len(values))]
-            )
-            leaf += len(values)
-        results = self._computations(top, arguments)
-        resolver = _Resolver(self.carried)
+        leaf = itertools.count()
+        arguments: list[Leaves] = [
+            [(Source(PARAMETER, 0, next(leaf)),) for _ in arrays(parameter.shape)]
+            for parameter in top.computation.parameters()
+        ]
+        # Generators on a stack, as loops may be nested deeper than Python's recursion limit.
+        stack, results = [self._followed(top, arguments)], None
+        while stack:
+            try:
+                stack.append(stack[-1].send(results))
+                results = None
+            except StopIteration as end:
+                stack.pop()
+                results = end.value
         for sources, kernel, value in self.reads:
-            for source in resolver.resolve(sources):
-                self.flow.reads.append((source, kernel, value))
+            self.flow.reads += [(source, kernel, value) for source in self._resolve(sources)]
         root = top.computation.root
         values = arrays(root.shape) if root is not None else ()
-        for index, sources in enumerate(results[: len(values)]):
-            for source in resolver.resolve(sources):
-                self.flow.outputs.append((source, index, values[index]))
+        for index, (value, sources) in enumerate(zip(values, results or (), strict=False)):
+            self.flow.outputs += [(source, index, value) for source in self._resolve(sources)]
         for sources in self.predicates:
-            self.flow.chooses |= {
-                source.number for source in resolver.resolve(sources) if source.what == KERNEL
-            }
+            self.flow.chooses |= self._kernels(sources)
         for loop, sources in self.carried.items():
-            for source in resolver.resolve(sources):
-                if source.what == KERNEL:
-                    self.flow.feeds_loop.setdefault(source.number, set()).add(loop.number)
+            for kernel in self._kernels(sources):
+                self.flow.feeds_loop.setdefault(kernel, set()).add(loop.number)
         return self.flow
 
-    def _computations(self, top: Call, arguments: list[Leaves]) -> Leaves:
-        """Follow a run and all runs within it, and return the results.
-
-        This uses its own stack, as loops may be nested deeper than Python's recursion limit.
-        """
-        stack = [_Frame(top, arguments)]
-        while True:
-            frame = stack[-1]
-            if frame.waiting:
-                role, call = frame.waiting.pop(0)
-                stack.append(_Frame(call, self._arguments(frame, role)))
+    def _followed(self, call: Call, arguments: list[Leaves]) -> _Steps:
+        """Follow a run with its arguments, and return the results."""
+        values: dict[str, Leaves] = {}
+        for instruction in call.computation.instructions:
+            runs = call.calls.get(instruction.name)
+            if not runs:
+                values[instruction.name] = self._value(call, arguments, values, instruction)
                 continue
-            if frame.caller is not None:
-                frame.values[frame.caller.name] = self._result(frame)
-                frame.caller = None
-                frame.results = []
-            instructions = frame.call.computation.instructions
-            while frame.at < len(instructions):
-                instruction = instructions[frame.at]
-                frame.at += 1
-                calls = frame.call.calls.get(instruction.name)
-                if calls:
-                    frame.caller = instruction
-                    frame.waiting = list(calls)
-                    break
-                frame.values[instruction.name] = self._value(frame, instruction)
-            if frame.caller is not None:
+            operands = [values.get(name, []) for name in instruction.operands]
+            initial = operands[0] if operands else []
+            given, marks = [operands] * len(runs), list[Source]()
+            if instruction.opcode == "while":
+                loop = call.loops[instruction.name]
+                marks = [Source(_CARRIED, loop, leaf) for leaf in range(len(initial))]
+                for mark, sources in zip(marks, initial, strict=True):
+                    self.carried.setdefault(mark, sources)
+                given = [[[(mark,) for mark in marks]]] * len(runs)
+            elif instruction.opcode == "conditional":
+                given = [operands[at : at + 1] for at in range(1, len(runs) + 1)]
+                self.predicates += initial[:1]
+            results = []
+            for inner, parameters in zip(runs, given, strict=True):
+                results.append((yield self._followed(inner, parameters)) or [])
+            values[instruction.name] = self._result(instruction.opcode, marks, initial, results)
+        root = call.computation.root
+        return values.get(root.name, []) if root is not None else []
+
+    def _result(
+        self, opcode: str, marks: Sequence[Source], initial: Leaves, results: Sequence[Leaves]
+    ) -> Leaves:
+        """Return the result of an instruction from the results of its runs."""
+        if opcode == "conditional":
+            every = itertools.zip_longest(*results, fillvalue=())
+            return [_joined(*filter(None, leaves)) for leaves in every]
+        if opcode != "while":
+            return results[0]
+        carry: Leaves = []
+        for mark, sources, after in zip(
+            marks, initial, itertools.chain(results[0], itertools.repeat(())), strict=False
+        ):
+            if after == (mark,):  # The body returns it unchanged.
+                carry.append(sources)
                 continue
-            root = frame.call.computation.root
-            leaves = frame.values.get(root.name, []) if root is not None else []
-            stack.pop()
-            if not stack:
-                return leaves
-            stack[-1].results.append(leaves)
+            self.carried[mark] = _joined(sources, after)
+            carry.append(after)
+        return carry
 
-    def _arguments(self, frame: _Frame, role: str) -> list[Leaves]:
-        """Return the parameters of the next run of `frame.caller`."""
-        caller = frame.caller
-        assert caller is not None
-        operands = [frame.values.get(name, []) for name in caller.operands]
-        match role:
-            case "body" | "condition":
-                loop = frame.call.loops[caller.name]
-                initial = operands[0] if operands else []
-                for leaf, sources in enumerate(initial):
-                    self.carried.setdefault(Source(_CARRIED, loop, leaf), sources)
-                return [[(Source(_CARRIED, loop, leaf),) for leaf in range(len(initial))]]
-            case "branch":
-                return (
-                    [operands[1 + len(frame.results)]]
-                    if len(operands) > 1 + len(frame.results)
-                    else []
-                )
-            case _:
-                return operands
-
-    def _result(self, frame: _Frame) -> Leaves:
-        """Return the result of `frame.caller` from `frame.results`, those of its runs."""
-        caller = frame.caller
-        assert caller is not None
-        match caller.opcode:
-            case "while":
-                loop = frame.call.loops[caller.name]
-                initial = frame.values.get(caller.operands[0], []) if caller.operands else []
-                body = frame.results[0] if frame.results else []
-                carry: Leaves = []
-                for leaf, sources in enumerate(initial):
-                    mark = Source(_CARRIED, loop, leaf)
-                    after = body[leaf] if leaf < len(body) else ()
-                    if after == (mark,):  # The body returns it unchanged.
-                        carry.append(sources)
-                        continue
-                    self.carried[mark] = _joined(sources, after)
-                    carry.append(after)
-                return carry
-            case "conditional":
-                predicate = frame.values.get(caller.operands[0], []) if caller.operands else []
-                self.predicates += predicate[:1]
-                leaves = max((len(values) for values in frame.results), default=0)
-                return [
-                    _joined(*(values[leaf] for values in frame.results if leaf < len(values)))
-                    for leaf in range(leaves)
-                ]
-            case _:
-                return frame.results[0] if frame.results else []
-
-    def _value(self, frame: _Frame, instruction: Instruction) -> Leaves:
-        values = frame.values
-        unit = frame.call.units.get(instruction.name)
+    def _value(
+        self,
+        call: Call,
+        arguments: list[Leaves],
+        values: dict[str, Leaves],
+        instruction: Instruction,
+    ) -> Leaves:
+        unit = call.units.get(instruction.name)
+        count = len(arrays(instruction.shape))
         if unit is not None:
             self._read(values, instruction, unit)
-            return [(Source(KERNEL, unit, leaf),) for leaf in range(len(arrays(instruction.shape)))]
+            return [(Source(KERNEL, unit, leaf),) for leaf in range(count)]
         match instruction.opcode:
             case "parameter":
-                number = instruction.number
-                return frame.arguments[number] if number < len(frame.arguments) else []
+                return dict(enumerate(arguments)).get(instruction.number, [])
             case "tuple":
                 return [leaf for name in instruction.operands for leaf in values.get(name, [()])]
             case "get-tuple-element":
-                return self._element(frame, instruction)
+                return _element(call, values, instruction)
             case opcode if opcode.endswith(("-done", "-update")):
-                return self._done(frame, instruction)
+                # The result of an asynchronous operation is that of its start.
+                (name, *_) = instruction.operands or ("",)
+                if (start := call.units.get(name)) is not None:
+                    return [(Source(KERNEL, start, leaf),) for leaf in range(count)]
+                # A transfer: the same value elsewhere.
+                return [_joined(*values.get(name, []))] * count
             case _:
                 leaves = [leaf for name in instruction.operands for leaf in values.get(name, [])]
                 if self.offloads and HOST_MARK in instruction.shape:
                     leaves = [_via_host(leaf) for leaf in leaves]
-                count = len(arrays(instruction.shape))
-                if len(leaves) == count:
-                    return leaves
-                return [_joined(*leaves)] * count
+                return leaves if len(leaves) == count else [_joined(*leaves)] * count
 
     def _read(self, leaves_of: dict[str, Leaves], instruction: Instruction, unit: int) -> None:
         inputs: list[Value] = []
         computation = self.walk.units[unit].computation
         for name in dict.fromkeys(instruction.operands):
-            leaves = leaves_of.get(name, [])
             operand = computation.by_name.get(name)
             is_read = operand is not None and operand.opcode != "after-all"
             values = arrays(operand.shape) if operand is not None and is_read else ()
             inputs += values
-            for leaf, sources in enumerate(leaves):
-                if sources and leaf < len(values):
-                    self.reads.append((sources, unit, values[leaf]))
+            for sources, value in zip(leaves_of.get(name, []), values, strict=False):
+                if sources:
+                    self.reads.append((sources, unit, value))
         self.flow.inputs[unit] = tuple(inputs)
 
-    def _element(self, frame: _Frame, instruction: Instruction) -> Leaves:
-        if not instruction.operands:
-            return []
-        name = instruction.operands[0]
-        leaves = frame.values.get(name, [])
-        tuple_ = frame.call.computation.by_name.get(name)
-        index = int(instruction.attribute("index") or 0)
-        if tuple_ is None:
-            return leaves[index : index + 1]
-        elements = parts(tuple_.shape)
-        start = sum(len(arrays(part)) for part in elements[:index])
-        count = len(arrays(elements[index])) if index < len(elements) else 0
-        return leaves[start : start + count]
+    def _kernels(self, sources: tuple[Source, ...]) -> set[int]:
+        return {each.number for each in self._resolve(sources) if each.what == KERNEL}
 
-    def _done(self, frame: _Frame, instruction: Instruction) -> Leaves:
-        """Return the result of the end of an asynchronous operation, which is that of its start."""
-        count = len(arrays(instruction.shape))
-        if not instruction.operands:
-            return [()] * count
-        before = frame.values.get(instruction.operands[0], [])
-        start = frame.call.computation.by_name.get(instruction.operands[0])
-        if start is not None and start.name in frame.call.units:
-            unit = frame.call.units[start.name]
-            return [(Source(KERNEL, unit, leaf),) for leaf in range(count)]
-        # A transfer: the same value elsewhere.
-        return [_joined(*before)] * count
+    def _resolve(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        """Replace the sources that stand for a loop's carry."""
+        return _joined(*[self._final(source) for source in sources])
+
+    def _final(self, source: Source) -> tuple[Source, ...]:
+        if source.what != _CARRIED:
+            return (source,)
+        if (final := self._resolved.get(source)) is not None:
+            return final
+        found: dict[Source, None] = {}
+        visited = {source}
+        waiting = [source]
+        while waiting:
+            current = waiting.pop()
+            carried = self.carried.get(current._replace(via_host=False), ())
+            for earlier in _via_host(carried) if current.via_host else carried:
+                if earlier.what != _CARRIED:
+                    found[earlier] = None
+                elif (resolved := self._resolved.get(earlier)) is not None:
+                    found.update(dict.fromkeys(resolved))
+                elif earlier not in visited:
+                    visited.add(earlier)
+                    waiting.append(earlier)
+        return self._resolved.setdefault(source, tuple(found))
+
+
+def _element(call: Call, values: dict[str, Leaves], instruction: Instruction) -> Leaves:
+    if not instruction.operands:
+        return []
+    name = instruction.operands[0]
+    leaves = values.get(name, [])
+    tuple_ = call.computation.by_name.get(name)
+    index = int(instruction.attribute("index") or 0)
+    if tuple_ is None:
+        return leaves[index : index + 1]
+    counts = [len(arrays(part)) for part in parts(tuple_.shape)]
+    return leaves[sum(counts[:index]) :][: sum(counts[index : index + 1])]
 
 
 def _via_host(sources: tuple[Source, ...]) -> tuple[Source, ...]:
@@ -312,36 +283,3 @@ def _joined(*leaves: tuple[Source, ...]) -> tuple[Source, ...]:
     if len(leaves) == 1:
         return leaves[0]
     return tuple(dict.fromkeys(source for leaf in leaves for source in leaf))
-
-
-class _Resolver:
-    """Replaces sources that stand for a loop's carry."""
-
-    def __init__(self, carried: dict[Source, tuple[Source, ...]]) -> None:
-        self._carried = carried
-        self._known: dict[Source, tuple[Source, ...]] = {}
-
-    def resolve(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        return _joined(*[self._resolve(source) for source in sources])
-
-    def _resolve(self, source: Source) -> tuple[Source, ...]:
-        if source.what != _CARRIED:
-            return (source,)
-        final = self._known.get(source)
-        if final is None:
-            resolved_sources: dict[Source, None] = {}
-            visited = {source}
-            waiting = [source]
-            while waiting:
-                current = waiting.pop()
-                carried = self._carried.get(current._replace(via_host=False), ())
-                for earlier in _via_host(carried) if current.via_host else carried:
-                    if earlier.what != _CARRIED:
-                        resolved_sources[earlier] = None
-                    elif (resolved := self._known.get(earlier)) is not None:
-                        resolved_sources.update(dict.fromkeys(resolved))
-                    elif earlier not in visited:
-                        visited.add(earlier)
-                        waiting.append(earlier)
-            final = self._known[source] = tuple(resolved_sources)
-        return final

@@ -107,12 +107,9 @@ class Fused:
         cached = self._known.get(name)
         if cached is not None:
             return cached
-        instructions: list[Instruction] = []
-        self._known[name] = instructions
+        instructions = self._known[name] = list[Instruction]()
         computation = self.computation(name)
-        if computation is None:
-            return instructions
-        for instruction in computation.instructions:
+        for instruction in computation.instructions if computation is not None else ():
             if names := _names(instruction):
                 for inner in names:
                     instructions += self._instructions(inner)
@@ -123,16 +120,9 @@ class Fused:
 
 def _names(instruction: Instruction) -> tuple[str, ...]:
     """Return the computations that run within a launch of an instruction."""
-    match instruction.opcode:
-        case "fusion" | "call" | "async-start":
-            called = instruction.called
-            return (
-                called.get("calls")
-                or called.get("to_apply")
-                or called.get("called_computations", ())
-            )
-        case "while":
-            called = instruction.called
-            return called.get("body", ()) + called.get("condition", ())
-        case _:
-            return ()
+    if instruction.opcode in ("fusion", "call", "async-start"):
+        roles = ("calls", "to_apply", "called_computations")
+        return next(filter(None, map(instruction.called.get, roles)), ())
+    if instruction.opcode == "while":
+        return instruction.called.get("body", ()) + instruction.called.get("condition", ())
+    return ()

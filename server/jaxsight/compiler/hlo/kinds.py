@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass
 
@@ -210,16 +209,17 @@ def _fusion(fused: Fused) -> Kind:
     if "fft" in opcodes:
         return Kind("library", "FFT", "fft")
     real = opcodes - TRIVIAL
-    constants = [inner for inner in fused.inside if inner.opcode == "constant"]
-    is_of_scalars = all(elements(constant.shape) == 1 for constant in constants)
+    is_of_scalars = all(
+        elements(inner.shape) == 1 for inner in fused.inside if inner.opcode == "constant"
+    )
     if real <= {"copy"} and not instruction.operands and is_of_scalars:
-        return Kind("memset", "memset", "")
+        return _OPERATIONS["broadcast"]
     if not real:
         return Kind("fusion", "broadcast", "")
     if real <= {"copy"}:
         return Kind("copy", "copy", "copy")
     if real <= {"transpose", "copy"}:
-        return Kind("copy", "transpose", "transpose")
+        return _OPERATIONS["transpose"]
     name = _FUSION.get(instruction.attribute("kind"), "fusion")
     return Kind("fusion", f"{name} ({words})" if words else name, hero)
 
@@ -235,13 +235,11 @@ def _custom_call(instruction: Instruction) -> Kind:
     target = instruction.attribute("custom_call_target")
     for beginning, words in _LIBRARIES:
         if target.startswith(beginning):
-            hero = (
-                "dot" if "matmul" in words else "convolution" if "conv" in words else "custom-call"
-            )
-            hero = "sort" if "sort" in words else hero
+            heroes = (("sort", "sort"), ("matmul", "dot"), ("conv", "convolution"))
+            hero = next((hero for part, hero in heroes if part in words), "custom-call")
             if words in _WITH_ROUTINES:
-                routines = (computes for routine, computes in _ROUTINES if routine in target)
-                words = " ".join([words, *itertools.islice(routines, 1)])
+                computes = next((word for name, word in _ROUTINES if name in target), "")
+                words = f"{words} {computes}".rstrip()
             return Kind("triton" if "Triton" in words else "library", words, hero)
     if _CALLBACKS.search(target):
         return Kind("callback", HOST_CALLBACK, "callback")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from jaxsight.compiler.hlo import sorts
@@ -14,16 +12,16 @@ from jaxsight.compiler.hlo.barriers import Boundary, boundary, reasons
 from jaxsight.compiler.hlo.distributed import collectives
 from jaxsight.compiler.hlo.flow import Flow, follow
 from jaxsight.compiler.hlo.fused import Fused
+from jaxsight.compiler.hlo.host_transfers import host_transfers
 from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, kind
-from jaxsight.compiler.hlo.memory.described import host_transfers
-from jaxsight.compiler.hlo.undecided.autotuning import undecided
-from jaxsight.compiler.hlo.undecided.library_calls import launches_besides
+from jaxsight.compiler.hlo.undecided import launches_besides, undecided
 from jaxsight.compiler.hlo.walk import Unit, Walk, walk
 from jaxsight.compiler.hlo.work import work_of
 from jaxsight.hlo.shapes import arrays, dtype, elements, parts, without_layout
 from jaxsight.hlo.text import Instruction, Module, device_count, parse
+from jaxsight.text.parsing import without_collections
 from jaxsight.wire.chunks import equation_order
-from jaxsight.wire.kernel_graph import KERNEL, Branch, Constant, Graph, Kernel, Loop, Value
+from jaxsight.wire.kernel_graph import KERNEL, Constant, Graph, Kernel, Value
 from jaxsight.wire.meshes import Mesh
 
 # Find the equations of kernels that compute none: copies, pads, changes of layout.
@@ -34,12 +32,7 @@ from jaxsight.wire.meshes import Mesh
 
 
 def feeds(
-    units: Sequence[Unit],
-    equations: Sequence[tuple[str, ...]],
-    ends_at: Sequence[str],
-    loops: Sequence[Loop],
-    branches: Sequence[Branch],
-    flow: Flow,
+    walked: Walk, equations: Sequence[tuple[str, ...]], ends_at: Sequence[str], flow: Flow
 ) -> list[tuple[str, ...]]:
     """Return the equations that each kernel feeds, none for a kernel that computes some itself.
 
@@ -56,9 +49,9 @@ def feeds(
     before = _Nearest(equations, ends_at, sources, readers)
 
     def fed(index: int) -> tuple[str, ...]:
-        unit = units[index]
+        unit, loops = walked.units[index], walked.loops
         carrying = [loops[loop].equation for loop in sorted(flow.feeds_loop.get(index, ()))]
-        around = [branches[unit.branch].equation] if unit.branch >= 0 else []
+        around = [walked.branches[unit.branch].equation] if unit.branch >= 0 else []
         around += [loops[loop].equation for loop in reversed(unit.loops)]
         for paths in (
             [path for path in carrying if path],
@@ -70,7 +63,7 @@ def feeds(
                 return tuple(dict.fromkeys(paths))
         return ()
 
-    return [() if equations[index] else fed(index) for index in range(len(units))]
+    return [() if own else fed(index) for index, own in enumerate(equations)]
 
 
 class _Nearest:
@@ -153,7 +146,8 @@ def read(
         workspace: for a GPU that is not present, the bytes that XLA gives to a call of cuBLAS
             there, which autotuning may choose; `None` if the device itself was asked.
     """
-    with _without_garbage_collection():
+    # Each collection would visit all instructions, which have no cycles.
+    with without_collections():
         module = parse(text)
         walked = walk(module, platform=platform, trips=trips)
         program = collectives.Program(
@@ -163,28 +157,12 @@ def read(
         return _graph(walked, frozenset(constants), barriers, describer)
 
 
-@contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Prevent collections, each of which would visit all instructions; they have no cycles."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def _graph(
-    walked: Walk,
-    constants: frozenset[str],
-    barriers: Iterable[str],
-    describer: _Describer,
+    walked: Walk, constants: frozenset[str], barriers: Iterable[str], describer: _Describer
 ) -> Graph:
-    module = walked.module
+    module, entry = walked.module, walked.module.entry
     flow = follow(walked)
     kernels = _kernels(walked, flow, barriers, describer)
-    entry = module.entry
     root = entry.root if entry is not None else None
     return Graph(
         module=module.name,
@@ -219,16 +197,12 @@ def _kernels(
         equation or next(filter(None, (*boundary.results, *_equations(unit))), "")
         for unit, boundary, (_, equation) in zip(units, boundaries, ended, strict=True)
     ]
-    fed = feeds(units, equations, ends, walked.loops, walked.branches, flow)
+    fed = feeds(walked, equations, ends, flow)
     return tuple(
-        replace(
-            kernel,
-            ends_because=ended[index][0],
-            ends_at=ends[index],
-            inputs=flow.inputs.get(index, ()),
-            feeds=fed[index],
+        replace(kernel, ends_because=why, ends_at=at, inputs=flow.inputs.get(index, ()), feeds=fed)
+        for index, ((kernel, _), (why, _), at, fed) in enumerate(
+            zip(described, ended, ends, fed, strict=True)
         )
-        for index, (kernel, _) in enumerate(described)
     )
 
 
@@ -261,7 +235,8 @@ class _Describer:
         sort = sorts.launches(
             self._walked.module, unit.computation, fused, platform, self._capability
         )
-        launches = unit.launches * (1 if sort is None else sort.most)
+        least, most = sort or (1, 1)
+        launches = unit.launches * most
         tuned = undecided(fused, self._workspace) if self._workspace is not None else None
         work = work_of(fused, unit.computation, self._capability)
         copies = own.title == HOST_CALLBACK and platform != "cpu"  # on CPUs, callbacks do not
@@ -279,7 +254,7 @@ class _Describer:
             launches=launches,
             runs=self._walked.runs(unit) if launches else 0,
             work=work,
-            at_least=unit.at_least * (1 if sort is None else sort.least),
+            at_least=unit.at_least * least,
             besides=launches_besides(fused, own, tuned, platform),
             recomputes=recomputed,
             instruction=instruction.line,
@@ -330,13 +305,10 @@ def _workspace(instruction: Instruction) -> int:
     XLA makes it the last result of the call, an array of bytes (`gemm_rewriter.cc`,
     `cudnn_fused_conv_rewriter.cc`, `sort_rewriter.cc`).
     """
-    if instruction.opcode != "custom-call" or not _SCRATCH.match(
-        instruction.attribute("custom_call_target")
-    ):
+    if not _SCRATCH.match(instruction.attribute("custom_call_target")):
         return 0
-    values = arrays(instruction.shape)
-    scratch = len(values) > 1 and values[-1].text.startswith(("s8[", "u8["))
-    return values[-1].bytes if scratch else 0
+    values = arrays(instruction.shape)[1:]
+    return values[-1].bytes if values and values[-1].text.startswith(("s8[", "u8[")) else 0
 
 
 def _outputs(instruction: Instruction) -> tuple[Value, ...]:
@@ -364,18 +336,14 @@ def _outputs(instruction: Instruction) -> tuple[Value, ...]:
 def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:
     """Return the constants; those without the size and dtype of one in `own` are folded."""
     sizes = {(dtype(text), elements(text)) for text in own}
-    constants = []
-    for instruction in module.constants():
-        (value, *_) = arrays(instruction.shape) or (None,)
-        if value is None or value.bytes < _LARGE:
-            continue
-        path = instruction.equation
-        constants.append(
-            Constant(
-                instruction.name,
-                value,
-                (path,) if path else (),
-                folded=(dtype(value.text), elements(value.text)) not in sizes,
-            )
+    return tuple(
+        Constant(
+            instruction.name,
+            value,
+            tuple(filter(None, [instruction.equation])),
+            folded=(dtype(value.text), elements(value.text)) not in sizes,
         )
-    return tuple(constants)
+        for instruction in module.constants()
+        for value in arrays(instruction.shape)[:1]
+        if value.bytes >= _LARGE
+    )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.hlo.shapes import arrays, sizes
@@ -37,8 +38,7 @@ _ONESWEEP = 9
 """The first major compute capability on which CUB sorts narrow keys by Onesweep: `Policy900`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launches:
+class Launches(NamedTuple):
     """Kernels and copies of one execution of a sort.
 
     `most` exceeds `least` if it is unknown whether an operand is copied, or which of its algorithms
@@ -139,8 +139,6 @@ def radix_sort(instruction: Instruction, capability: str = "") -> RadixSort | No
     Args:
         capability: the compute capability of the GPU, such as `9.0`; empty if unknown.
     """
-    if instruction.opcode != "custom-call":
-        return None
     if not instruction.attribute("custom_call_target").startswith(CUB):
         return None
     values = arrays(instruction.shape)[:-1]  # The last one is scratch memory.
@@ -203,19 +201,11 @@ def bitonic_kernels(length: int, width: int, shared: int) -> int:
     """
     if length < 2:
         return 0
-    stages = (length - 1).bit_length()
     tile = tile_length(length, width, shared)
-    kernels = 0
-    collected = False
-    for stage in range(stages):
-        for mask in range(stage, -1, -1):
-            apart = (1 << (stage + 1)) - 1 if mask == stage else 1 << mask
-            if apart >= tile:
-                kernels += 1 + collected
-                collected = False
-            else:
-                collected = True
-    return kernels + collected
+    fits = tile.bit_length() - 1
+    # One run within a tile comes before all separate stages, and one after those of each mask.
+    runs = (length - 1).bit_length() - fits + 1 if fits else 0
+    return separate_stages(length, tile) + runs
 
 
 def tile_length(length: int, width: int, shared: int) -> int:

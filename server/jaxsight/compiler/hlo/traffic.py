@@ -9,7 +9,7 @@ XLA's own cost analysis counts like this too (`FusionParameterReadBytes`,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from jaxsight.compiler.hlo.flops import Lookup, operand
@@ -45,9 +45,8 @@ _WHOLE = frozenset(
 )  # fmt: skip
 """Operations that read whole operands for any part of their result."""
 
-_PARTIAL = frozenset(
-    {"slice", "dynamic-slice", "gather", "dynamic-update-slice", "scatter", "broadcast"}
-)
+_UPDATES = frozenset({"dynamic-update-slice", "scatter"})
+_PARTIAL = _UPDATES | {"slice", "dynamic-slice", "gather", "broadcast"}
 """Operations that may read another share of an operand than is required of their result."""
 
 
@@ -146,12 +145,12 @@ def _spread(
         if index == 0 and opcode in ("slice", "dynamic-slice", "gather"):
             part = sliced_bytes(instruction, lookup) / max(_bytes(read), 1)
             wanted.add_slice(name, min(1.0, share * part))
-        elif index == 0 and opcode in ("dynamic-update-slice", "scatter") and in_place:
+        elif index > 0 and opcode in _UPDATES:
+            wanted.add([name], 1.0)
+        elif opcode in _UPDATES and in_place:
             # A scatter reads the elements that it updates; an update of a slice does not.
             touched = updated_bytes(instruction, lookup) if opcode == "scatter" else 0
             wanted.add_slice(name, min(1.0, touched / max(_bytes(read), 1)))
-        elif index > 0 and opcode in ("scatter", "dynamic-update-slice"):
-            wanted.add([name], 1.0)
         elif opcode == "broadcast":
             repeats = elements(instruction.shape) / max(elements(read), 1)
             wanted.add([name], min(1.0, share * repeats))
@@ -210,9 +209,9 @@ def _window_sizes(instruction: Instruction, source: str, updates: str) -> tuple[
     values, target = arrays(updates), arrays(source)
     if not values or not target:
         return ()
-    lengths = sizes(values[0])
+    lengths = dict(enumerate(sizes(values[0])))
     axes = instruction.numbers("update_window_dims")
-    window = iter([lengths[axis] for axis in axes if axis < len(lengths)])
+    window = iter([lengths[axis] for axis in axes if axis in lengths])
     return tuple(
         1 if axis in inserted else next(window, 1) for axis in range(len(sizes(target[0])))
     )
@@ -251,15 +250,7 @@ def _in_place(computation: Computation, results: list[Instruction]) -> set[str]:
     return {
         each.name
         for each in results
-        if each.opcode in ("dynamic-update-slice", "scatter")
+        if each.opcode in _UPDATES
         and (array := computation.by_name.get(next(iter(each.operands), ""))) is not None
         and computation.source(array, _SAME).opcode == "parameter"
-    }
-
-
-def shares(computation: Computation, required: Needs) -> Mapping[int, float]:
-    """Return the required shares of the parameters, by number."""
-    return {
-        number: required.by_name.get(parameter.name, 0.0)
-        for number, parameter in enumerate(computation.parameters())
     }

@@ -8,52 +8,30 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.compiler.hlo.memory.transfers import Move, moves
-from jaxsight.compiler.hlo.trips import count
+from jaxsight.compiler.hlo.host_moves import Move, moves
 from jaxsight.hlo.shapes import arrays, is_tiled
 from jaxsight.hlo.text import Computation, Instruction, Module
+from jaxsight.text.names import name_set
 from jaxsight.wire.kernel_graph import Branch, Loop
 
-FREE = frozenset(
-    {
-        "parameter",
-        "constant",
-        "tuple",
-        "get-tuple-element",
-        "bitcast",
-        "after-all",
-        "opt-barrier",
-        "partition-id",
-        "replica-id",
-        "add-dependency",
-        "domain",
-    }
+FREE = name_set(
+    """
+    parameter constant tuple get-tuple-element bitcast after-all opt-barrier partition-id
+    replica-id add-dependency domain
+    """
 )
 """Instructions that launch nothing."""
 
-ANNOTATIONS = frozenset(
-    {
-        "ConcatBitcast",
-        "AssumeGatherIndicesInBound",
-        "GatherScatterIndicesBitpacked",
-        "AllocateBuffer",
-        "CreateBuffer",
-        "Sharding",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "LayoutConstraint",
-        "MoveToHost",
-        "MoveToDevice",
-        "PinToDevice",
-        "Unpin",
-        "annotate_device_placement",
-        "InspectSharding",
-        "NoOp",
-        "xla.sdy.FuncResultSharding",
-    }
+ANNOTATIONS = name_set(
+    """
+    ConcatBitcast AssumeGatherIndicesInBound GatherScatterIndicesBitpacked AllocateBuffer
+    CreateBuffer Sharding SPMDFullToShardShape SPMDShardToFullShape LayoutConstraint MoveToHost
+    MoveToDevice PinToDevice Unpin annotate_device_placement InspectSharding NoOp
+    xla.sdy.FuncResultSharding
+    """
 )
 """Targets of custom calls that are only annotations for the compiler."""
 
@@ -97,11 +75,8 @@ class Call:
     computation: Computation
     units: dict[str, int] = field(default_factory=dict)
     """Units of its instructions, by name."""
-    calls: dict[str, list[tuple[str, Call]]] = field(default_factory=dict)
-    """Inner runs by the name of the calling instruction, each with its role.
-
-    The roles are `body` and `condition` for a while, `branch` for a conditional, and `call`.
-    """
+    calls: dict[str, list[Call]] = field(default_factory=dict)
+    """Inner runs by the name of the calling instruction; those of bodies are before conditions."""
     loops: dict[str, int] = field(default_factory=dict)
     """Loops of its while instructions, by name."""
 
@@ -132,11 +107,11 @@ class Walk:
 @dataclass(slots=True)
 class _Position:
     call: Call
-    at: int
-    loops: tuple[int, ...]
-    branch: int
-    launches: int
-    at_least: int
+    rest: Iterator[Instruction]
+    loops: tuple[int, ...] = ()
+    branch: int = -1
+    launches: int = 1
+    at_least: int = 1
 
 
 def walk(module: Module, *, platform: str = "cpu", trips: Mapping[str, int] | None = None) -> Walk:
@@ -152,30 +127,31 @@ def walk(module: Module, *, platform: str = "cpu", trips: Mapping[str, int] | No
         return walked
     walked.top = Call(module.entry)
     # An explicit stack, as loops may be nested deeper than Python's recursion limit.
-    stack = [_Position(walked.top, 0, (), -1, 1, 1)]
+    stack = [_Position(walked.top, iter(module.entry.instructions))]
     while stack:
         position = stack[-1]
-        if position.at >= len(position.call.computation.instructions):
+        instruction = next(position.rest, None)
+        if instruction is None:
             stack.pop()
-            continue
-        instruction = position.call.computation.instructions[position.at]
-        position.at += 1
-        if len(walked.units) > _MANY:
+        elif len(walked.units) > _MANY:
             walked.notes.append(f"only the first {_MANY} kernels are counted")
             break
-        _visit(walked, position, instruction, stack)
+        elif inner := list(filter(None, _visit(walked, position, instruction))):
+            position.call.calls[instruction.name] = [run.call for run in inner]
+            stack += reversed(inner)
     return walked
 
 
 def _visit(
-    walked: Walk, position: _Position, instruction: Instruction, stack: list[_Position]
-) -> None:
+    walked: Walk, position: _Position, instruction: Instruction
+) -> Sequence[_Position | None]:
+    """Add what an instruction launches, and return the computations that it runs."""
     opcode = instruction.opcode
     if opcode in FREE or opcode.endswith(_ENDS):
-        return
+        return ()
     match opcode:
         case "while":
-            _loop(walked, position, instruction, stack)
+            return _loop(walked, position, instruction)
         case "conditional":
             names = instruction.called.get("branch_computations") or (
                 *instruction.called.get("true_computation", ()),
@@ -183,23 +159,24 @@ def _visit(
             )
             first, path = len(walked.branches), instruction.equation
             loop = position.loops[-1] if position.loops else -1
-            runs = []
-            for arm, name in enumerate(names):
-                walked.branches.append(
-                    Branch(instruction.name, arm, len(names), path, loop, position.branch)
-                )
-                runs.append(_run(walked, position, instruction, "branch", name, branch=first + arm))
-            _push_runs(position, instruction, stack, runs)
+            walked.branches += [
+                Branch(instruction.name, arm, len(names), path, loop, position.branch)
+                for arm in range(len(names))
+            ]
+            return [
+                _run(walked, position, instruction, name, branch=branch)
+                for branch, name in enumerate(names, first)
+            ]
         case "call" if _SMALL_CALL not in instruction.attributes:
             called = instruction.called.get("to_apply", ())
-            runs = [_run(walked, position, instruction, "call", name) for name in called]
-            _push_runs(position, instruction, stack, runs)
+            return [_run(walked, position, instruction, name) for name in called]
         case "custom-call" if instruction.attribute("custom_call_target") in ANNOTATIONS:
             pass
         case "fusion" if is_end_of_async(instruction, walked.module):
             pass
         case _:
             _launch(walked, position, instruction)
+    return ()
 
 
 def _launch(walked: Walk, position: _Position, instruction: Instruction) -> None:
@@ -236,8 +213,8 @@ def is_end_of_async(instruction: Instruction, module: Module) -> bool:
 
 
 def _loop(
-    walked: Walk, position: _Position, instruction: Instruction, stack: list[_Position]
-) -> None:
+    walked: Walk, position: _Position, instruction: Instruction
+) -> Sequence[_Position | None]:
     trip_count = _TRIPS.search(instruction.attributes)
     trips = int(trip_count[1]) if trip_count else _trips(walked, position, instruction)
     index = len(walked.loops)
@@ -259,14 +236,12 @@ def _loop(
     position.call.loops[instruction.name] = index
     body = (1, 0) if trips is None else (trips, trips)
     condition = (0, 0) if counted else (1, 1) if trips is None else (trips + 1, trips + 1)
-    called = instruction.called
     loops = (*position.loops, index)
-    runs = [
-        _run(walked, position, instruction, role, name, loops=loops, times=times)
+    return [
+        _run(walked, position, instruction, name, loops=loops, times=times)
         for role, times in (("body", body), ("condition", condition))
-        for name in called.get(role, ())
+        for name in instruction.called.get(role, ())
     ]
-    _push_runs(position, instruction, stack, runs)
 
 
 def _trips(walked: Walk, position: _Position, loop: Instruction) -> int | None:
@@ -293,14 +268,13 @@ def _run(
     walked: Walk,
     position: _Position,
     instruction: Instruction,
-    role: str,
     name: str,
     *,
     loops: tuple[int, ...] | None = None,
     branch: int | None = None,
     times: tuple[int, int] = (1, 1),
-) -> tuple[str, _Position] | None:
-    """Return the start of a run of a computation with its role, or `None` if it does not exist.
+) -> _Position | None:
+    """Return the start of a run of a computation, or `None` if it does not exist.
 
     `times` is the maximum and minimum number of runs.
     """
@@ -309,9 +283,9 @@ def _run(
         walked.notes.append(f"{instruction.name} calls {name}, which is not in the module")
         return None
     most, least = times
-    return role, _Position(
+    return _Position(
         Call(computation),
-        0,
+        iter(computation.instructions),
         position.loops if loops is None else loops,
         position.branch if branch is None else branch,
         position.launches * most,
@@ -319,14 +293,91 @@ def _run(
     )
 
 
-def _push_runs(
-    position: _Position,
-    instruction: Instruction,
-    stack: list[_Position],
-    runs: list[tuple[str, _Position] | None],
-) -> None:
-    """Push the computations that an instruction runs on the stack, the first on top."""
-    entered = [run for run in runs if run is not None]
-    stack += [inner for _, inner in reversed(entered)]
-    calls = position.call.calls.setdefault(instruction.name, [])
-    calls += [(role, inner.call) for role, inner in entered]
+# Count the iterations of loops from their instructions, as libtpu does not write them.
+#
+# A loop is counted if a number begins at a constant, each iteration adds a constant to it, and the
+# loop ends when it reaches a constant.
+# Such are the loops of `scan` and `fori_loop`, and those in which a partitioned matmul takes turns
+# with communication (`windowed_dot_general` in XLA).
+
+
+_SAME = frozenset({"copy", "bitcast"})
+
+
+def count(
+    loop: Instruction, around: Computation, condition: Computation, body: Computation
+) -> int | None:
+    """Return the iterations of a loop, or `None` if they are not known.
+
+    Args:
+        loop: the while instruction.
+        around: the computation that it is in.
+        condition: its condition.
+        body: its body.
+    """
+    test = condition.root
+    if test is None or test.opcode != "compare" or test.attribute("direction") != "LT":
+        return None
+    counter, limit = (_source(condition, name) for name in test.operands)
+    index = _element(condition, counter)
+    if index is None:
+        return None
+    begin = _initial(loop, around, index)
+    end = _number(limit)
+    if end is None and (fixed := _element(condition, limit)) is not None:
+        kept = _element(body, _result(body, fixed)) == fixed
+        end = _initial(loop, around, fixed) if kept else None
+    step = _step(body, index)
+    if begin is None or end is None or not step or step < 0:
+        return None
+    return max(0, -(-(end - begin) // step))
+
+
+def _step(body: Computation, index: int) -> int | None:
+    """Return what an iteration adds to an element of the carry, if it is a constant."""
+    added = _result(body, index)
+    if added is None or added.opcode != "add":
+        return None
+    terms = [_source(body, name) for name in added.operands]
+    numbers = [number for term in terms if (number := _number(term)) is not None]
+    elements = [_element(body, term) for term in terms]
+    return numbers[0] if len(numbers) == 1 and index in elements else None
+
+
+def _initial(loop: Instruction, around: Computation, index: int) -> int | None:
+    """Return the number that an element of the carry begins with, if it is a constant."""
+    carry = around.by_name.get(loop.operands[0]) if loop.operands else None
+    if carry is None or carry.opcode != "tuple" or index >= len(carry.operands):
+        return None
+    return _number(_source(around, carry.operands[index]))
+
+
+def _result(body: Computation, index: int) -> Instruction | None:
+    root = body.root
+    if root is None or root.opcode != "tuple" or index >= len(root.operands):
+        return None
+    return _source(body, root.operands[index])
+
+
+def _source(computation: Computation, name: str) -> Instruction | None:
+    """Return the instruction that computes a value, before copies of it."""
+    instruction = computation.by_name.get(name)
+    return None if instruction is None else computation.source(instruction, _SAME)
+
+
+def _element(computation: Computation, instruction: Instruction | None) -> int | None:
+    """Return the index of an element of the carry."""
+    if instruction is None or instruction.opcode != "get-tuple-element":
+        return None
+    carry = computation.by_name.get(instruction.operands[0])
+    index = instruction.attribute("index")
+    return int(index) if carry is not None and carry.opcode == "parameter" and index else None
+
+
+def _number(instruction: Instruction | None) -> int | None:
+    if instruction is None or instruction.opcode != "constant":
+        return None
+    try:
+        return int(instruction.literal)
+    except ValueError:
+        return None

@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 
-from jaxsight.compiler.hlo import traffic
+from jaxsight.compiler.hlo import flops, sorts, traffic
 from jaxsight.compiler.hlo.distributed.collectives import COLLECTIVES, STARTS
-from jaxsight.compiler.hlo.flops import (
-    FUSED,
-    UNCOUNTED,
-    VECTOR,
-    fft_lengths,
-    fused_multiplications,
-    is_convolution_call,
-    is_matmul_call,
-    operand,
-    operations,
-)
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.memory.spaces import is_on_chip
-from jaxsight.compiler.hlo.sorts import (
-    CUB,
-    SHARED_PER_BLOCK,
-    UNROLLED,
-    RadixSort,
-    bitonic_kernels,
-    radix_sort,
-    separate_stages,
-    sorted_lengths,
-    tile_length,
-)
+from jaxsight.compiler.hlo.host_moves import is_on_chip
 from jaxsight.compiler.hlo.walk import ANNOTATIONS
 from jaxsight.hlo.shapes import (
     array_types,
@@ -46,7 +26,7 @@ from jaxsight.hlo.shapes import (
 )
 from jaxsight.hlo.text import Computation, Instruction
 from jaxsight.targets.chips.gpus import WARP
-from jaxsight.wire.kernels.work import Atomics, Operations, Work
+from jaxsight.wire.kernel_work import Atomics, Operations, Work
 
 _MOVES = ANNOTATIONS | {"X64SplitLow", "X64SplitHigh", "X64Combine"}
 """Custom calls that only move data, or are annotations for the compiler."""
@@ -58,9 +38,6 @@ _UNKNOWN = frozenset(
     }
 )  # fmt: skip
 """Operations whose time cannot be derived from their shapes."""
-
-_SEVERAL_PASSES = frozenset({"fft", "sort", "custom-call"})
-"""Operations that may read and write their values more than once."""
 
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _TILE = re.compile(r'"__triton".*?"output_tiles":\[\{"sizes":\[([^\]]*)\]')
@@ -100,7 +77,7 @@ def work_of(fused: Fused, computation: Computation, capability: str = "") -> Wor
     estimated = _CYCLES.search(instruction.attributes)
     cycles = int(estimated[1]) if estimated else 0
     body = fused.body
-    if (radix := radix_sort(instruction, capability)) is not None:
+    if (radix := sorts.radix_sort(instruction, capability)) is not None:
         return _of_radix_sort(radix)
     sort = next((inner for inner in fused.inside if inner.opcode == "sort"), None)
     if sort is not None:
@@ -108,13 +85,11 @@ def work_of(fused: Fused, computation: Computation, capability: str = "") -> Wor
     if body is None:
         return _single(instruction, computation, cycles)
     needs = traffic.needs(body, fused)
-    shares = traffic.shares(body, needs)
-    passes = 1.0
-    if not _SEVERAL_PASSES.isdisjoint(fused.opcodes):
-        passes = max(_passes(inner) for inner in fused.inside)
+    shares = [needs.by_name.get(parameter.name, 0.0) for parameter in body.parameters()]
+    passes = max(map(_passes, fused.inside), default=1.0)
     read = sum(
-        math.ceil(_arriving(computation, instruction, name) * shares.get(number, 1.0))
-        for number, name in enumerate(instruction.operands)
+        math.ceil(_arriving(computation, instruction, name) * share)
+        for name, share in zip(instruction.operands, chain(shares, repeat(1.0)), strict=False)
     )
     written = sum(_leaving(computation, instruction, needs.written))
     matrix_units = on_tpu or instruction.attribute("kind") not in ("kLoop", "kInput")
@@ -149,7 +124,7 @@ def _single(instruction: Instruction, computation: Computation, cycles: int) -> 
     names = list(dict.fromkeys(instruction.operands))
     read = {name: _arriving(computation, instruction, name) for name in names}
     results = [value.bytes for value in arrays(instruction.shape)]
-    if is_matmul_call(instruction) or is_convolution_call(instruction):
+    if flops.is_matmul_call(instruction) or flops.is_convolution_call(instruction):
         results = results[:1]  # The others are workspace.
     if names and opcode in ("slice", "dynamic-slice", "gather") and read[names[0]]:
         read[names[0]] = traffic.sliced_bytes(instruction, lookup)
@@ -161,7 +136,7 @@ def _single(instruction: Instruction, computation: Computation, cycles: int) -> 
         results = results[:1]
     passes = _passes(instruction)
     written = sum(_leaving(computation, instruction, results))
-    counted = operations(instruction, lookup, on_matrix_units=True)
+    counted = flops.operations(instruction, lookup, on_matrix_units=True)
     return Work(
         (counted,) if counted.count else (),
         math.ceil(sum(read.values()) + (passes - 1) * written),
@@ -218,14 +193,13 @@ def _is_modelled(fused: Fused, on_tpu: bool) -> bool:
     opcodes = fused.opcodes | {fused.instruction.opcode}
     if not _UNKNOWN.isdisjoint(opcodes) or ("sort" in opcodes and on_tpu):
         return False
-    calls = [inner for inner in fused.inside if inner.opcode == "custom-call"]
-    targets = [call.attribute("custom_call_target") for call in calls]
     return all(
-        is_matmul_call(call)
-        or is_convolution_call(call)
-        or target in _MOVES
-        or target.startswith(CUB)
-        for call, target in zip(calls, targets, strict=True)
+        flops.is_matmul_call(call)
+        or flops.is_convolution_call(call)
+        or (target := call.attribute("custom_call_target")) in _MOVES
+        or target.startswith(sorts.CUB)
+        for call in fused.inside
+        if call.opcode == "custom-call"
     )
 
 
@@ -233,18 +207,20 @@ def _operations(
     body: Computation, needs: traffic.Needs, on_matrix_units: bool
 ) -> tuple[Operations, ...]:
     """Return the operations of a fusion, each scaled by its required share."""
-    counts: dict[tuple[str, str, str, str], int] = {}
+    counts = Counter[tuple[str, str, str, str]]()
     for computation, required in _within(body, needs):
-        contracted = fused_multiplications(computation)
+        contracted = flops.fused_multiplications(computation)
         for instruction in computation.instructions:
             share = required.by_name.get(instruction.name, 0.0)
-            if share == 0.0 or instruction.opcode in UNCOUNTED:
+            if share == 0.0 or instruction.opcode in flops.UNCOUNTED:
                 continue
-            part = operations(instruction, computation.by_name.get, on_matrix_units=on_matrix_units)
+            part = flops.operations(
+                instruction, computation.by_name.get, on_matrix_units=on_matrix_units
+            )
             if part.count:
-                opcode = FUSED if instruction.name in contracted else part.opcode
+                opcode = flops.FUSED if instruction.name in contracted else part.opcode
                 key = part.unit, part.dtype, part.precision, opcode
-                counts[key] = counts.get(key, 0) + math.ceil(part.count * share)
+                counts[key] += math.ceil(part.count * share)
     return tuple(
         Operations(unit, name, count, precision, opcode)
         for (unit, name, precision, opcode), count in counts.items()
@@ -286,10 +262,7 @@ def _rows(fused: Fused) -> int:
     """
     if fused.instruction.attribute("kind") != "kInput":
         return 0
-    for root in fused.roots():
-        if root.opcode == "reduce":
-            return elements(root.shape)
-    return 0
+    return next((elements(each.shape) for each in fused.roots() if each.opcode == "reduce"), 0)
 
 
 _INTEGERS = frozenset({"s32", "u32", "s64", "u64"})
@@ -305,20 +278,19 @@ _DIRECT = {
 
 def _atomics(fused: Fused, body: Computation, needs: traffic.Needs) -> Atomics | None:
     """Return how the updates of a scatter may wait for one another; `None` if they never do."""
-    scatters = [
+    for scatter, lookup in (
         (scatter, computation.by_name.get)
         for computation, _ in _within(body, needs)
         for scatter in computation.instructions
         if scatter.opcode == "scatter" and "unique_indices=true" not in scatter.attributes
-    ]
-    for scatter, lookup in scatters:
+    ):
         (name, *_) = scatter.called.get("to_apply", ("",))
         combined = fused.computation(name)
         root = combined.root if combined is not None else None
         if root is None or root.opcode == "parameter":
             continue
         sectors, each = traffic.atomic_sectors(scatter, lookup)
-        updates = elements(operand(scatter, lookup, len(scatter.operands) - 1))
+        updates = elements(flops.operand(scatter, lookup, len(scatter.operands) - 1))
         direct = dtype(scatter.shape) in _DIRECT.get(root.opcode, ())
         return Atomics(sectors, math.ceil(updates / each) if direct else 0)
     return None
@@ -338,8 +310,7 @@ def _prepared(fused: Fused, body: Computation) -> Work | None:
     fission_backend.cc), which was faster for each such product that was measured on an H100. cuBLAS
     multiplies bytes only with transposed operands.
     """
-    written = 0
-    transposed = 0
+    written = transposed = 0
     for dot in fused.inside:
         if dot.opcode != "dot" or dot.name not in body.by_name:
             continue
@@ -355,11 +326,8 @@ def _prepared(fused: Fused, body: Computation) -> Work | None:
     if not written and not transposed:
         return None
     moved = written + transposed
-    return Work(
-        (Operations(VECTOR, "s8", transposed, "", "transpose"),) if transposed else (),
-        moved,
-        moved,
-    )
+    transpose = Operations(flops.VECTOR, "s8", transposed, "", "transpose")
+    return Work((transpose,) if transposed else (), moved, moved)
 
 
 def _sorted(sort: Instruction, computation: Computation) -> Work | None:
@@ -367,7 +335,7 @@ def _sorted(sort: Instruction, computation: Computation) -> Work | None:
 
     Stages within a tile are bound by instructions, those between tiles by memory.
     """
-    if (lengths := sorted_lengths(sort)) is None:
+    if (lengths := sorts.sorted_lengths(sort)) is None:
         return None
     values = arrays(sort.shape)
     length, rows = lengths
@@ -376,13 +344,13 @@ def _sorted(sort: Instruction, computation: Computation) -> Work | None:
     operands = [computation.by_name.get(name) for name in dict.fromkeys(sort.operands)]
     read = sum(total_bytes(each.shape) for each in operands if each and each.opcode != "iota")
     width = max(1, written // max(count, 1))
-    tile = tile_length(max(length, 1), width, SHARED_PER_BLOCK["cuda"])
-    separate = separate_stages(length, tile)
-    kernels = bitonic_kernels(length, width, SHARED_PER_BLOCK["cuda"]) - separate
-    counted = operations(sort, computation.by_name.get, on_matrix_units=False)
+    tile = sorts.tile_length(max(length, 1), width, sorts.SHARED_PER_BLOCK["cuda"])
+    separate = sorts.separate_stages(length, tile)
+    kernels = sorts.bitonic_kernels(length, width, sorts.SHARED_PER_BLOCK["cuda"]) - separate
+    counted = flops.operations(sort, computation.by_name.get, on_matrix_units=False)
     stages = (length - 1).bit_length() * ((length - 1).bit_length() + 1) // 2
     comparisons = counted.count * (stages - separate) // max(stages, 1) * len(values)
-    idle = max(1, UNROLLED * WARP // tile)  # a short row leaves lanes of its warp idle
+    idle = max(1, sorts.UNROLLED * WARP // tile)  # a short row leaves lanes of its warp idle
     moved = sum(
         value.bytes
         for value, name in zip(values, sort.operands, strict=False)
@@ -406,13 +374,13 @@ def _passes(instruction: Instruction) -> float:
     """
     if instruction.opcode != "fft":
         return 1
-    *strided, last = fft_lengths(instruction)
+    *strided, last = flops.fft_lengths(instruction)
     passes = 1.0 if last <= _FFT_AT_ONCE else 2.0
     passes += sum(_STRIDED if length <= _FFT_AT_ONCE else 2 * _STRIDED for length in strided)
     return passes + {"IFFT": 1, "IRFFT": 2}.get(instruction.attribute("fft_type"), 0)
 
 
-def _of_radix_sort(radix: RadixSort) -> Work:
+def _of_radix_sort(radix: sorts.RadixSort) -> Work:
     """Return the work of a sort by CUB."""
     keys = radix.values[0].bytes
     moved = radix.passes * sum(value.bytes for value in radix.values)

@@ -35,7 +35,7 @@ from jaxsight.examples.problems import (
     problem,
     quoted,
 )
-from jaxsight.source.functions import Docstring
+from jaxsight.source.definitions import Docstring
 from jaxsight.source.limits import docstring_problem
 from jaxsight.source.text import Position, Range
 

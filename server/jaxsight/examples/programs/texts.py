@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.files import notebooks
+from jaxsight.text.magics import notebook_text
 
 _FENCE = re.compile(r"[ \t]{0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+-]*)[^\n]*")
 _PYTHON = frozenset({"python", "py", "python3", "pycon"})
@@ -20,7 +20,7 @@ def of_notebook(text: str) -> str:
 
     The editor's text of a notebook has them already.
     """
-    return notebooks.text(text) if text.lstrip().startswith("{") else text
+    return notebook_text(text) if text.lstrip().startswith("{") else text
 
 
 def of_markdown(text: str) -> str:

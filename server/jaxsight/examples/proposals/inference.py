@@ -34,7 +34,7 @@ from jaxsight.examples.proposals.sources import Definitions, Library, ModuleScop
 from jaxsight.examples.proposals.table import kind_of
 from jaxsight.examples.proposals.writing import ExampleWriter
 from jaxsight.examples.signature import Signature
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
 from jaxsight.text.parsing import literal_in

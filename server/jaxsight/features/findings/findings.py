@@ -28,8 +28,7 @@ from jaxsight.rules.finding import Finding, Severity
 from jaxsight.rules.rule import CompileTimes, DifferingPrograms, NodeViolation, Rule
 from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
-from jaxsight.source.source_text import SourceText
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Position, Range, SourceText
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut

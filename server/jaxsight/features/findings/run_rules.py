@@ -22,9 +22,8 @@ from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.text.traced import traced_module
 from jaxsight.source import differentiated
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
-from jaxsight.source.text import Range
+from jaxsight.source.text import Range, SourceText
 from jaxsight.targets.target import Target
 from jaxsight.text.parsing import literal_in
 from jaxsight.wire.messages.compiling import Folding, Incomplete, SlowCompile

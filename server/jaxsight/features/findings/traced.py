@@ -17,8 +17,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.explain_failure import explain
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.rule import AnnotatedFunction, Rule
-from jaxsight.source.source_text import SourceText
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Position, Range, SourceText
 from jaxsight.text.parsing import module_in
 from jaxsight.wire.messages.replies import Traced
 

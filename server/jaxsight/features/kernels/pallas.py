@@ -9,11 +9,9 @@ from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.equation_ranges import EquationRanges
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.targets.kernel_memory import memory_limits
-from jaxsight.targets.target import Target
+from jaxsight.targets.target import Target, memory_limits
 from jaxsight.text.units import size
-from jaxsight.wire.pallas import SHARED, SMEM, VMEM, KernelArray, PallasKernel
-from jaxsight.wire.program import Body, Step
+from jaxsight.wire.program import SHARED, SMEM, VMEM, Body, KernelArray, PallasKernel, Step
 
 COLUMNS = ("array", "block", "of", "buffers", "memory", "bytes")
 

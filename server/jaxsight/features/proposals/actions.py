@@ -22,7 +22,7 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.proposals.proposals import show
 from jaxsight.settings.example_entries import with_entries
 from jaxsight.settings.example_settings import LIBRARIES
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.source.text_shift import common_prefix

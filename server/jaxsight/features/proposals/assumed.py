@@ -19,7 +19,7 @@ from jaxsight.queries.proposals.proposals import show
 from jaxsight.queries.traces.query import Question
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.queries.traces.traces import named
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk, PlacedFunction
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.supervisor import Priority

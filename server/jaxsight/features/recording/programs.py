@@ -10,14 +10,15 @@ from itertools import islice
 from pathlib import Path
 
 from jaxsight.examples.jax_use import JaxUse
-from jaxsight.files import notebooks, reading
+from jaxsight.files import reading
 from jaxsight.queries.documents import module_name
 from jaxsight.recording.observing.functions import ProjectFiles, is_test
 from jaxsight.recording.program import StartedProgram
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import normalized
+from jaxsight.text.magics import NOTEBOOK, notebook_text
 from jaxsight.text.parsing import module_in
 
 Key = tuple[str, str]
@@ -86,8 +87,8 @@ def imported(file: Path, root: Path) -> Iterator[Path]:
 def text_of(file: Path) -> str | None:
     """Return the text of a file, of a notebook that of its cells; `None` if it cannot be read."""
     try:
-        if file.suffix == notebooks.ENDING:
-            return notebooks.text(reading.text(file))
+        if file.suffix == NOTEBOOK:
+            return notebook_text(reading.text(file))
         return normalized(reading.source(file))
     except (reading.UnreadableError, ValueError):
         return None
@@ -131,7 +132,7 @@ def program_of(path: Path, root: Path) -> ChosenProgram | None:
     `if __name__ == "__main__":`; its test; a script that imports it, or imports a file that does,
     the nearest first; the file itself, if its top level does something; tests that import it.
     """
-    is_script = path.suffix == notebooks.ENDING or is_test(path.name)
+    is_script = path.suffix == NOTEBOOK or is_test(path.name)
     if is_script or runs(path, guarded=True):
         return _chosen(path, root)
     if (test := _test_of(path, root)) is not None:

@@ -20,7 +20,7 @@ from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import clause

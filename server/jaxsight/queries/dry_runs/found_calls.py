@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from jaxsight.files.texts import Version
 from jaxsight.queries.dry_runs.batches import Batch
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint, GivenCall
 from jaxsight.wire.messages.replies import CallSeen, DryCalls

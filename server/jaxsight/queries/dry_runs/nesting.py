@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 
 _LOOP = re.compile(r"^[ \t]*(?:async )?(?:for|while)\b", re.MULTILINE)

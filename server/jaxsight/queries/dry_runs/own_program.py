@@ -13,7 +13,7 @@ from jaxsight.examples.programs.entries import entries_in
 from jaxsight.examples.sets import Examples, ExampleSet
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.labels import run_label
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.inputs import PROGRAM, RUN, DryCall, EntryPoint

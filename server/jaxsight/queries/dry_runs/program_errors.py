@@ -11,9 +11,9 @@ from jaxsight.source.module import Module
 from jaxsight.source.relocate import relocate
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import shift_between
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.replies import DryCalls
 from jaxsight.wire.observations import Failure, Frame
-from jaxsight.wire.spans import Span
 
 _NAME = re.compile(r"[^\W\d]\w*")
 

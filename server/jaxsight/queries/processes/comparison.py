@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from jaxsight.rules.rule import Decides
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.program import INPUT, RESULT, Body, Program, Step
-from jaxsight.wire.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

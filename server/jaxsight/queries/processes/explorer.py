@@ -19,7 +19,7 @@ from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.rules.rule import Decides
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.replies import Lowered, Outlined, Traced
-from jaxsight.wire.seen_device import SeenProcess
+from jaxsight.wire.messages.requests import SeenProcess
 
 PROCESSES = 4
 """Processes of the job, a choice: the first, the last and two others, each a process to start."""

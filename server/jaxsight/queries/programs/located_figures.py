@@ -12,10 +12,10 @@ from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.equation_ranges import EquationRanges
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.meshes import Chosen
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.spans import Span
 
 
 @dataclass(eq=False, kw_only=True)

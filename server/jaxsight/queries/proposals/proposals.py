@@ -25,7 +25,7 @@ from jaxsight.queries.proposals.bench import ProjectBench
 from jaxsight.queries.sandbox import Sandboxes
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.slicing.slices import slice_for
 

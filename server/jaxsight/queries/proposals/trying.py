@@ -20,11 +20,11 @@ from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.proposals.bench import Bench
 from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.failure_text import first_sentence
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.text.inert import words
 from jaxsight.wire.messages.replies import Failed, Traced
-from jaxsight.wire.seen_device import SeenDevice
+from jaxsight.wire.messages.requests import SeenDevice
 
 LABEL = "assumed inputs"
 """The name of a proposed example set, for people."""

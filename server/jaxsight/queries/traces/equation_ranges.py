@@ -10,7 +10,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
 from jaxsight.text.parsing import FUNCTIONS, FunctionNode, nodes_around
-from jaxsight.wire.spans import Span
+from jaxsight.wire.chunks import Span
 
 
 class EquationRanges(Places[Range]):

@@ -22,16 +22,15 @@ from jaxsight.queries.sizes.naming import SizeNames, blanked
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.relocate import relocate
-from jaxsight.source.slicing.caveat import SliceCaveat, quoted, quoted_line
+from jaxsight.source.slicing.chunk_roles import SliceCaveat, quoted, quoted_line
 from jaxsight.source.supported_lines import lost_lines, names_bound
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift, shift_between
 from jaxsight.text import unknown_sizes
 from jaxsight.text.units import count
-from jaxsight.wire.chunks import CHUNK_FILE, line_in_chunk
+from jaxsight.wire.chunks import CHUNK_FILE, Span, line_in_chunk
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.observations import Observation, Reused, Seen
-from jaxsight.wire.spans import Span
 from jaxsight.workers.results import Died
 
 _MANY = 300

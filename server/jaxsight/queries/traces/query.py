@@ -15,12 +15,11 @@ from jaxsight.examples.sets import ExampleSet
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.rules.finding import Severity
 from jaxsight.source.module import Module
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.slicing.slices import Slice, slice_for
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.device_mentions import may_depend_on_devices
-from jaxsight.wire.messages.requests import NEW, Trace
-from jaxsight.wire.seen_device import SeenDevice
+from jaxsight.wire.messages.requests import NEW, SeenDevice, Trace
 
 
 @dataclass(frozen=True, slots=True)

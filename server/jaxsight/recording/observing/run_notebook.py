@@ -14,13 +14,14 @@ import traceback
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from jaxsight.files import notebooks, reading
+from jaxsight.files import reading
+from jaxsight.text.magics import notebook_cells
 
 
 def main(arguments: list[str]) -> int:
     """Run the cells; return whether one of them failed."""
     path = Path(arguments[0]).absolute()
-    cells = notebooks.cells(reading.text(path))
+    cells = notebook_cells(reading.text(path))
     program = ModuleType("__main__")
     sys.modules["__main__"] = program
     sys.argv, sys.path[0] = arguments, str(path.parent)

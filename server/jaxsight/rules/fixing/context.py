@@ -17,9 +17,8 @@ from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing.module_names import NamesOfModule
 from jaxsight.rules.text.expressions import FunctionNode, free_names, only_value
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
-from jaxsight.source.text import Edit, Position, Range
+from jaxsight.source.text import Edit, Position, Range, SourceText
 from jaxsight.text.names import bound_in
 from jaxsight.wire.observations import Observation, Seen
 

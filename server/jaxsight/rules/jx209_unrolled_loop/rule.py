@@ -18,8 +18,8 @@ from jaxsight.rules.text.expressions import FunctionNode, name_of
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.names import bound_in, read_in
 from jaxsight.wire import primitives
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.program import Body, Step
-from jaxsight.wire.spans import Span
 
 RULE = Rule(
     __name__, "Python loop unrolled into many copies.", severity="warning", once_a_line=True

@@ -10,8 +10,8 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import first_work
 from jaxsight.rules.rule import Rule, Violation
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.program import Step
-from jaxsight.wire.spans import Span
 
 RULE = Rule(__name__, "A `cond` under `vmap` runs all its branches.", severity="warning")
 _COND = re.compile(r"(?:^|[\w.]*\.)(?P<name>cond|switch)\(")

@@ -28,9 +28,9 @@ from jaxsight.rules.text.statements import written
 from jaxsight.rules.wording import cut, quoted
 from jaxsight.text.names import bound_in, read_in
 from jaxsight.text.units import count
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.primitives import JITS
 from jaxsight.wire.program import LITERAL, Step, Value
-from jaxsight.wire.spans import Span
 
 RULE = Rule(
     __name__, "Call site triggers repeated recompilation.", severity="warning", always=False

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxsight.rules.text.expressions import dotted
-from jaxsight.source.abstract_interpretation.environment import Environment
+from jaxsight.source.abstract_interpretation.interpreter import Environment
 
 _NUMPY = ("np.", "numpy.", "onp.")
 

@@ -13,8 +13,11 @@ from functools import partial
 from typing import TypeVar
 
 from jaxsight.rules.text.expressions import Place, dotted, place_of
-from jaxsight.source.abstract_interpretation.environment import Environment
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Loop
+from jaxsight.source.abstract_interpretation.interpreter import (
+    AbstractInterpreter,
+    Environment,
+    Loop,
+)
 
 T = TypeVar("T")
 

@@ -20,8 +20,11 @@ from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import written
 from jaxsight.rules.wording import quoted
-from jaxsight.source.abstract_interpretation.environment import Environment
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Loop
+from jaxsight.source.abstract_interpretation.interpreter import (
+    AbstractInterpreter,
+    Environment,
+    Loop,
+)
 from jaxsight.text.names import bound_in, read_in
 
 RULE = Rule(__name__, "Each iteration of a loop waits for the device.", severity="warning")

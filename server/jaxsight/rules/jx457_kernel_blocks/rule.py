@@ -9,10 +9,9 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.targets.chips.gpus import Gpu
 from jaxsight.targets.chips.tpus import Tpu
-from jaxsight.targets.kernel_memory import memory_limits
+from jaxsight.targets.target import memory_limits
 from jaxsight.text.units import size
-from jaxsight.wire.pallas import SHARED, SMEM, KernelArray, Outside, PallasKernel
-from jaxsight.wire.program import Step
+from jaxsight.wire.program import SHARED, SMEM, KernelArray, Outside, PallasKernel, Step
 
 RULE = Rule(
     __name__,

@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from jaxsight.text.parsing import literal_in
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.primitives import COPIES, INLINED, MOVES, RESHAPES
 from jaxsight.wire.program import CONSTANT, LITERAL, Body, Program, Step, Value
-from jaxsight.wire.spans import Span
 
 Through = Collection[str] | Callable[[Step], bool]
 """Which equations a walk goes on through: a class of primitives, or a test of the equation."""

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     # `jaxsight explain` imports a rule without what compilers and targets need (0.1 s).
     from jaxsight.targets.target import Target
     from jaxsight.text.parsing import FunctionNode
+    from jaxsight.wire.chunks import Span
     from jaxsight.wire.meshes import Chosen, Mesh
     from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
     from jaxsight.wire.messages.replies import Call
-    from jaxsight.wire.spans import Span
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,11 @@ from collections.abc import Sequence
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.scopes import MAPS, NOTHING, NameScope, Sources
 from jaxsight.rules.text.transformations import transformation
-from jaxsight.source.abstract_interpretation.environment import Environment
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Comprehension
+from jaxsight.source.abstract_interpretation.interpreter import (
+    AbstractInterpreter,
+    Comprehension,
+    Environment,
+)
 
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _STATIC_ATTRIBUTES = frozenset(

@@ -6,11 +6,54 @@ import ast
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
-from jaxsight.source.abstract_interpretation.environment import Environment
 from jaxsight.text.names import bound_in
 from jaxsight.text.parsing import FunctionNode
+
+# States of the abstract interpreter: what is known of variables at one point of the code.
+
+
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class Environment(Generic[V]):
+    """A value for each variable; a variable that is not there is unknown."""
+
+    names: dict[str, V] = field(default_factory=dict)
+    """By path: `state`, `state.params`, `buffers[0]`."""
+
+    def copy(self) -> Self:
+        """Return a state that changes by itself."""
+        return type(self)(dict(self.names))
+
+    def join(self, other: Self) -> Self:
+        """Return what is known of variables whichever of two ways was gone."""
+        joined = self.copy()
+        for path in self.names.keys() | other.names.keys():
+            value = self.either(path, self.names.get(path), other.names.get(path))
+            if value is None:
+                joined.names.pop(path, None)
+            else:
+                joined.names[path] = value
+        return joined
+
+    def either(self, _path: str, one: V | None, other: V | None) -> V | None:
+        """Return the join of two values of a variable; `None` is for no value.
+
+        Here, a variable that one way alone binds is bound: the other would raise an error.
+        """
+        if one is None or other is None or one == other:
+            return other if one is None else one
+        return one | other  # type: ignore[operator,no-any-return]  # sets, unless overridden
+
+    def forget(self, path: str) -> None:
+        """Drop what is known of a variable, and of what is in it."""
+        inside = (f"{path}.", f"{path}[")
+        for key in [key for key in self.names if key == path or key.startswith(inside)]:
+            del self.names[key]
+
 
 _DEEPEST = 5
 """Loops in one another that run to a fixed point, a choice: each multiplies the times that the
@@ -21,7 +64,6 @@ Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 T = TypeVar("T")
-V = TypeVar("V")
 S = TypeVar("S", bound=Environment)  # type: ignore[type-arg]
 
 
@@ -135,11 +177,6 @@ class AbstractInterpreter(Generic[S, V]):
                 self.define(node)
             case ast.Import() | ast.ImportFrom():
                 self.imports(node)
-            case _:
-                self._jump_or_block(node)
-
-    def _jump_or_block(self, node: ast.stmt) -> None:
-        match node:
             case ast.Return(value=value):
                 if value is not None:
                     self.returned.append(self.evaluate(value))
@@ -149,6 +186,7 @@ class AbstractInterpreter(Generic[S, V]):
                     self.evaluate(error)
                 self.is_reached = False
             case ast.Break() | ast.Continue():
+                # The parser accepts `break` outside of loops; only the compiler refuses it.
                 exits = self._exits[-1] if self._exits else _Exits()
                 ends = exits.breaks if isinstance(node, ast.Break) else exits.continues
                 ends.append(self.state)
@@ -211,6 +249,7 @@ class AbstractInterpreter(Generic[S, V]):
         done when the others begin, which a join with the state before would forget.
         """
         test = node.test if isinstance(node, ast.While) else None
+        # `while True` ends by `break`, `return` or an error alone.
         is_endless = isinstance(test, ast.Constant) and bool(test.value)
         value = self.evaluate(node.test if isinstance(node, ast.While) else node.iter)
         skipped = self.state.copy()
@@ -256,6 +295,7 @@ class AbstractInterpreter(Generic[S, V]):
             ends.append(self._end)
         goes_on = any(end is not None for end in ends)
         self._go_on(ends if goes_on else [raised])
+        # It runs also where an error or a `return` goes on afterwards.
         self.run(node.finalbody)
         self.is_reached &= goes_on
 
@@ -300,6 +340,8 @@ class AbstractInterpreter(Generic[S, V]):
 
     def comprehension(self, node: Comprehension) -> V:
         """Return the value of a comprehension's element; its variables are its own."""
+        # Since Python 3 a comprehension has a scope of its own, but `:=` in it binds outside (PEP
+        # 572).
         targets = {name for each in node.generators for name in bound_in(each.target)}
         hidden = {name: self.state.names.get(name) for name in targets}
         for generator in node.generators:

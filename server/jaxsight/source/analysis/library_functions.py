@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from jaxsight.text.names import words
+from jaxsight.text.names import name_set, words
 
 PLAIN_PACKAGES = {
     *sys.stdlib_module_names,
@@ -25,17 +25,15 @@ PLAIN_PACKAGES = {
 They are imported nevertheless, because code before and after the import may affect them.
 """
 
-BUILTINS = frozenset(
-    words(
-        """
-        abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter
-        float format frozenset hash hex id int isinstance issubclass len list map max min object oct
-        ord pow print range repr reversed round set slice sorted staticmethod classmethod property
-        str sum tuple type zip ArithmeticError AssertionError AttributeError Exception ImportError
-        IndexError KeyError NotImplementedError RuntimeError StopIteration TypeError ValueError
-        ZeroDivisionError
-        """
-    )
+BUILTINS = name_set(
+    """
+    abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter
+    float format frozenset hash hex id int isinstance issubclass len list map max min object oct
+    ord pow print range repr reversed round set slice sorted staticmethod classmethod property
+    str sum tuple type zip ArithmeticError AssertionError AttributeError Exception ImportError
+    IndexError KeyError NotImplementedError RuntimeError StopIteration TypeError ValueError
+    ZeroDivisionError
+    """
 )
 """Builtins without side effects, except those of functions that they are passed."""
 
@@ -105,32 +103,28 @@ _IMPURE = words(
     """
 )
 
-_WRAPPERS = frozenset(
-    words(
-        """
-        jit vmap pmap pjit grad value_and_grad jacfwd jacrev jacobian hessian checkpoint remat
-        custom_vjp custom_jvp custom_gradient named_call closure_convert shard_map partial wraps
-        lru_cache cache cached_property total_ordering singledispatch singledispatchmethod dataclass
-        runtime_checkable final overload override abstractmethod property staticmethod classmethod
-        filter_jit filter_grad filter_value_and_grad filter_vmap filter_pmap filter_jvp filter_vjp
-        filter_checkpoint filter_custom_vjp filter_custom_jvp compact nowrap
-        register_pytree_node_class register_pytree_with_keys_class register_dataclass
-        register_static transform transform_with_state scan jaxtyped beartype contextmanager
-        split_rngs
-        """
-    )
+_WRAPPERS = name_set(
+    """
+    jit vmap pmap pjit grad value_and_grad jacfwd jacrev jacobian hessian checkpoint remat
+    custom_vjp custom_jvp custom_gradient named_call closure_convert shard_map partial wraps
+    lru_cache cache cached_property total_ordering singledispatch singledispatchmethod dataclass
+    runtime_checkable final overload override abstractmethod property staticmethod classmethod
+    filter_jit filter_grad filter_value_and_grad filter_vmap filter_pmap filter_jvp filter_vjp
+    filter_checkpoint filter_custom_vjp filter_custom_jvp compact nowrap
+    register_pytree_node_class register_pytree_with_keys_class register_dataclass
+    register_static transform transform_with_state scan jaxtyped beartype contextmanager
+    split_rngs
+    """
 )
 """Names of functions in the packages below that wrap their arguments without calling them.
 
 The wrapped function is called only when the result is.
 """
-_WRAPPING_PACKAGES = frozenset(
-    words(
-        """
-        jax functools dataclasses typing typing_extensions abc contextlib equinox flax haiku
-        jaxtyping beartype
-        """
-    )
+_WRAPPING_PACKAGES = name_set(
+    """
+    jax functools dataclasses typing typing_extensions abc contextlib equinox flax haiku
+    jaxtyping beartype
+    """
 )
 _WRAPPERS_HERE = frozenset({"property", "staticmethod", "classmethod"})
 
@@ -139,15 +133,13 @@ _STATEFUL = frozenset({"lru_cache", "cache", "cached_property", "singledispatch"
 _JITS = frozenset({"jit", "pmap", "pjit", "filter_jit", "filter_pmap", "value_and_grad", "grad"})
 _JITS |= {"filter_value_and_grad", "filter_grad", "shard_map"}
 
-BASES = frozenset(
-    words(
-        """
-        object Exception ValueError RuntimeError TypeError dict list tuple typing.NamedTuple
-        typing.Protocol typing.Generic typing.TypedDict abc.ABC enum.Enum enum.IntEnum enum.Flag
-        enum.IntFlag enum.StrEnum equinox.Module flax.linen.Module flax.nnx.Module flax.nnx.Object
-        flax.nnx.Param flax.nnx.Variable flax.struct.PyTreeNode haiku.Module
-        """
-    )
+BASES = name_set(
+    """
+    object Exception ValueError RuntimeError TypeError dict list tuple typing.NamedTuple
+    typing.Protocol typing.Generic typing.TypedDict abc.ABC enum.Enum enum.IntEnum enum.Flag
+    enum.IntFlag enum.StrEnum equinox.Module flax.linen.Module flax.nnx.Module flax.nnx.Object
+    flax.nnx.Param flax.nnx.Variable flax.struct.PyTreeNode haiku.Module
+    """
 )
 """Classes without hooks for derived classes, except for what JAX must know."""
 

@@ -7,20 +7,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxsight.source.analysis.syntax_trees import dotted_name, first_name, statements_in
-from jaxsight.text.names import bound_in_scope, parameters_of, words
+from jaxsight.text.names import bound_in_scope, name_set, parameters_of
 
 # Methods and attributes of arrays, strings and containers, by what calling them can change.
 
-VALUE_METHODS = frozenset(
-    words(
-        """
-        all any argmax argmin argsort astype block_until_ready clip conj conjugate copy cumprod
-        cumsum diagonal dot flatten imag item max mean min nonzero prod ravel real repeat reshape
-        round searchsorted squeeze std sum swapaxes take tolist trace transpose var view count
-        encode endswith format index isdigit join lower lstrip removeprefix removesuffix replace
-        rstrip split splitlines startswith strip title upper items keys values
-        """
-    )
+VALUE_METHODS = name_set(
+    """
+    all any argmax argmin argsort astype block_until_ready clip conj conjugate copy cumprod
+    cumsum diagonal dot flatten imag item max mean min nonzero prod ravel real repeat reshape
+    round searchsorted squeeze std sum swapaxes take tolist trace transpose var view count
+    encode endswith format index isdigit join lower lstrip removeprefix removesuffix replace
+    rstrip split splitlines startswith strip title upper items keys values
+    """
 )
 """Methods of arrays, strings and dictionaries without side effects.
 
@@ -37,13 +35,11 @@ ARRAY_UPDATES = frozenset(
 )
 """Methods such as `x.at[i].set(y)`, which return a new array."""
 
-CONTAINER_METHODS = frozenset(
-    words(
-        """
-        add append appendleft clear difference_update discard extend get insert pop popitem popleft
-        remove reverse setdefault sort update
-        """
-    )
+CONTAINER_METHODS = name_set(
+    """
+    add append appendleft clear difference_update discard extend get insert pop popitem popleft
+    remove reverse setdefault sort update
+    """
 )
 """Methods that a function may call on a container that it created itself."""
 
@@ -105,6 +101,7 @@ def local_names_of(function: FunctionLike) -> LocalNames:
             values.setdefault(name, []).append(value)
             makers.setdefault(name, set()).add(_maker(statement))
     return LocalNames(
+        # A name is local to the whole function as soon as one statement in it binds it.
         all=names | (values.keys() - outer),
         parameters=names,
         containers={

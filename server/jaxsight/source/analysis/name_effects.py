@@ -72,9 +72,10 @@ def form_of(body: Sequence[ast.stmt]) -> StatementForm:
             return _class_form(definition)
         case ast.Import() | ast.ImportFrom():
             return StatementForm("import")
-        case ast.Assign(targets=[ast.Name()], value=value):
-            return _assignment_form(value)
-        case ast.AnnAssign(target=ast.Name(), value=ast.expr() as value):
+        case (
+            ast.Assign(targets=[ast.Name()], value=value)
+            | ast.AnnAssign(target=ast.Name(), value=ast.expr() as value)
+        ):
             return _assignment_form(value)
     return StatementForm("other")
 
@@ -94,9 +95,8 @@ def _class_form(definition: ast.ClassDef) -> StatementForm:
     keywords = {keyword.arg for keyword in definition.keywords}
     decorators = list(definition.decorator_list)
     active = bool(keywords - _INACTIVE_KEYWORDS)
-    stack: list[ast.stmt] = list(definition.body)
-    while stack:
-        match stack.pop():
+    for statement in reversed(definition.body):
+        match statement:
             case ast.FunctionDef(name=name, decorator_list=inner):
                 active |= name in _HOOKS
                 decorators += inner
@@ -126,7 +126,7 @@ def _wrapper(decorator: ast.expr) -> str:
     return dotted_name(decorator) or "?"
 
 
-_MARK = re.compile(r"#[ \t]*jaxsight:[ \t]*(always|never)\b")
+MARK = re.compile(r"#[ \t]*jaxsight:[ \t]*(always|never)\b")
 _INTROSPECTS = re.compile(
     r"__subclasses__|__globals__|__dict__|__annotations__|_getframe|currentframe|getframeinfo|__import__"
     r"|\b(?:globals|locals|vars|dir|exec|eval)\(|\bsys\.modules\b|\bgc\.|\bimportlib\b|\binspect\b"
@@ -196,7 +196,7 @@ class NameEffects:
 
 def mark_in(line: str) -> Mark:
     """Return the mark of a line's comment."""
-    found = _MARK.search(line) if "jaxsight:" in line else None
+    found = MARK.search(line) if "jaxsight:" in line else None
     if found is None:
         return ""
     return "always" if found[1] == "always" else "never"
@@ -276,6 +276,7 @@ class _Visitor:
                 for inner in statement.body:
                     self.annotations(inner)
             case ast.Import(names=names):
+                # `import a.b` binds `a`, to which another import may have added other modules.
                 for alias in names:
                     package = first_name(alias.name)
                     self.packages[package] = None
@@ -306,6 +307,7 @@ class _Visitor:
                 self.targets(statement, sure=False)
                 self.block(statement.body, sure=False)
                 self.block(statement.orelse, sure=False)
+            # An error may end its body before any of these, but `finally` always runs.
             case ast.Try() | ast.TryStar():
                 for block in blocks_of(statement):
                     self.block(block, sure=False)
@@ -324,6 +326,7 @@ class _Visitor:
         module = statement.module or ""
         self.packages["." if statement.level else first_name(module)] = None
         for alias in statement.names:
+            # These change how the statements after them are compiled, chunk by chunk.
             if module == "__future__":
                 feature = getattr(futures, alias.name, None)
                 self.future_flags |= getattr(feature, "compiler_flag", 0)

@@ -13,8 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from jaxsight.source.abstract_interpretation.environment import Environment
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Environment
 from jaxsight.source.analysis.name_effects import NameEffects
 from jaxsight.source.analysis.syntax_trees import blocks_of, statements_in
 from jaxsight.text.names import bound_in_scope
@@ -53,18 +52,19 @@ def name_reads_of(text: str, effects: NameEffects, tree: ast.Module) -> NameRead
     A text that does not compile needs none.
     """
     try:
+        # It parses the text, which warns of invalid escape sequences.
         with quiet():
             table = symtable.symtable(text, "<statement>", "exec")
     except (SyntaxError, ValueError, RecursionError):
         return NameReads()
     bound = {*effects.binds, *effects.may_bind}
-    now: set[str] = set()
     later: set[str] = set()
     perhaps: set[str] = set()
-    for symbol in table.get_symbols():
-        name = symbol.get_name()
-        if symbol.is_referenced() and (name in bound or not symbol.is_assigned()):
-            now.add(name)
+    now = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_referenced() and (symbol.get_name() in bound or not symbol.is_assigned())
+    }
     # Symbol tables report only that `+=` binds a name, not that it reads it.
     now.update(_augmented(statements_in(tree.body)))
     # Those of functions are the module's if they are `global`.
@@ -73,9 +73,11 @@ def name_reads_of(text: str, effects: NameEffects, tree: ast.Module) -> NameRead
     while stack:
         scope, deferred = stack.pop()
         if scope.get_type() == "class":
-            for symbol in scope.get_symbols():
-                if symbol.is_referenced() and symbol.is_assigned():
-                    perhaps.add(symbol.get_name())
+            perhaps |= {
+                symbol.get_name()
+                for symbol in scope.get_symbols()
+                if symbol.is_referenced() and symbol.is_assigned()
+            }
         elif scope.get_name() not in _RUN_AT_ONCE:
             deferred = True
         for symbol in scope.get_symbols():
@@ -132,6 +134,8 @@ class _BindingOrder(AbstractInterpreter[_Bound, bool]):
         self.early: set[str] = set()
 
     def statement(self, node: ast.stmt) -> None:
+        # Before Python 3.14 the annotations of a module's variables are evaluated at once, also of
+        # those without a value.
         if isinstance(node, ast.AnnAssign):
             self.evaluate(node.annotation)
         super().statement(node)
@@ -143,6 +147,7 @@ class _BindingOrder(AbstractInterpreter[_Bound, bool]):
     def imports(self, node: ast.Import | ast.ImportFrom) -> None:
         self.state.names |= dict.fromkeys(bound_in_scope(node), True)
 
+    # `del x` raises an error where `x` is not bound, as reading it does.
     def delete(self, target: ast.expr) -> None:
         self.evaluate(target)
 
@@ -159,6 +164,7 @@ class _BindingOrder(AbstractInterpreter[_Bound, bool]):
         match node:
             case ast.Name(id=name):
                 self._see(name)
+            # A lambda may be called by what it is passed to, before this statement ends.
             case ast.Lambda():
                 self._see_in(node)
             case _:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.source.functions import Function
+from jaxsight.source.definitions import Function
 from jaxsight.text.names import bound_in_scope
 
 
@@ -42,6 +42,7 @@ def named_dimensions(tree: ast.Module, function: Function) -> tuple[NamedDimensi
     for statement in definition.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             found += _of_assignment(statement.targets[0], statement.value, parameters)
+        # After `x = x.T`, `x.shape` is no longer that of the argument.
         parameters.difference_update(bound_in_scope(statement))
     names = [dimension.name for dimension in found]
     return tuple(
@@ -67,13 +68,12 @@ def _of_assignment(
             if parameter in parameters:
                 for index, name in _indices(targets, start):
                     yield NamedDimension(parameter, index, name)
-        case _:
-            return
 
 
 def _indices(targets: Sequence[ast.expr], start: int) -> Iterator[tuple[int, str]]:
     """Yield the index of each name in an unpacked shape; after `*rest`, from the end."""
     starred = [at for at, target in enumerate(targets) if isinstance(target, ast.Starred)]
+    # Two stars are an error; with `x.shape[-2:]`, what is after a star has no fixed index.
     if len(starred) > 1 or (starred and start < 0):
         return
     for at, target in enumerate(targets):
@@ -95,8 +95,7 @@ def _shape(value: ast.expr) -> tuple[str, int]:
         ):
             start = 0 if lower is None else _integer(lower)
             return (name, start) if start is not None else ("", 0)
-        case _:
-            return "", 0
+    return "", 0
 
 
 def _dimension(value: ast.expr) -> tuple[str, int] | None:
@@ -108,8 +107,7 @@ def _dimension(value: ast.expr) -> tuple[str, int] | None:
             return (parameter, number) if parameter and number is not None and whole else None
         case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]):
             return name, 0
-        case _:
-            return None
+    return None
 
 
 def _integer(node: ast.expr) -> int | None:
@@ -117,4 +115,5 @@ def _integer(node: ast.expr) -> int | None:
         value = ast.literal_eval(node)
     except (ValueError, SyntaxError, TypeError):
         return None
+    # Not `isinstance`: `True` is an instance of `int`, too.
     return value if type(value) is int else None

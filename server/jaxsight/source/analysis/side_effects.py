@@ -25,7 +25,6 @@ from jaxsight.source.analysis.syntax_trees import (
     DEFINITIONS,
     annotations_of,
     blocks_of,
-    calls_a_class,
     dotted_name,
     first_name,
     is_at,
@@ -127,6 +126,7 @@ class _Visitor:
         """Nesting depth of long loops."""
         self.targets: set[str] = set()
         """Names that the current statement binds."""
+        # Calling it runs nothing; whoever awaits the result is not known.
         if isinstance(function, ast.AsyncFunctionDef):
             self.unknown("a coroutine")
 
@@ -136,18 +136,14 @@ class _Visitor:
     def is_local(self, name: str) -> bool:
         return first_name(name) in self.locals.all
 
-    def visit(self, node: ast.AST) -> None:
-        """Visit an expression: one stack frame for each level that has no method of its own."""
+    def visit(self, node: ast.AST | None) -> None:
+        """Visit an expression, if any: one stack frame for each level without a method."""
         method = getattr(self, f"visit_{type(node).__name__}", None)
         if method is not None:
             method(node)
-        else:
+        elif node is not None:
             for child in ast.iter_child_nodes(node):
                 self.visit(child)
-
-    def visit_if_any(self, node: ast.AST | None) -> None:
-        if node is not None:
-            self.visit(node)
 
     def block(self, body: Iterable[ast.stmt]) -> None:
         for statement in body:
@@ -169,8 +165,7 @@ class _Visitor:
                     self.unknown("an import in a function")
             case ast.Assign(targets=targets, value=value):
                 self.value(value)
-                for target in targets:
-                    self.target(target)
+                self.target(*targets)
             case ast.AnnAssign(target=target, value=value):
                 self.annotations(statement)
                 if value is not None:
@@ -179,23 +174,22 @@ class _Visitor:
             case ast.AugAssign(target=target, value=value):
                 self.visit(value)
                 own = self.locals.all - self.locals.parameters
+                # A parameter may be an array or a list of the caller.
                 if not isinstance(target, ast.Name) or target.id not in own:
                     self.change(target)  # `+=` changes a list or an array in place
             case ast.Delete(targets=targets):
-                for target in targets:
-                    if not (self.inside and isinstance(target, ast.Name)):
-                        self.change(target)
+                for each in targets:
+                    if not (self.inside and isinstance(each, ast.Name)):
+                        self.change(each)
             case ast.Expr(value=ast.Call() as value):
                 self.value(value)
-            case ast.Expr(value=value):
+            case ast.Expr(value=value) | ast.Return(value=value):
                 self.visit(value)
-            case ast.Return(value=value):
-                self.visit_if_any(value)
             case ast.Assert(test=test, msg=message):
                 self.visit(test)
-                self.visit_if_any(message)
+                self.visit(message)
             case ast.Raise(exc=error):
-                self.visit_if_any(error)
+                self.visit(error)
                 if not self.inside:
                     self.unknown("`raise`")
             case _:
@@ -208,13 +202,14 @@ class _Visitor:
                 self.function(statement)
             case ast.ClassDef():
                 self.class_of(statement)
-            case ast.For(iter=items, target=target):
-                self.visit(items)
-                self.target(target)
-                self.loop(statement, long=not is_short(items))
-            case ast.While(test=test):
-                self.visit(test)
-                self.loop(statement, long=True)
+            case ast.For() | ast.While():
+                is_long = isinstance(statement, ast.While) or not is_short(statement.iter)
+                self.visit(statement.test if isinstance(statement, ast.While) else statement.iter)
+                self.target(*targets_of(statement))
+                self.depth += is_long
+                self.block(statement.body)
+                self.depth -= is_long
+                self.block(statement.orelse)
             case ast.If(test=test, body=body, orelse=orelse):
                 if self.inside or not is_main_guard(test):
                     self.visit(test)
@@ -226,15 +221,19 @@ class _Visitor:
                 self.block(body)
             case ast.Try() | ast.TryStar():
                 for handler in statement.handlers:
-                    self.visit_if_any(handler.type)
+                    self.visit(handler.type)
                 for block in blocks_of(statement):
                     self.block(block)
             case ast.Match(subject=subject, cases=cases):
                 self.visit(subject)
                 for case in cases:
-                    self.visit_if_any(case.guard)
+                    self.visit(case.guard)
                     self.block(case.body)
-                if not self.inside and any(calls_a_class(case.pattern) for case in cases):
+                if not self.inside and any(
+                    isinstance(node, ast.MatchClass)  # which may call its methods
+                    for case in cases
+                    for node in ast.walk(case.pattern)
+                ):
                     self.unknown("a class pattern")
             case _:
                 name = type(statement).__name__
@@ -245,9 +244,10 @@ class _Visitor:
         for decorator in function.decorator_list:
             self.decorator(decorator)
         for default in (*function.args.defaults, *function.args.kw_defaults):
-            self.visit_if_any(default)
+            self.visit(default)
         self.annotations(function)
         if self.inside:
+            # It rebinds a name of the function around it, which is no name of the module.
             if any(isinstance(s, ast.Nonlocal) for s in statements_in(function.body)):
                 self.unknown("`nonlocal`")
             self.inner(function).block(function.body)
@@ -258,7 +258,7 @@ class _Visitor:
         if self.inside:
             self.unknown("a class in a function")
             return
-        for argument in (*definition.bases, *(k.value for k in definition.keywords)):
+        for argument in (*definition.bases, *definition.keywords):
             self.visit(argument)
         visitor = _Visitor(self.record)
         visitor.locals.all = {
@@ -267,12 +267,6 @@ class _Visitor:
         }
         visitor.block(definition.body)
 
-    def loop(self, statement: ast.For | ast.While, *, long: bool) -> None:
-        self.depth += long
-        self.block(statement.body)
-        self.depth -= long
-        self.block(statement.orelse)
-
     def context(self, context: ast.withitem) -> None:
         self.visit(context.context_expr)
         match context.context_expr:
@@ -280,8 +274,7 @@ class _Visitor:
                 pass
             case _:
                 self.unknown("`with`")
-        if context.optional_vars is not None:
-            self.target(context.optional_vars)
+        self.target(*filter(None, [context.optional_vars]))
 
     def visit_Lambda(self, function: ast.Lambda) -> None:
         self.inner(function).visit(function.body)
@@ -295,17 +288,16 @@ class _Visitor:
 
     def decorator(self, decorator: ast.expr) -> None:
         """Visit a decorator: `chunk_roles` decides by its name whether it only wraps."""
-        match decorator:
-            case ast.Call(func=function, args=args, keywords=keywords):
-                name = dotted_name(function)
-                if not name or self.is_local(name):
-                    self.unknown("a decorator")
-                for argument in (*args, *(keyword.value for keyword in keywords)):
-                    if not dotted_name(argument):
-                        self.visit(argument)
-            case _:
-                if not dotted_name(decorator):
-                    self.unknown("a decorator")
+        if not isinstance(decorator, ast.Call):
+            if not dotted_name(decorator):
+                self.unknown("a decorator")
+            return
+        name = dotted_name(decorator.func)
+        if not name or self.is_local(name):
+            self.unknown("a decorator")
+        for argument in (*decorator.args, *(keyword.value for keyword in decorator.keywords)):
+            if not dotted_name(argument):
+                self.visit(argument)
 
     def annotations(self, statement: ast.stmt) -> None:
         """Visit annotations that contain calls, which run when the function is defined."""
@@ -318,21 +310,22 @@ class _Visitor:
 
         An iterator among such values is exhausted by its first reader.
         """
+        # Which of two later statements reads it first would depend on which of them run.
         if is_iterator(value) and not self.inside:
             self.unknown("an iterator")
         self.visit(value)
 
-    def target(self, target: ast.expr) -> None:
-        match target:
-            case ast.Name():
-                pass
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                for part in parts:
-                    self.target(part)
-            case ast.Starred(value=value):
-                self.target(value)
-            case _:
-                self.change(target)
+    def target(self, *targets: ast.expr) -> None:
+        for target in targets:
+            match target:
+                case ast.Name():
+                    pass
+                case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                    self.target(*parts)
+                case ast.Starred(value=value):
+                    self.target(value)
+                case _:
+                    self.change(target)
 
     def change(self, target: ast.expr) -> None:
         """Record an assignment into a target, or its deletion."""
@@ -394,7 +387,7 @@ class _Visitor:
             for condition in generator.ifs:
                 visitor.visit(condition)
         for part in ("elt", "key", "value"):
-            visitor.visit_if_any(getattr(node, part, None))
+            visitor.visit(getattr(node, part, None))
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
@@ -442,16 +435,12 @@ class _Visitor:
                 name = f"{owned}.{method.attr}"
             case ast.Call(func=function) if owned := dotted_name(function):
                 name = f"{owned}{RESULT}.{method.attr}"
-        harmless = (
+        is_own = isinstance(owner, ast.Name) and owner.id in self.locals.containers
+        if (
             method.attr in VALUE_METHODS
             or (method.attr in ARRAY_UPDATES and is_at(owner))
-            or (
-                method.attr in CONTAINER_METHODS
-                and isinstance(owner, ast.Name)
-                and owner.id in self.locals.containers
-            )
-        )
-        if harmless:
+            or (method.attr in CONTAINER_METHODS and is_own)
+        ):
             return
         if name and (result := self.locals.result(name)):
             self.called(result, arguments)

@@ -54,6 +54,7 @@ def facts_of(statement: ast.stmt, depth: int = 0) -> StatementFacts:
     Raises:
         RecursionError: it is nested too deeply, such as hundreds of `elif`.
     """
+    # An `elif` is nested without being indented: a chain of hundreds parses.
     if depth > _DEEPEST:
         raise RecursionError
     parts = _parts(statement)
@@ -77,6 +78,7 @@ def facts_of(statement: ast.stmt, depth: int = 0) -> StatementFacts:
         case ast.ClassDef(name=name):
             bound.add(name)
             scope = f"{name}."
+    # What a generator yields is seen by its caller, as a returned value is.
     yields = isinstance(statement, ast.Expr) and isinstance(
         statement.value, ast.Yield | ast.YieldFrom
     )
@@ -114,6 +116,7 @@ def with_inner(
 def _head(statement: ast.stmt) -> range:
     """Return the lines of a statement (from 0), of a compound one those before its first block."""
     start = statement.lineno
+    # Python 3.8 and newer count a definition from `def`, not from its first decorator.
     if isinstance(statement, DEFINITIONS):
         start = min([start, *(decorator.lineno for decorator in statement.decorator_list)])
     end = statement.end_lineno or start

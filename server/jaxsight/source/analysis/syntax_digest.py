@@ -11,6 +11,10 @@ import hashlib
 from collections.abc import Iterator
 from typing import Final
 
+from jaxsight.source.analysis.syntax_trees import DEFINITIONS, is_text
+
+# `ctx` follows from the place, `kind` is the `u` of a string, and comments on types are only parsed
+# when asked for.
 _SKIPPED: Final = frozenset({"ctx", "type_comment", "kind", "type_ignores"})
 
 
@@ -22,16 +26,19 @@ def digest(tree: ast.Module, *, docstrings: bool) -> str:
         match stack.pop():
             case ast.AST() as node:
                 out.append(type(node).__name__)
-                for name in reversed(_fields(type(node))):
+                for name in reversed(_fields(node)):
                     value = getattr(node, name, None)
                     if name == "body" and not docstrings and has_docstring(node):
                         value = value[1:]  # type: ignore[index]
                     stack.append(value)
+            # With their number, or `[a, [b]]` and `[[a], b]` could have one digest.
             case list() as items:
                 out.append(f"[{len(items)}")
                 stack.extend(reversed(items))
+            # With its type: `1`, `1.0` and `True` are equal, and mean different programs.
             case value:
                 out.append(f"{type(value).__name__}:{value!r}")
+    # Python strings may contain lone surrogates, which strict UTF-8 refuses.
     return hashlib.blake2b(
         "\0".join(out).encode("utf-8", "surrogatepass"), digest_size=16
     ).hexdigest()
@@ -44,36 +51,20 @@ def paired(first: ast.Module, second: ast.Module) -> Iterator[tuple[ast.AST, ast
         match stack.pop():
             case (ast.AST() as left, ast.AST() as right):
                 yield left, right
-                for name in _fields(type(left)):
-                    left_value, right_value = getattr(left, name, None), getattr(right, name, None)
-                    if (
-                        name == "body"
-                        and isinstance(left_value, list)
-                        and isinstance(right_value, list)
-                    ):
-                        left_value = left_value[has_docstring(left) :]
-                        right_value = right_value[has_docstring(right) :]
-                    stack.append((left_value, right_value))
+                for name in _fields(left):
+                    values = [getattr(node, name, None) for node in (left, right)]
+                    if name == "body" and isinstance(left, DEFINITIONS):
+                        # One of the two may have a docstring that the other does not have.
+                        values = [node.body[has_docstring(node) :] for node in (left, right)]  # type: ignore[attr-defined]
+                    stack.append((values[0], values[1]))
             case (list() as left, list() as right):
                 stack.extend(zip(left, right, strict=True))
 
 
 def has_docstring(node: ast.AST) -> bool:
     """Return whether a function or class begins with a plain string."""
-    match node:
-        case ast.FunctionDef(body=body) | ast.AsyncFunctionDef(body=body) | ast.ClassDef(body=body):
-            match body[0]:
-                case ast.Expr(value=ast.Constant(value=str())):
-                    return True
-    return False
+    return isinstance(node, DEFINITIONS) and is_text(node.body[0])
 
 
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    fields = _FIELDS.get(kind.__name__)
-    if fields is None:
-        fields = tuple(name for name in kind._fields if name not in _SKIPPED)
-        _FIELDS[kind.__name__] = fields
-    return fields
-
-
-_FIELDS: Final[dict[str, tuple[str, ...]]] = {}
+def _fields(node: ast.AST) -> list[str]:
+    return [name for name in node._fields if name not in _SKIPPED]

@@ -29,6 +29,7 @@ def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 def statements_in(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of a function's body and inner blocks, but not of inner functions."""
+    # An explicit stack: hundreds of `elif` are as many levels of the tree.
     stack = list(body)
     while stack:
         statement = stack.pop()
@@ -124,10 +125,8 @@ def is_main_guard(test: ast.expr) -> bool:
 
 
 def is_text(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.Expr(value=ast.Constant(value=str())):
-            return True
-    return False
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 _SHORT = 16
@@ -170,11 +169,6 @@ def is_at(value: ast.expr) -> bool:
         case ast.Subscript(value=ast.Attribute(attr="at")):
             return True
     return False
-
-
-def calls_a_class(pattern: ast.pattern) -> bool:
-    """Return whether a pattern of `match` may call methods of a class."""
-    return any(isinstance(node, ast.MatchClass) for node in ast.walk(pattern))
 
 
 def root_name(node: ast.expr) -> str:

@@ -20,9 +20,11 @@ from jaxsight.source.analysis.local_names import RESULT, VALUE_ATTRIBUTES, VALUE
 from jaxsight.source.analysis.name_effects import Mark, NameEffects
 from jaxsight.source.analysis.side_effects import SideEffects
 from jaxsight.source.bindings import Bindings
+from jaxsight.source.module import ModuleChunk
 from jaxsight.source.slicing.compiled_loops import CompiledLoops
 from jaxsight.source.slicing.name_facts import BUILTINS, LAMBDA, NameFacts
-from jaxsight.source.statements import TopLevelStatement
+from jaxsight.source.statements import TopLevelStatement, first_line
+from jaxsight.source.text import Range
 
 _REPORTING = ("logging.", "warnings.warn", "tqdm.", "absl.logging.")
 """Functions that only report to people."""
@@ -155,6 +157,7 @@ class _Judge:
             self.facts.acting.add(index)
         elif role.role is Role.LEFT_OUT:
             self.facts.left_out.add(index)
+        # Its names may now be bound to something else, or be skipped.
         if role.role is not Role.DEFINES:
             self.calls.clear()
         return role
@@ -163,6 +166,7 @@ class _Judge:
         effects = statement.name_effects
         if effects.broken:
             return ChunkRole(Role.DEFINES)
+        # Its author wants its effects, of which the text may show nothing.
         if mark == "always":
             return ChunkRole(Role.ACTS, changes=None)
         names = frozenset({*effects.binds, *effects.may_bind})
@@ -208,6 +212,7 @@ class _Judge:
     def executing(self, effects: NameEffects) -> _Outcome:
         """Return the outcome of executing a chunk's statements."""
         outcomes = [self.outcome(effects.side_effects, reading=True)]
+        # Importing a package of the project runs its code.
         if self.facts.imports_unknown(effects):
             outcomes.append(_ANYTHING)
         form = effects.form
@@ -343,6 +348,7 @@ class _Judge:
             effects = statement.effects_of_call
             if self.skipping:
                 return self.outcome(effects, reading=False)
+            # `jax.jit` reads names of the module only while it traces.
             if wrappers and not all(map(self.facts.is_constant, effects.reads)):
                 return _ANYTHING  # a compiled function keeps the values that it read
             return self.outcome(effects, reading=False)
@@ -388,3 +394,55 @@ class _Judge:
 
 def _pure_if(pure: bool) -> _Outcome:
     return _PURE if pure else _ANYTHING
+
+
+# A caveat: a statement that an answer skipped.
+
+
+_NAMES_SHOWN = 3
+"""Names that a caveat lists, a choice: it is one line; others are counted."""
+_STATEMENT_SHOWN = 48
+"""Characters of a statement that a caveat quotes, a choice: its name and its first arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCaveat:
+    """Why an answer may differ from that of the imported module.
+
+    It names the statement at `range` and gives the reason in one clause.
+    """
+
+    range: Range
+    reason: str
+
+
+def skipped(chunk: ModuleChunk, role: ChunkRole) -> SliceCaveat:
+    """Return the caveat of a chunk that is left out."""
+    names = sorted(role.changes) if role.changes is not None else []
+    if role.changes is None:
+        consequence = "may change anything"
+    elif len(names) > _NAMES_SHOWN:
+        consequence = f"may change `{names[0]}` and {len(names) - 1} other names"
+    else:
+        consequence = "may change " + " and ".join(f"`{name}`" for name in names)
+    reason = f"{quoted(chunk)} was not run ({role.reason}) and {consequence}"
+    return SliceCaveat(first_line(chunk.text).shifted(chunk.first_line), reason)
+
+
+def redefined(chunk: ModuleChunk) -> SliceCaveat:
+    """Return the caveat of the chunk before which a slice ends."""
+    reason = f"{quoted(chunk)} was not run: it redefines the name"
+    return SliceCaveat(first_line(chunk.text).shifted(chunk.first_line), reason)
+
+
+def quoted(chunk: ModuleChunk) -> str:
+    """Return a statement's first line, after its decorators, shortened and in backticks."""
+    lines = chunk.text.split("\n")
+    return quoted_line(next((line for line in lines if not line.startswith("@")), lines[0]))
+
+
+def quoted_line(line: str) -> str:
+    """Return a line without its comment, shortened and in backticks."""
+    line = " ".join(line.partition("#")[0].replace("`", "'").split())
+    short = line if len(line) <= _STATEMENT_SHOWN else f"{line[: _STATEMENT_SHOWN - 1].rstrip()}…"
+    return f"`{short}`"

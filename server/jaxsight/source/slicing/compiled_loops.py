@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from jaxsight.source.abstract_interpretation.environment import Environment
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Environment
 from jaxsight.source.analysis import library_functions
 from jaxsight.source.analysis.syntax_trees import is_main_guard, is_short
 from jaxsight.source.slicing.name_facts import NameFacts
@@ -166,14 +165,11 @@ class _Running(AbstractInterpreter[Environment[_Objects], _Objects]):
     @property
     def _is_repeated(self) -> bool:
         iterables = [
-            None
-            if isinstance(loop, ast.While)
-            else loop.iter
-            if isinstance(loop, ast.For | ast.AsyncFor)
-            else loop.generators[0].iter
+            loop.iter if isinstance(loop, ast.For | ast.AsyncFor) else loop.generators[0].iter
             for loop in self.loops
+            if not isinstance(loop, ast.While)
         ]
-        return not all(iterable is not None and is_short(iterable) for iterable in iterables)
+        return len(iterables) < len(self.loops) or not all(map(is_short, iterables))
 
     def statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.If) and is_main_guard(node.test):
@@ -323,6 +319,7 @@ class _Running(AbstractInterpreter[Environment[_Objects], _Objects]):
     def _of_object(self, owner: _Instance, name: str) -> _Objects:
         """Return what an attribute of an object may be, which its methods assign."""
         methods = [node for node in owner.of.node.body if isinstance(node, ast.FunctionDef)]
+        # Python generates that of a dataclass or a module of Flax from its fields.
         if all(method.name != "__init__" for method in methods):  # the fields of a dataclass
             given = dict(owner.arguments)
             positional = [value for at, value in owner.arguments if isinstance(at, int)]
@@ -363,6 +360,7 @@ class _Running(AbstractInterpreter[Environment[_Objects], _Objects]):
     def _handed(self, name: str, arguments: _Arguments) -> _Objects:
         """Return what a library's function returns, which may call those it is passed."""
         first = dict(arguments).get(0, _NOTHING)
+        # It returns a function with the body of its first argument.
         if name.rpartition(".")[2] == "partial":
             return first
         if library_functions.is_jit(name):

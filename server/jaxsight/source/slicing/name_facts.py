@@ -84,19 +84,11 @@ class NameFacts:
 
     def is_compiled(self, name: str) -> bool:
         """Return whether a name of the module is bound to a compiled function."""
-        return any(
-            library_functions.is_jit(self.full_name(wrapper))
-            for effects in self._binding(name)
-            for wrapper in effects.form.wrapped_by
-        )
+        return any(map(library_functions.is_jit, self._wrappers(name)))
 
     def fills_itself(self, name: str) -> bool:
         """Return whether a name is bound to a container that adds a key when it is read."""
-        return any(
-            self.full_name(wrapper) == "collections.defaultdict"
-            for effects in self._binding(name)
-            for wrapper in effects.form.wrapped_by
-        )
+        return "collections.defaultdict" in self._wrappers(name)
 
     def only_wraps(self, effects: NameEffects) -> bool:
         """Return whether a chunk is `g = jax.jit(f)` or the like, or binds a lambda.
@@ -134,6 +126,7 @@ class NameFacts:
 
     def is_mutable(self, name: str) -> bool:
         """Return whether a name is bound to an object that code which does not run could change."""
+        # Functions and imported modules are taken not to be changed.
         definers = self.bindings.definers.get(name)
         if definers is None or name in self.bindings.origins or self.is_function(name):
             return False
@@ -163,16 +156,15 @@ class NameFacts:
 
     def reads_left_out(self, statement: TopLevelStatement) -> bool:
         """Return whether executing a chunk reads a name that only skipped chunks bind."""
-        if not self.left_out:
-            return False
-        for name in statement.reads.now:
-            above = [i for i in self.bindings.definers.get(name, ()) if i < self.judged]
-            if above and self.left_out.issuperset(above):
-                return True
-        return False
+        above = (
+            [index for index in self.bindings.definers.get(name, ()) if index < self.judged]
+            for name in (statement.reads.now if self.left_out else ())
+        )
+        return any(indices and self.left_out.issuperset(indices) for indices in above)
 
     def rebinds_acting(self, effects: NameEffects) -> bool:
         """Return whether a chunk rebinds the name of an object whose destruction may run code."""
+        # The object that the name had may be destroyed at once, which runs its `__del__`.
         return self.finalizes and any(
             not self.acting.isdisjoint(self.bindings.definers.get(name, ()))
             for name in effects.binds
@@ -188,6 +180,11 @@ class NameFacts:
 
     def _contains(self, pattern: re.Pattern[str]) -> bool:
         return any(pattern.search(statement.text) for statement in self.statements)
+
+    def _wrappers(self, name: str) -> Iterator[str]:
+        """Yield the full names of the functions that make what a name is bound to."""
+        for effects in self._binding(name):
+            yield from map(self.full_name, effects.form.wrapped_by)
 
     def _binding(self, name: str) -> Iterator[NameEffects]:
         """Yield the effects of the chunks that bind a name."""

@@ -77,7 +77,7 @@ class SliceKeys:
         if edited:
             self._meanings.update(meanings)
             stale = self._digest(edited)
-            actions = _hash(self._actions())
+            actions = digest_of(self._actions())
             everything = actions != self._acted
             self._acted = actions
             bits = sum(1 << i for i in edited if i in self._changing)
@@ -97,7 +97,7 @@ class SliceKeys:
                 i in edited for i in component.chunks
             ):
                 stale.add(number)
-                self._digests[number] = _hash(
+                self._digests[number] = digest_of(
                     (
                         *(self._meanings[i] for i in component.chunks),
                         *(f"{name}={self._digests[need]}" for name, need in component.needs),
@@ -112,13 +112,13 @@ class SliceKeys:
         """
         if self._dependencies.acting:
             # The order of all that runs: a statement that moves may fail, or see another value.
-            yield _hash(
+            yield digest_of(
                 f"{i}={before}" for i, before in enumerate(self._dependencies.before.values())
             )
         imported: list[str] = []
         for index in self._dependencies.chunks:
             if index in self._dependencies.acting:
-                yield _hash(imported)
+                yield digest_of(imported)
                 number = self._component_of[index]
                 ordinal = self._components[number].chunks.index(index)
                 yield f"{self._digests[number]}.{ordinal}"
@@ -131,7 +131,7 @@ class SliceKeys:
         orders = self._orders(component)
         for ordinal, index in enumerate(component.chunks):
             acted_before = sum(1 for i in self._dependencies.acting if i < index)
-            self._keys[index] = _hash(
+            self._keys[index] = digest_of(
                 (
                     str(self._dependencies.future_flags),
                     f"{self._digests[number]}.{ordinal}",
@@ -202,7 +202,8 @@ def _changing(events: Mapping[str, Sequence[int]]) -> dict[int, list[str]]:
     return dict(sorted(changing.items()))
 
 
-def _hash(parts: Iterable[str]) -> str:
+def digest_of(parts: Iterable[str]) -> str:
+    """Return a digest of several texts in order."""
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
@@ -221,6 +222,7 @@ def components(roots: Iterable[T], edges: Callable[[T], Iterable[T]]) -> Iterato
     for root in roots:
         if root in order:
             continue
+        # An explicit stack: thousands of statements may each read the one before them.
         walk: list[tuple[T, Iterator[T]]] = []
         entering: T | None = root
         while entering is not None or walk:

@@ -7,7 +7,6 @@ chunks that may matter are reported: see `chunk_roles`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -16,10 +15,16 @@ from jaxsight.lru import Recent
 from jaxsight.source.analysis.name_reads import NameReads
 from jaxsight.source.bindings import Bindings
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.slicing.caveat import SliceCaveat, redefined, skipped
-from jaxsight.source.slicing.chunk_roles import ChunkRoles, Role, roles_of
+from jaxsight.source.slicing.chunk_roles import (
+    ChunkRoles,
+    Role,
+    SliceCaveat,
+    redefined,
+    roles_of,
+    skipped,
+)
 from jaxsight.source.slicing.name_facts import PROVIDED
-from jaxsight.source.slicing.slice_keys import Dependencies, SliceKeys
+from jaxsight.source.slicing.slice_keys import Dependencies, SliceKeys, digest_of
 from jaxsight.source.statements import TopLevelStatement
 from jaxsight.wire.chunks import Chunk
 
@@ -71,6 +76,8 @@ class Gathering:
         self.needed_chunks = frozenset(self.included)
         """Chunks that the function needs by name; errors in others must not affect the answer."""
         broken = frozenset(self.broken)
+        # What acts may fail without the function failing, so errors are told apart by
+        # `needed_chunks`.
         self._include_acting()
         self.keep_all = keep_all or any(
             module.chunks[i].name_effects.introspects for i in self.included
@@ -308,6 +315,7 @@ def slice_for(
     statements = [chunk.statement for chunk in module.chunks]
     roles = roles_of(statements, [chunk.mark for chunk in module.chunks], module.bindings)
     plans = _plans.get(roles)
+    # Roles are replaced when they change, and their plans go with them.
     if plans is None:
         plans = _plans[roles] = Recent(_PLANS_KEPT)
     plan = plans.get((roots, own_index, keep_all, in_cells))
@@ -404,7 +412,7 @@ class SlicePlan:
                 for index, chunk, key in zip(self.indices, chunks, keys, strict=True)
             ),
             module_chunks=chunks,
-            key=hashlib.blake2b("\0".join(keyed).encode(), digest_size=16).hexdigest(),
+            key=digest_of(keyed),
             keyed=tuple(index in self._keyed for index in self.indices),
             broken=tuple(module.chunks[index] for index in self.broken),
             unknown=self.unknown,

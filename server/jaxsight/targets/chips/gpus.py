@@ -22,9 +22,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-KIB = 1024
-MIB = 1024 * KIB
-GIB = 1024 * MIB
+from jaxsight.text.units import GIB, KIB, MIB
+
 TERA = 1e12
 GIGA = 1e9
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-GIGA = 1e9
+from jaxsight.targets.chips.gpus import GIGA
 
 
 @dataclass(frozen=True, slots=True)

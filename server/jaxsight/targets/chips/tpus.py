@@ -21,8 +21,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-TERA = 1e12
-GIGA = 1e9
+from jaxsight.targets.chips.gpus import GIGA, TERA
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,6 @@ class Tpu:
     title: str
     topology: str
     """The smallest slice that libtpu can describe on every machine."""
-    accelerator: str
-    """The accelerator type that libtpu expects in the environment variables."""
     bandwidth: float
     memory: int
     peak: Mapping[str, float] = field(hash=False)
@@ -100,30 +97,30 @@ _KINDS = {"v5e": "TPU v5 lite", "v5p": "TPU v5", "v6e": "TPU v6 lite"}
 
 _ALL = (
     Tpu(
-        "v4", "TPU v4", "v4:2x2x1", "v4-8", 1228 * GIGA, 32 * 2**30,
+        "v4", "TPU v4", "v4:2x2x1", 1228 * GIGA, 32 * 2**30,
         {"bf16": 275 * TERA, "s8": 275 * TERA},  # [cloud] "bf16 or int8"
         clock=1.05 * GIGA, cores=2,  # [isca]
         devices=2, vmem=16 * 2**20, kernel_vmem=16 * 2**20,
     ),
     Tpu(
-        "v5e", "TPU v5e", "v5e:2x2", "v5litepod-4", 819 * GIGA, 16 * 2**30,
+        "v5e", "TPU v5e", "v5e:2x2", 819 * GIGA, 16 * 2**30,
         {"bf16": 197 * TERA, "s8": 393 * TERA},  # [cloud]
         clock=1.5 * GIGA,  # [book]
         vmem=128 * 2**20, kernel_vmem=16 * 2**20,
     ),
     Tpu(
-        "v5p", "TPU v5p", "v5p:2x2x1", "v5p-8", 2765 * GIGA, 95 * 2**30,
+        "v5p", "TPU v5p", "v5p:2x2x1", 2765 * GIGA, 95 * 2**30,
         {"bf16": 459 * TERA, "s8": 918 * TERA},  # [cloud]
         clock=1.75 * GIGA, cores=2,  # [book]
         vmem=64 * 2**20, kernel_vmem=16 * 2**20,
     ),
     Tpu(
-        "v6e", "TPU v6e", "v6e:2x2", "v6e-4", 1640 * GIGA, 32 * 2**30,
+        "v6e", "TPU v6e", "v6e:2x2", 1640 * GIGA, 32 * 2**30,
         {"bf16": 918 * TERA, "s8": 1836 * TERA},  # [cloud]
         vmem=128 * 2**20, kernel_vmem=32 * 2**20,
     ),
     Tpu(
-        "7x", "TPU7x", "tpu7x:2x2x1", "tpu7x-8", 7370 * GIGA, 192 * 2**30,
+        "7x", "TPU7x", "tpu7x:2x2x1", 7370 * GIGA, 192 * 2**30,
         {"bf16": 2307 * TERA, "f8": 4614 * TERA},  # [cloud]
         devices=2, vmem=64 * 2**20, kernel_vmem=32 * 2**20,
     ),

@@ -33,7 +33,7 @@ from jaxlib import _jax
 from jaxsight.text.names import words
 from jaxsight.tracer.compat import config, replacing
 from jaxsight.tracer.isolation import code_origins
-from jaxsight.wire.seen_device import SeenDevice
+from jaxsight.wire.messages.requests import SeenDevice
 from jaxsight_source.files.ours import OURS
 
 _JAX = f"{Path(jax.__file__).parent}{os.sep}"

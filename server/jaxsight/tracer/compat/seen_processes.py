@@ -17,7 +17,7 @@ import jax
 from jaxlib import _jax
 
 from jaxsight.tracer.compat import seen_devices
-from jaxsight.wire.seen_device import SeenProcess
+from jaxsight.wire.messages.requests import SeenProcess
 
 _shown: SeenProcess | None = None
 

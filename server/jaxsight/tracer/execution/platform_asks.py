@@ -21,8 +21,8 @@ from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.irreversible_effects import Spoilt
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk, real_file
+from jaxsight.wire.messages.requests import SeenDevice
 from jaxsight.wire.observations import Caveat
-from jaxsight.wire.seen_device import SeenDevice
 
 _READS = re.compile(
     r"""environ\.get\(\s*["']JAX_PLATFORM|getenv\(\s*["']JAX_PLATFORM"""

@@ -32,12 +32,11 @@ from jaxsight.tracer.kept_traces import KeptTrace, under
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree, FrameFiles
 from jaxsight.tracer.programs.changed import NoSuchChange, changed
-from jaxsight.wire.chunks import equation_path
+from jaxsight.wire.chunks import Span, equation_path
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.compiling import Compile
 from jaxsight.wire.messages.replies import Equation, Link, Lowered, LoweredChange, Shown
 from jaxsight.wire.messages.requests import STABLEHLO, Lower, LowerChanged, Show
-from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight_source.compat.jaxpr_types import Jaxpr, Var

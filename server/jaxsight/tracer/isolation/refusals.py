@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from jaxsight.files.own_folders import WRITABLE
+from jaxsight.files.ownership import WRITABLE
 from jaxsight.text.names import words
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.file_reads import is_written

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from jaxsight.rewriting.rewriter import Site, SourceRange
 from jaxsight.tracer.observation.observed_values import Sites, SiteValues
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.observations import OBSERVED_VALUES, Observation, Seen
-from jaxsight.wire.spans import Span
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from jaxsight.tracer.failures import is_library, is_own, span_of
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.scopes import Scope
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.replies import Call
-from jaxsight.wire.spans import Span
 from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight_source.compat.locations import Caller, callers, is_backward, places
 

@@ -34,10 +34,9 @@ from jaxsight.tracer.compat.jaxprs import Doc
 from jaxsight.tracer.failures import ADDRESS, clean, span_of
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.scopes import Scope
-from jaxsight.wire.chunks import CHUNK_FILE
+from jaxsight.wire.chunks import CHUNK_FILE, Span
 from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Shown
 from jaxsight.wire.messages.requests import CONSTANT
-from jaxsight.wire.spans import Span
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import Inner, all_jaxprs, equation_count, inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Equation, Jaxpr

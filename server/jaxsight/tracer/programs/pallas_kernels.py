@@ -35,7 +35,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.wire.pallas import ELSEWHERE, SHARED, SMEM, VMEM, KernelArray, Outside, PallasKernel
+from jaxsight.wire.program import ELSEWHERE, SHARED, SMEM, VMEM, KernelArray, Outside, PallasKernel
 from jaxsight_source.compat import pallas
 from jaxsight_source.compat.equations import argument_names
 from jaxsight_source.compat.inner import inner_jaxprs

@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 
 from jaxsight.wire.donation import Alias
 from jaxsight.wire.kernel_graph import Graph
-from jaxsight.wire.kernels.undecided import at_least, at_most
+from jaxsight.wire.kernel_work import at_least, at_most
 from jaxsight.wire.meshes import Chosen, Distribution, Rematerialization
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 

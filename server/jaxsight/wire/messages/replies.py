@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.compiling import Compile
 from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.observations import (
@@ -17,7 +18,6 @@ from jaxsight.wire.observations import (
     Warned,
 )
 from jaxsight.wire.program import Program
-from jaxsight.wire.spans import Span
 
 VERSION = 27
 """Incremented when a message changes; a tracer with another version is rejected."""

@@ -17,7 +17,7 @@ nothing here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Generic, Literal, Self, TypeVar, get_args
+from typing import ClassVar, Generic, Literal, Self, TypeVar, get_args
 
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint, GivenCall
@@ -33,8 +33,40 @@ from jaxsight.wire.messages.replies import (
     Shown,
     Traced,
 )
-from jaxsight.wire.seen_device import SeenDevice, SeenProcess
 from jaxsight_source.options import Constants, Derivatives, SourceOptions
+
+# The device and the process that code sees, which need not be those that run it.
+
+
+_FAMILIES = {"cuda": "gpu", "rocm": "gpu"}
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDevice:
+    """What a program is told about its devices, instead of the CPU that it runs on."""
+
+    platform: str
+    """As JAX lowers for it: `cuda`, `rocm`, `tpu`."""
+    device_kind: str = ""
+    """JAX's name of it; empty if unknown."""
+    capability: str = ""
+    """The compute capability of an NVIDIA GPU (`9.0`); empty if none or unknown."""
+    cores: int = 0
+    """The TensorCores of a TPU's device; 0 if none or unknown."""
+
+    @property
+    def family(self) -> str:
+        """What `jax.default_backend()` and `Device.platform` are on it: `gpu` or `tpu`."""
+        return _FAMILIES.get(self.platform, self.platform)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenProcess:
+    """What a program is told about its process, as if it were one of a job with several."""
+
+    index: int
+    count: int
+
 
 Reply_co = TypeVar("Reply_co", covariant=True)
 
@@ -51,6 +83,8 @@ class Request(Generic[Reply_co]):
     """The number that the answer has too."""
     reply: type
     """The class of its reply."""
+    TITLE: ClassVar[str] = ""
+    """What it does, with its own fields as `{0.platform}`."""
 
     def __init_subclass__(cls) -> None:
         """Read the class of the reply off `Request[…]`, for a class that states it."""
@@ -65,12 +99,12 @@ class Request(Generic[Reply_co]):
     @property
     def executes(self) -> Trace | None:
         """The slice of a module that is executed for it; `None` if it is about an earlier trace."""
-        return None
+        return getattr(self, "run", None)
 
     @property
     def title(self) -> str:
         """What it does, in the words of a progress message."""
-        return ""
+        return self.TITLE.format(self)
 
 
 class AboutTrace(Request[Reply_co]):
@@ -114,6 +148,7 @@ MAPPED_SIZE = 8  # any above 1, along which operations might broadcast instead
 class Trace(Request[Traced], GivenCall):
     """Execute the slice and trace `function`."""
 
+    TITLE: ClassVar[str] = "{0.function}"
     id: int
     file: str
     module: str
@@ -155,11 +190,6 @@ class Trace(Request[Traced], GivenCall):
         """The request itself."""
         return self
 
-    @property
-    def title(self) -> str:
-        """The function's name."""
-        return self.function
-
 
 @dataclass(frozen=True, slots=True)
 class DryRun(Request[DryCalls]):
@@ -169,40 +199,22 @@ class DryRun(Request[DryCalls]):
     effects outside of the process are refused. `run.function` is ignored.
     """
 
+    TITLE: ClassVar[str] = "looking for calls"
     id: int
     run: Trace
     entries: tuple[EntryPoint, ...]
     patience: float
     """Seconds after which no further program is started, and the running one ends."""
 
-    @property
-    def executes(self) -> Trace:
-        """The slice of the whole module."""
-        return self.run
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return "looking for calls"
-
 
 @dataclass(frozen=True, slots=True)
 class Sourcerize(Request[Shown]):
     """Execute the slice of `run` and write its function, or a transformation of it, as source."""
 
+    TITLE: ClassVar[str] = "{0.run.function}"
     id: int
     run: Trace
     options: TransformedSource
-
-    @property
-    def executes(self) -> Trace:
-        """The function's slice."""
-        return self.run
-
-    @property
-    def title(self) -> str:
-        """The function's name."""
-        return self.run.function
 
 
 JAXPR = "jaxpr"
@@ -234,15 +246,11 @@ class Show(AboutTrace[Shown]):
     `trace` is the id of a `Traced` answer, `platform` as in `Lower`.
     """
 
+    TITLE: ClassVar[str] = "{0.view}"
     id: int
     trace: int
     view: str = JAXPR
     platform: str = ""
-
-    @property
-    def title(self) -> str:
-        """The name of the text."""
-        return self.view
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,16 +260,12 @@ class Lower(AboutTrace[Lowered]):
     `trace` is the id of a `Traced` answer, `platform` one of `cpu`, `cuda`, `rocm`, `tpu`.
     """
 
+    TITLE: ClassVar[str] = "lowering for {0.platform}"
     id: int
     trace: int
     platform: str
     capability: str = ""
     """The compute capability of the GPU for Pallas kernels (`9.0`); empty if unknown."""
-
-    @property
-    def title(self) -> str:
-        """The platform it lowers for."""
-        return f"lowering for {self.platform}"
 
 
 BEFORE, WITHOUT, BARRIER, ROLLED = "before", "without", "barrier", "rolled"
@@ -280,17 +284,13 @@ class LowerChanged(AboutTrace[LoweredChange]):
     * `ROLLED`: with the largest loop that Python unrolled as a `scan`.
     """
 
+    TITLE: ClassVar[str] = "lowering for {0.platform}"
     id: int
     trace: int
     platform: str
     capability: str
     change: str
     at: int = 0
-
-    @property
-    def title(self) -> str:
-        """The platform it lowers for."""
-        return f"lowering for {self.platform}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,13 +300,9 @@ class Outline(AboutTrace[Outlined]):
     `trace` is the id of a `Traced` answer.
     """
 
+    TITLE: ClassVar[str] = "reading a traced program"
     id: int
     trace: int
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return "reading a traced program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,20 +313,11 @@ class Compare(AboutTrace[Compared]):
     values, one operation at a time.
     """
 
+    TITLE: ClassVar[str] = "comparing two functions"
     id: int
     trace: int
     other: int
     run: Trace | None = None
-
-    @property
-    def executes(self) -> Trace | None:
-        """The first function's slice, if it is called with values."""
-        return self.run
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return "comparing two functions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,15 +328,11 @@ class Measure(AboutTrace[Measured]):
     Arguments without a value are random, also those of traces that were not kept `with_values`.
     """
 
+    TITLE: ClassVar[str] = "measuring"
     id: int
     trace: int
     other: int = 0
     limits: MeasuringLimits = field(default_factory=MeasuringLimits)
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return "measuring"
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,15 +358,11 @@ class Import(Request[Imported]):
 class FindModules(Request[FoundModules]):
     """Say which top-level modules no import in a file would find; nothing is imported."""
 
+    TITLE: ClassVar[str] = "looking for modules"
     id: int
     folders: tuple[str, ...]
     """The folders of the file's project that imports search first."""
     modules: tuple[str, ...]
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return "looking for modules"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from jaxsight.files import private
-from jaxsight.files.own_folders import KEPT, WRITABLE
+from jaxsight.files.ownership import KEPT, WRITABLE
 from jaxsight.timeline import VARIABLE
 from jaxsight.workers.confinement import landlock, seccomp
 from jaxsight.workers.confinement.launch import NEWEST

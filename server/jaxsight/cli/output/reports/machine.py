@@ -28,7 +28,7 @@ from jaxsight.cli.sources.notebooks import NO_CELLS, Cells
 from jaxsight.features import caveats
 from jaxsight.features.fixes.scheduler import fix_record, location
 from jaxsight.rules.finding import Severity
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.text import Position, Range
 from jaxsight.text.units import count
 

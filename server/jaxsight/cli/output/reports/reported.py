@@ -25,7 +25,7 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.kernels.table import Uncompiled
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
-from jaxsight.source.slicing.caveat import SliceCaveat
+from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.text.units import count
 
 

@@ -142,8 +142,7 @@ class Program:
         """Return the operation of a reduction, or `""`."""
         for name in instruction.called.get("to_apply", ()):
             computation = self.module.computation(name)
-            root = computation.root if computation is not None else None
-            if computation is not None and root is not None:
+            if computation is not None and (root := computation.root) is not None:
                 operation = computation.source(root, _SKIPPED)
                 if len(operation.operands) == 2:
                     return operation.opcode
@@ -157,14 +156,15 @@ def _opcode(instruction: Instruction) -> str:
 def _bytes(instruction: Instruction, computation: Computation) -> int:
     """Return the bytes of the operands or of the results, whichever are more."""
     read = sum(total_bytes(operand.shape) for operand in computation.operands(instruction))
-    values = results(instruction)
-    if values is None:
-        elements = parts(instruction.shape)
-        if instruction.opcode == "recv" or (instruction.opcode in STARTS and len(elements) > 1):
-            values = arrays(elements[0 if instruction.opcode == "recv" else 1])
-        else:
-            values = () if instruction.opcode == "send" else arrays(instruction.shape)
-    return max(read, sum(value.bytes for value in values))
+    values, elements = results(instruction), parts(instruction.shape)
+    if values is not None:
+        return max(read, sum(value.bytes for value in values))
+    shape = instruction.shape
+    if instruction.opcode == "recv":
+        shape = elements[0]
+    elif instruction.opcode in STARTS and len(elements) > 1:
+        shape = elements[1]
+    return read if instruction.opcode == "send" else max(read, total_bytes(shape))
 
 
 def is_async(start: Instruction, computation: Computation, module: Module) -> bool:
@@ -193,8 +193,7 @@ def is_async(start: Instruction, computation: Computation, module: Module) -> bo
 def _computes(instruction: Instruction) -> bool:
     """Return whether an instruction is a kernel that does not communicate."""
     opcode = instruction.opcode
-    if opcode in FREE or opcode.endswith(("-done", "-update", "-start")) or opcode in COLLECTIVES:
-        return False
-    if results(instruction) is not None:
+    is_end = opcode.endswith(("-done", "-update", "-start"))
+    if is_end or opcode in FREE or opcode in COLLECTIVES or results(instruction) is not None:
         return False
     return instruction.attribute("custom_call_target") not in ANNOTATIONS

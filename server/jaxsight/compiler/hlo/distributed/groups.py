@@ -127,21 +127,18 @@ def places(mesh: Mesh) -> dict[int, tuple[int, ...]]:
 def _of_axes(axes: str, ids: str, names: str) -> Groups:
     """Return the groups along some axes, or parts of axes, of a mesh in the HLO."""
     sizes = [(name, int(size)) for name, size in _SIZED.findall(axes)]
-    devices = device_ids(ids) if ids else tuple(range(math.prod(size for _, size in sizes)))
+    devices = device_ids(ids) or tuple(range(math.prod(size for _, size in sizes)))
     along: list[int] = []
     split: list[int] = []
     wanted = {
-        name: (int(before), int(size)) if size else None
-        for name, before, size in _NAMED.findall(names)
+        name: (int(before or 1), int(width or 0)) for name, before, width in _NAMED.findall(names)
     }
     for name, size in sizes:
-        part = wanted.get(name)
-        if name in wanted and part is None:
-            along.append(len(split))
-        if part is None:
+        if name not in wanted:
             split.append(size)
             continue
-        before, width = part
+        before, width = wanted[name]
+        width = width or size
         along.append(len(split) + 1)
         split += [before, width, size // (before * width)]
     rest = [axis for axis in range(len(split)) if axis not in along]

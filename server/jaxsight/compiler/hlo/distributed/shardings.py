@@ -16,13 +16,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from jaxsight.compiler.hlo.distributed import groups
-from jaxsight.hlo.shapes import arrays, dims, split_at_commas
+from jaxsight.hlo.shapes import arrays, dims, split_at_commas, without_layout
 from jaxsight.hlo.text import Computation, Instruction, Module, parse
-from jaxsight.wire.meshes import Chosen, Divided, Mesh, Spec
+from jaxsight.hlo.text import instruction as parsed_instruction
+from jaxsight.wire.meshes import Chosen, Divided, Mesh, Rematerialization, Spec
 
 _TILES = re.compile(r"devices=\[([\d,]+)\]")
 _KINDS = re.compile(r"last_tile_dims=\{([^}]*)\}")
@@ -143,15 +145,13 @@ class _Reader:
         self, instruction: Instruction, prefix: str, path: str
     ) -> Iterator[tuple[str, str]]:
         """Yield the computations that an instruction runs, with what is before their paths."""
-        match instruction.opcode:
-            case "call":
-                # The names of a function's operations begin in the function.
-                for name in instruction.called.get("to_apply", ()):
-                    yield name, path or prefix
-            case "while" | "conditional":
-                for names in instruction.called.values():
-                    for name in names:
-                        yield name, prefix
+        if instruction.opcode == "call":
+            # The names of a function's operations begin in the function.
+            for name in instruction.called.get("to_apply", ()):
+                yield name, path or prefix
+        elif instruction.opcode in ("while", "conditional"):
+            for name in itertools.chain(*instruction.called.values()):
+                yield name, prefix
 
     def _add(
         self, path: str, instruction: Instruction, operands: Sequence[Instruction] = ()
@@ -160,14 +160,15 @@ class _Reader:
         for value, text in _leaves(instruction):
             chosen = self._sharding(value, text)
             own[value] = chosen if own.get(value, chosen) == chosen else None
+        read = tuple(
+            Divided(type_, divided.spec)
+            for operand in operands
+            for type_, text in _leaves(operand)
+            if own and (divided := self._sharding(type_, text)) is not None
+        )
         for value, chosen in own.items():
             self.chosen[path, value] = chosen
-            self.operands[path, value] = tuple(
-                Divided(type_, divided.spec)
-                for operand in operands
-                for type_, text in _leaves(operand)
-                if (divided := self._sharding(type_, text)) is not None
-            )
+            self.operands[path, value] = read
 
     def _sharding(self, value: str, text: str) -> Sharding | None:
         return sharding(text, value.count(",") + (not value.endswith("[]")), self.meshes)
@@ -225,25 +226,21 @@ def _renamed(
 ) -> Sharding | None:
     """Return a sharding over XLA's own axes in terms of the program's meshes."""
     sizes = dict(_SIZED.findall(pieces[0]))
-    order = list(sizes)
     ids = next((piece for piece in pieces if piece.startswith("device_ids=(")), "")
-    devices = (
-        groups.device_ids(ids[len("device_ids=(") : -1])
-        if ids
-        else tuple(range(math.prod(map(int, sizes.values()))))
+    devices = groups.device_ids(ids[len("device_ids=(") : -1]) or tuple(
+        range(math.prod(map(int, sizes.values())))
     )
     parts = [*spec, unreduced]
     if any(name not in sizes for names in parts for name in names):
         return None
-    places = itertools.product(*(range(int(sizes[name])) for name in order))
+    places = itertools.product(*(range(int(size)) for size in sizes.values()))
     tiles: dict[int, tuple[int, ...]] = {}
     for device, place in zip(devices, places, strict=False):
-        at = dict(zip(order, place, strict=True))
+        at = dict(zip(sizes, place, strict=True))
         tiles[device] = tuple(
             _mixed([(at[name], int(sizes[name])) for name in names]) for names in parts
         )
-    axes = _axes_of_tiles(tiles, len(parts), meshes)
-    return None if axes is None else Sharding(axes[:-1] if any(axes[:-1]) else (), axes[-1])
+    return _of_tiles(tiles, len(spec), meshes)
 
 
 def _mixed(digits: list[tuple[int, int]]) -> int:
@@ -274,33 +271,32 @@ def _tiled(
         device: tuple(place[dimension] for dimension in wanted)
         for device, place in zip(devices, places, strict=True)
     }
-    axes = _axes_of_tiles(tiles, len(wanted), meshes)
-    if axes is None:
-        return None
-    spec = axes[:rank] if any(axes[:rank]) else ()
-    return Sharding(spec, tuple(name for names in axes[rank:] for name in names))
+    return _of_tiles(tiles, rank, meshes)
 
 
-def _axes_of_tiles(
-    tiles: dict[int, tuple[int, ...]], dimensions: int, meshes: Sequence[Mesh]
-) -> Spec | None:
-    """Return the axes of the first mesh over whose devices an array is divided like this.
+def _of_tiles(
+    tiles: Mapping[int, tuple[int, ...]], rank: int, meshes: Iterable[Mesh]
+) -> Sharding | None:
+    """Return the sharding over the first mesh over whose devices an array is divided like this.
 
     Args:
-        tiles: for each device, the index of its part in each dimension.
-        dimensions: the number of dimensions.
+        tiles: for each device, the index of its part in each dimension, then in what is unreduced.
+        rank: the number of dimensions.
         meshes: the meshes of the program.
     """
     for mesh in meshes:
         if set(groups.places(mesh)) == tiles.keys():
-            axes = [_axes_of(tiles, dimension, mesh) for dimension in range(dimensions)]
-            if None not in axes:
-                return tuple(names for names in axes if names is not None)
+            count = max(map(len, tiles.values()))
+            axes = [_axes_of(tiles, dimension, mesh) for dimension in range(count)]
+            known = [names for names in axes if names is not None]
+            if len(known) == count:
+                spec = tuple(known[:rank]) if any(known[:rank]) else ()
+                return Sharding(spec, tuple(itertools.chain(*known[rank:])))
     return None
 
 
 def _axes_of(
-    tiles: dict[int, tuple[int, ...]], dimension: int, mesh: Mesh
+    tiles: Mapping[int, tuple[int, ...]], dimension: int, mesh: Mesh
 ) -> tuple[str, ...] | None:
     """Return the axes that a dimension is divided over, major to minor."""
     places = groups.places(mesh)
@@ -312,9 +308,7 @@ def _axes_of(
         stride = at_place[next_one] - at_place[origin] if size > 1 else 0
         strides.append((stride, size, name))
     expected = 1
-    divided = sorted(
-        ((each, size, name) for each, size, name in strides if each), key=lambda s: s[0]
-    )
+    divided = sorted((each for each in strides if each[0]), key=itemgetter(0))
     for stride, size, _ in divided:
         if stride != expected:
             return None
@@ -323,3 +317,52 @@ def _axes_of(
         if tile != sum(at * stride for at, (stride, _, _) in zip(place, strides, strict=True)):
             return None
     return tuple(name for _, _, name in reversed(divided))
+
+
+# Find the values that the partitioner replicated to reshard them, in what XLA logs.
+#
+# XLA logs them as warnings (`PartitionedHlo::ReshardNoCache` in
+# `xla/service/spmd/spmd_partitioner.cc`), which it does not write to standard error if
+# `TF_CPP_MIN_LOG_LEVEL` is above 1.
+
+
+_LOGGED = re.compile(
+    r"\[spmd\] Involuntary full rematerialization\..*? from sharding (?P<source>\{.*?\}) to "
+    r"(?P<target>\{.*?\}) (?:efficiently|without .*?) for HLO operation:? "
+    r"(?P<instruction>[^\n]*)",
+    re.IGNORECASE,
+)
+
+
+def rematerialized(log: str) -> tuple[Rematerialization, ...]:
+    """Return the values in XLA's log, without duplicates.
+
+    Their equation is `parameter 0` for a parameter of the program, and empty if it is not known.
+    """
+    values: dict[Rematerialization, None] = {}
+    for match in _LOGGED.finditer(log):
+        logged = parsed_instruction(f" {match['instruction']}", 0)
+        if logged is None:
+            continue
+        path = logged.equation
+        if logged.opcode == "parameter" and not path and logged.op_name:
+            path = f"parameter {logged.number}"
+        elif not path[:1].isdigit():
+            path = ""  # It is in a function, and its name begins there.
+        value = Rematerialization(
+            path, _whole(logged.shape, match["source"]), match["source"], match["target"]
+        )
+        values[value] = None
+    return tuple(values)
+
+
+def _whole(part: str, sharding: str) -> str:
+    """Return the type of a whole value from that of one device's part, which XLA logs.
+
+    Dimensions that the devices do not divide evenly are those of the padded value.
+    """
+    text = without_layout(part)
+    name, _, inside = text.partition("[")
+    sizes = dims(inside)
+    divided = tiles(sharding, len(sizes))
+    return f"{name}[{','.join(str(size * by) for size, by in zip(sizes, divided, strict=True))}]"

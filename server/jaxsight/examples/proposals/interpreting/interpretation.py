@@ -27,10 +27,10 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Value,
     facts_of,
 )
-from jaxsight.source.abstract_interpretation.environment import Environment
 from jaxsight.source.abstract_interpretation.interpreter import (
     AbstractInterpreter,
     Comprehension,
+    Environment,
 )
 
 _MOST = 6000

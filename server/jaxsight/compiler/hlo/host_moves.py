@@ -9,14 +9,16 @@ On TPUs they are DMAs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.memory.spaces import Space, space_of
-from jaxsight.hlo.shapes import HOST_MARK, array_types, arrays, parts
+from jaxsight.hlo.shapes import HOST_MARK, HOST_SPACE, KEPT, array_types, arrays, is_tiled, parts
 from jaxsight.hlo.text import HOST_EXECUTE, Computation, Instruction, Module
-from jaxsight.wire.host_transfers import (
+from jaxsight.wire.kernel_graph import Value
+from jaxsight.wire.kernel_work import (
     COMPUTATION,
     COPY,
     SLICE,
@@ -26,7 +28,40 @@ from jaxsight.wire.host_transfers import (
     WITHIN_HOST,
     Transferred,
 )
-from jaxsight.wire.kernel_graph import Value
+
+# Memory spaces: where XLA stores a value, as the `S(…)` of its layout says.
+#
+# Sources:
+# * `kDefaultMemorySpace`, `kGenericFastMemorySpace` and `kHostMemorySpace` in openxla/xla,
+#   `xla/layout.h`.
+# * `kCollectiveMemorySpaceColor` and `kTempBufferMemorySpaceColor` in
+#   `xla/service/gpu/gpu_memory_space_assignment.h`: on GPUs both are memory of the device.
+# * libtpu is not public; in its HLO, spaces 1 to 4 are those of a TensorCore (vector memory, flags
+#   of transfers, scalar memory).
+
+
+_SPACE = re.compile(r"S\((\d+)\)")
+
+
+@lru_cache(maxsize=KEPT)
+def _space_of(shape: str) -> int:
+    """Return the space where the first array of a type is stored; 0 is memory of the device."""
+    return int(match[1]) if (match := _SPACE.search(shape)) is not None else 0
+
+
+def is_on_host(shape: str, platform: str) -> bool:
+    """Return whether a value is in the memory of the host, and that is not the device's own.
+
+    Args:
+        platform: `cpu`, `cuda`, `rocm` or `tpu`.
+    """
+    return platform != "cpu" and _space_of(shape) == HOST_SPACE
+
+
+def is_on_chip(shape: str) -> bool:
+    """Return whether a value is in a TPU's vector or scalar memory, not in its HBM."""
+    return is_tiled(shape) and _space_of(shape) not in (0, HOST_SPACE)
+
 
 _MOVES: Mapping[str, Transferred] = {
     "copy": COPY,
@@ -64,32 +99,23 @@ def moves(
     shapes = [each.shape for each in (instruction, *computation.operands(instruction))]
     if not any(HOST_MARK in shape for shape in shapes):
         return []
-    if instruction.opcode not in _FUSIONS:
-        what = _MOVES.get(instruction.opcode.removesuffix("-start"))
-        if what is not None:
-            return list(_moved(instruction, what, computation, platform))
-        return list(_accessed(instruction, computation, platform))
-    fused = Fused(instruction, module)
-    found = list(_moved_inside(fused, module, platform))
+    is_fusion = instruction.opcode in _FUSIONS
+    if not is_fusion and (what := _MOVES.get(instruction.opcode.removesuffix("-start"))):
+        return list(_moved(instruction, what, computation, platform))
+    found, marked = list[Move](), [instruction]
+    if is_fusion and (body := Fused(instruction, module).body) is not None:
+        marked += body.instructions
+        for inner in body.instructions:
+            if inner.opcode in _FUSIONS:
+                found += moves(inner, body, module, platform)
+            elif what := _MOVES.get(inner.opcode):
+                found += _moved(inner, what, body, platform)
     if not found:
         return list(_accessed(instruction, computation, platform))
-    marked = (instruction, *(fused.body.instructions if fused.body is not None else ()))
     by_driver = platform == "tpu" or any(
         mark in inner.attributes for inner in marked for mark in _BY_DRIVER
     )
     return found if by_driver else [replace(move, is_kernel=True) for move in found]
-
-
-def _moved_inside(fused: Fused, module: Module, platform: str) -> Iterator[Move]:
-    """Yield what the operations of a fusion that only move data move to another memory."""
-    body = fused.body
-    if body is None:
-        return
-    for inner in body.instructions:
-        if inner.opcode in _FUSIONS:
-            yield from moves(inner, body, module, platform)
-        elif (what := _MOVES.get(inner.opcode)) is not None:
-            yield from _moved(inner, what, body, platform)
 
 
 def _moved(
@@ -102,16 +128,10 @@ def _moved(
     if source is None or not result:
         return
     moved = arrays(source.shape if what == UPDATE else result)[:1]
-    match [space_of(each, platform) is Space.HOST for each in (source.shape, result)]:
-        case [True, True]:
-            direction = WITHIN_HOST
-        case [False, True]:
-            direction = TO_HOST
-        case [True, False]:
-            direction = TO_DEVICE
-        case _:
-            return
-    if moved:
+    before, after = (is_on_host(each, platform) for each in (source.shape, result))
+    directions = {(True, True): WITHIN_HOST, (False, True): TO_HOST, (True, False): TO_DEVICE}
+    direction = directions.get((before, after))
+    if moved and direction is not None:
         yield Move(direction, what, moved[0])
 
 
@@ -129,7 +149,7 @@ def _accessed(
     results = _result(instruction) if is_start else instruction.shape
     for is_read, shapes in ((True, [operand.shape for operand in operands]), (False, [results])):
         for type_ in (type_ for shape in shapes for type_ in array_types(shape)):
-            elsewhere = (space_of(type_, platform) is Space.HOST) is not on_host
+            elsewhere = is_on_host(type_, platform) is not on_host
             if elsewhere and (values := arrays(type_)):
                 direction = TO_HOST if is_read is on_host else TO_DEVICE
                 yield Move(direction, what, values[0], True)

@@ -10,8 +10,8 @@ from jaxsight.compiler.hlo.walk import FREE, Moving, Unit, Walk
 from jaxsight.hlo.shapes import arrays
 from jaxsight.hlo.text import Computation, Instruction, Module
 from jaxsight.wire.chunks import equation_order
-from jaxsight.wire.host_transfers import TO_DEVICE, TO_HOST, HostTransfer, Transferred
-from jaxsight.wire.kernel_graph import CALLBACK, Kernel, Value
+from jaxsight.wire.kernel_graph import CALLBACK, Kernel
+from jaxsight.wire.kernel_work import TO_DEVICE, TO_HOST, HostTransfer, Transferred
 
 _NAMES: Mapping[str, Transferred] = {
     "infeed": "infeed",
@@ -36,9 +36,9 @@ def host_transfers(walked: Walk, kernels: Sequence[Kernel]) -> tuple[HostTransfe
     for moving in walked.moving:
         near = _Neighbours(moving.unit.computation, paths)
         found += [(moving.before, transfer) for transfer in _moved(walked, moving, near)]
-    for index, (unit, kernel) in enumerate(zip(walked.units, kernels, strict=True)):
+    for index, kernel in enumerate(kernels):
         if kernel.kind == CALLBACK:
-            found += [(index, transfer) for transfer in _called_back(walked, index, unit, kernel)]
+            found += [(index, transfer) for transfer in _called_back(walked, index, kernel)]
     return tuple(transfer for _, transfer in sorted(found, key=lambda each: each[0]))
 
 
@@ -87,10 +87,9 @@ class _Neighbours:
 
 
 def _moved(walked: Walk, moving: Moving, near: _Neighbours) -> Iterator[HostTransfer]:
-    unit = moving.unit
-    start, computation = unit.instruction, unit.computation
+    unit, start = moving.unit, moving.unit.instruction
     equations = _own(start, near, walked.module)
-    overlaps = is_async(start, computation, walked.module)
+    overlaps = is_async(start, unit.computation, walked.module)
     for move in moving.moves:
         feeds = () if equations else near.nearest(start, move.direction)
         yield HostTransfer(
@@ -107,23 +106,21 @@ def _moved(walked: Walk, moving: Moving, near: _Neighbours) -> Iterator[HostTran
         )
 
 
-def _called_back(walked: Walk, index: int, unit: Unit, kernel: Kernel) -> Iterator[HostTransfer]:
+def _called_back(walked: Walk, index: int, kernel: Kernel) -> Iterator[HostTransfer]:
     """Yield what a callback, an infeed or a send moves: its operands to the host, its results back.
 
     On GPUs, callbacks copy both (`xla_ffi_python_gpu_callback` in jaxlib, `py_client_gpu.cc`).
     """
+    unit = walked.units[index]
     call, lookup = unit.instruction, unit.computation.by_name.get
     if (body := Fused(call, walked.module).body) is not None:
         called = (each for each in body.instructions if each.opcode == "custom-call")
         call, lookup = next(called, call), body.by_name.get
-    opcode = call.opcode
-    sent: list[Value] = []
-    if opcode not in ("infeed", "recv"):
-        operands = map(lookup, call.operands if opcode == "custom-call" else call.operands[:1])
-        sent = [value for each in operands if each is not None for value in arrays(each.shape)]
-    received = kernel.outputs if opcode in ("infeed", "recv") else ()
-    if opcode == "custom-call":
-        received = arrays(call.shape)
+    opcode, is_call = call.opcode, call.opcode == "custom-call"
+    comes_in = opcode in ("infeed", "recv")
+    operands = map(lookup, call.operands if is_call else call.operands[: not comes_in])
+    sent = [value for each in operands if each is not None for value in arrays(each.shape)]
+    received = arrays(call.shape) if is_call else kernel.outputs if comes_in else ()
     for direction, values in ((TO_HOST, sent), (TO_DEVICE, received)):
         if amount := sum(value.bytes for value in values):
             yield HostTransfer(

@@ -1,1 +1,0 @@
-"""Where values are stored, and the transfers between the host and the device."""

@@ -1,1 +1,0 @@
-"""What a compile without the device leaves open: autotuned matmuls, and calls of libraries."""

@@ -1,1 +1,0 @@
-"""What is known of one kernel of a graph."""
