@@ -53,8 +53,7 @@ if TYPE_CHECKING:  # few sessions need these: the server holds 2 MiB less
     from jaxsight.features.asking.known import AgentQuestion, ComparedProgram
     from jaxsight.features.sweeps.drawn_sweep import DrawnSweep
     from jaxsight.features.sweeps.sweeping import OnPoint
-    from jaxsight.sweeps.points import Sweep
-    from jaxsight.sweeps.swept_sizes import SweptSize
+    from jaxsight.sweeps.points import Sweep, SweptSize
 
 
 class Session:

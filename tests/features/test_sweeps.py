@@ -13,8 +13,7 @@ import pytest_asyncio
 
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
-from jaxsight.sweeps.points import Sweep
-from jaxsight.sweeps.swept_sizes import SweptSize, parse
+from jaxsight.sweeps.points import Sweep, SweptSize, parse
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare
 

@@ -13,7 +13,7 @@ import pytest
 
 from jaxsight.measuring.programs import DeviceRun, DeviceRuns, profiled
 from jaxsight.profiles.executed import Executed
-from jaxsight.profiles.folders import NoProfile
+from jaxsight.profiles.sources import NoProfile
 
 NANO = 1000
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.profiles import protobuf
-from jaxsight.profiles.folders import files_of
+from jaxsight.profiles.sources import files_of
 from jaxsight.profiles.space import XSpace, opened, stats
 from tests.profiles.made import MadePlane, gpu_plane, message, write
 

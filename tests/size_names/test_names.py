@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxsight.queries.sizes import samples
-from jaxsight.queries.sizes.formulas import explanations
-from jaxsight.queries.sizes.naming import chooser, named
+from jaxsight.queries.sizes.naming import chooser, explanations, named
 from jaxsight.session import Session
 from tests.quiet import QUIET
 from tools.size_names.functions import module

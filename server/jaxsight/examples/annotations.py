@@ -10,9 +10,8 @@ from __future__ import annotations
 import ast
 import re
 
-from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.shapes import read_size
-from jaxsight.examples.notation.tokens import TokenReader
+from jaxsight.examples.notation.tokens import ChunkText, TokenReader
 from jaxsight.examples.notation.values import Array, Key, Node, Number, Size
 from jaxsight.examples.problems import Malformed
 from jaxsight.source.analysis.syntax_trees import last_name

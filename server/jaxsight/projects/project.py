@@ -28,8 +28,7 @@ from jaxsight.recording.recorded_file import RecordedFileError
 from jaxsight.settings import ProjectSettings, Settings, merge
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.trust import Policy, Trust
-from jaxsight.trust.decisions import over_ssh
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import over_ssh, shown_path
 from jaxsight.wire.messages.replies import Failed, Hello, Imported, Stage
 from jaxsight.wire.messages.requests import NEW, Import, Request
 from jaxsight.workers import results

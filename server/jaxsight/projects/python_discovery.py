@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.files import reading
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path
 
 log = logging.getLogger(__name__)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from jaxsight import rules
 from jaxsight.events import Event
+from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.attention import Attention
-from jaxsight.queries.choices import UserChoices
+from jaxsight.queries.choices import Attention, UserChoices
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.measurements import Measurements
@@ -20,7 +22,6 @@ from jaxsight.queries.processes.explorer import ProcessExplorer
 from jaxsight.queries.profiles import OpenProfiles
 from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
-from jaxsight.queries.rules_ahead import RulesAhead
 from jaxsight.queries.sizes.explorer import SizeExplorer
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
@@ -28,6 +29,52 @@ from jaxsight.queries.traces.query import Question
 from jaxsight.queries.traces.trace_cache import TraceCache
 from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.queries.waiting import Waiting
+
+# Import the rules without blocking the event loop.
+
+_TURNS = 20
+"""Turns of the loop before importing begins, a choice: answers that waited for traces go first."""
+
+
+class RulesAhead:
+    """Imports rules when findings are asked for first: it takes longer than a hover."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._importing: asyncio.Task[None] | None = None
+        self._imported = asyncio.Event()
+
+    @property
+    def are_ready(self) -> bool:
+        """Whether all rules are imported."""
+        return self._imported.is_set()
+
+    def start(self) -> None:
+        """Begin to import the rules, if that has not been done."""
+        if self._importing is None:
+            self._importing = asyncio.create_task(self._import(), name="import rules")
+
+    async def ready(self) -> None:
+        """Return when all rules are imported."""
+        self.start()
+        await self._imported.wait()
+
+    async def aclose(self) -> None:
+        """Stop importing."""
+        if self._importing is not None:
+            self._importing.cancel()
+            await asyncio.gather(self._importing, return_exceptions=True)
+
+    async def _import(self) -> None:
+        try:
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+            with cached_bytecode(file_for("rules"), dataclasses):
+                for _ in rules.import_ahead():
+                    await self._turns.breathe()
+        finally:
+            self._imported.set()  # what is missing is imported where it is used
+
 
 T = TypeVar("T")
 

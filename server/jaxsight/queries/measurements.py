@@ -17,8 +17,8 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.memory import Measurement, SessionMemory
+from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.queries.programs.programs import Programs
-from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import CPU, Target, parse, recognized

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import jax
 
 from jaxsight.meshes.compat import shardings
-from jaxsight.recording.expressions import Built, Expressions, not_built
+from jaxsight.recording.expressions import Built, Expressions, Reachable, not_built
 from jaxsight.recording.notation import Meshes, UnwritableError, write
-from jaxsight.recording.reachable import Reachable
 from jaxsight.wire.meshes import MANUAL
 
 _MESH = "mesh"

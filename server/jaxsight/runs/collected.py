@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jaxsight import __version__
 from jaxsight.profiles.places import CodePlace, library_of
+from jaxsight.recording import RUN, running
 from jaxsight.recording.programs.log import logged
+from jaxsight.runs.page.sections import RunSummary
 from jaxsight.wire.messages.compiling import Memory
 
 Record = Mapping[str, object]
@@ -202,3 +207,28 @@ def _sequence(record: Record, name: str) -> Sequence[object]:
 def _texts(record: Record, name: str) -> dict[str, str]:
     value = record.get(name)
     return {str(k): str(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
+
+
+# Run the user's program, and read what its processes compiled.
+
+
+def collect(
+    command: Sequence[str], environment: Mapping[str, str], shown: Sequence[str] = ()
+) -> tuple[RunSummary, list[RunProcess]]:
+    """Run a command to its end, and return what its processes compiled.
+
+    Args:
+        command: the program with its arguments.
+        environment: the program's variables.
+        shown: the command as the user wrote it, if it is another.
+
+    Raises:
+        FileNotFoundError, PermissionError: there is no such program.
+    """
+    with tempfile.TemporaryDirectory(prefix="jaxsight-run-") as name:
+        variables = running.observed_environment(environment, {RUN: name})
+        began, clock = time.time(), time.monotonic()
+        status = running.run(command, variables, lambda: None)
+        seconds = time.monotonic() - clock
+        summary = RunSummary(tuple(shown or command), status, began, seconds, __version__)
+        return summary, read(Path(name))

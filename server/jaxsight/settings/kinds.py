@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
-from jaxsight.examples.notation.meshes import parse_mesh
+from jaxsight.examples.notation.shapes import parse_mesh
 from jaxsight.examples.problems import Malformed
 from jaxsight.rules import NAMES, RULES
 from jaxsight.rules.selection import is_selector

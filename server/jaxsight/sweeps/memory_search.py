@@ -12,8 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.sweeps.points import LargestSize, SweepPoint
-from jaxsight.sweeps.swept_sizes import Sizes, SweptSize
+from jaxsight.sweeps.points import LargestSize, Sizes, SweepPoint, SweptSize
 
 MOST_COMPILES = 8
 """Programs that a search compiles at most, a choice: as long as the sweep of a few points."""

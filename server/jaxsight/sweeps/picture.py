@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxsight.sweeps.points import Sweep, SweepPoint
-from jaxsight.sweeps.swept_sizes import written
+from jaxsight.sweeps.points import Sweep, SweepPoint, written
 from jaxsight.sweeps.table import SweptFigure, changes
 from jaxsight.text.inert import visible
 

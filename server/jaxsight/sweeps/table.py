@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint
-from jaxsight.sweeps.swept_sizes import written
+from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, written
 from jaxsight.text import units
 
 # Where XLA changes its mind: the same program with a larger size has other kernels.

@@ -25,7 +25,7 @@ from jaxsight.cli.recording.until_seen import (
     run,
 )
 from jaxsight.features.recording.until_seen import TIME_LIMIT
-from jaxsight.recording import recorded_file, running, summary
+from jaxsight.recording import merging, recorded_file, running
 from jaxsight.recording.merging import Recording
 from jaxsight.recording.program import project_root, root_of
 from jaxsight.recording.recorded_file import Functions, RecordedFileError
@@ -153,7 +153,7 @@ async def record(
         if not write and not functions[root]:
             hint = "run a program: `jaxsight record -- python train.py`"
             raise CommandError(f"nothing is recorded; {hint}")
-        for line in summary.listed(functions[root], limit) if not write else ():
+        for line in merging.listed(functions[root], limit) if not write else ():
             Printer().print(line)
     if write:
         for project, chosen in functions.items():
@@ -183,7 +183,7 @@ async def _ran(
     else:
         recording = _run(request, interpreter, environment)
     if not (until_seen and request.form is ProgressOutput.JSON):
-        for line in summary.lines(recording, request.root, limit):
+        for line in merging.summary(recording, request.root, limit):
             Printer(stderr=True).print(f"jaxsight: {line}")
     return recording
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from jaxsight.cli.errors import failing_on
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.recording.starting import program_environment, starting
-from jaxsight.profiles.folders import NoProfile, files_of
-from jaxsight.recording import profiling, running
+from jaxsight.profiles.sources import NoProfile, files_of
+from jaxsight.recording import running
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 
@@ -22,10 +22,10 @@ def run_profiled(
         CommandError: the program does not start.
     """
     interpreter, environment = program_environment(python, root)
-    folder = profiling.new_folder(root)
+    folder = running.new_folder(root)
     command = running.with_python(program, interpreter)
     with starting(program):
-        ran = profiling.profile(command, folder, environment, steps=steps, function=function)
+        ran = running.profile(command, folder, environment, steps=steps, function=function)
     printer = Printer(stderr=True, wrap=True)
     if ran.reason:
         printer.labelled("error", "bold red", f"no profile: {ran.reason}")

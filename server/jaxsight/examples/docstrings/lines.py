@@ -17,14 +17,11 @@ from jaxsight.examples.docstrings.sections import (
     logical_lines,
     whole_text,
 )
-from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.contracts import Expect, read_contract
-from jaxsight.examples.notation.expressions import Expression, read_expression
-from jaxsight.examples.notation.meshes import NAME as MESH
-from jaxsight.examples.notation.meshes import MeshAxes, begins_mesh, read_mesh
-from jaxsight.examples.notation.parser import parse_value
-from jaxsight.examples.notation.shapes import read_size
-from jaxsight.examples.notation.tokens import TokenReader
+from jaxsight.examples.notation.parser import Expression, parse_value, read_expression
+from jaxsight.examples.notation.shapes import NAME as MESH
+from jaxsight.examples.notation.shapes import MeshAxes, begins_mesh, read_mesh, read_size
+from jaxsight.examples.notation.tokens import ChunkText, TokenReader
 from jaxsight.examples.notation.values import Node, Size
 from jaxsight.examples.problems import (
     CONFLICT,

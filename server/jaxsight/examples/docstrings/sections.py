@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from jaxsight.examples.notation.chunk_text import ChunkText
-from jaxsight.examples.notation.tokens import BLANK, STRING
+from jaxsight.examples.notation.tokens import BLANK, STRING, ChunkText
 from jaxsight.examples.problems import MALFORMED, Problem, problem
 from jaxsight.source.text import Range
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jaxsight.features.findings import failures
 from jaxsight.queries.documents import Document
-from jaxsight.queries.dry_runs.program_errors import LocatedError
+from jaxsight.queries.dry_runs.own_program import LocatedError
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.explain_failure import explain

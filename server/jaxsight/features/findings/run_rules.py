@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from jaxsight.figures.figures import AnyFigures, Figures
-from jaxsight.queries.programs.refused import Refused
-from jaxsight.queries.traces.equation_ranges import EquationRanges
+from jaxsight.queries.programs.located_figures import EquationRanges, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of

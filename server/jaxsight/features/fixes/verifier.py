@@ -19,12 +19,12 @@ from jaxsight.features.fixes.registry import FIXES
 from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.figures.summary import devices
 from jaxsight.files.texts import Version
-from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside
+from jaxsight.queries.memory import Cache
 from jaxsight.queries.processes.explorer import ProcessExplorer
 from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, ask

@@ -17,8 +17,7 @@ from jaxsight.figures.summary import (
     long_compile,
     temporary_memory,
 )
-from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.target import Target
 from jaxsight.text import units

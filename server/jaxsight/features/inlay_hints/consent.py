@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
 from jaxsight.features.inlay_hints.places import head_of
 from jaxsight.features.model import Hint
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path
 
 
 def hints(shown: ShownDocument) -> Iterator[Hint]:

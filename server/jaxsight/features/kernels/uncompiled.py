@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from jaxsight.features.findings import failures
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import Compilation
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Compilation, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.targets.target import Target

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
+from jaxsight.examples.binding import Signature
 from jaxsight.examples.jax_use import JaxUse
-from jaxsight.examples.signature import Signature
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk, PlacedFunction

@@ -20,8 +20,7 @@ from jaxsight.features.virtual_documents.show import show
 from jaxsight.figures.panel import Json
 from jaxsight.figures.summary import estimated_time, kernel_figure, launch_figure, temporary_memory
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.module import Module
 from jaxsight.source.text import Range

@@ -7,9 +7,9 @@ import re
 
 from jaxsight.events import FileStatus, TargetProblem
 from jaxsight.features.setup.unshown import Unshown, unshown
+from jaxsight.queries.choices import environment_of
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.targets.target import Target
 from jaxsight.workers.compilation.compilers import Trouble
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jaxsight.features.setup.targets import TITLES
 from jaxsight.queries.engine import Engine
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path
 from jaxsight.workers.compilation import default_target, environments, installation
 from jaxsight.workers.compilation.installation import InstallError
 

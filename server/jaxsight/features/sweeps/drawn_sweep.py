@@ -10,7 +10,7 @@ from jaxsight.features.sweeps.sweeping import ResizableInputs, sweep
 from jaxsight.queries.engine import Engine
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import Picture, picture
-from jaxsight.sweeps.swept_sizes import BadSizes, parse
+from jaxsight.sweeps.points import BadSizes, parse
 
 _AT_LEAST = 64
 """The last value of a suggested sweep at least, a choice: seven points."""

@@ -22,16 +22,29 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject, module_name
-from jaxsight.queries.dry_runs.batches import batches, why_uncalled
-from jaxsight.queries.dry_runs.found_calls import FoundCalls, functions_of
-from jaxsight.queries.dry_runs.given_calls import given_calls
-from jaxsight.queries.dry_runs.labels import compiled_as, label, run_label
-from jaxsight.queries.dry_runs.nesting import around, has_loop, is_used_around
-from jaxsight.queries.dry_runs.own_program import acts, parts_of, program_of
-from jaxsight.queries.dry_runs.partial_calls import PartialCall
-from jaxsight.queries.dry_runs.program_errors import LocatedError, located, unreached
-from jaxsight.queries.dry_runs.project_files import ProgramFiles
-from jaxsight.queries.dry_runs.recordings import are_old
+from jaxsight.queries.dry_runs.found_calls import (
+    FoundCalls,
+    PartialCall,
+    are_old,
+    around,
+    batches,
+    functions_of,
+    has_loop,
+    is_used_around,
+    why_uncalled,
+)
+from jaxsight.queries.dry_runs.own_program import (
+    LocatedError,
+    acts,
+    compiled_as,
+    label,
+    located,
+    parts_of,
+    program_of,
+    run_label,
+    unreached,
+)
+from jaxsight.queries.dry_runs.project_files import ProgramFiles, given_calls
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import Observed, OpenDocuments

@@ -9,25 +9,72 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import PurePath
 
-from jaxsight.examples.programs import texts as program_texts
 from jaxsight.examples.programs.ranking import (
     TextImport,
+    code_of_markdown,
+    code_of_notebook,
     importers_of,
     imports_in,
     places_of,
     programs,
 )
+from jaxsight.examples.sets import ExampleSet
 from jaxsight.files import reading
 from jaxsight.files.texts import Version, stamp_of, version_of_text
 from jaxsight.lru import Recent
-from jaxsight.queries.documents import module_name
-from jaxsight.queries.dry_runs.given_calls import given_in
+from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.queries.traces.query import mesh_names
 from jaxsight.settings.example_settings import ExampleSettings
+from jaxsight.source.module import Module
 from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
+
+# The functions of a file that have example inputs: what they call is observed.
+
+_MOST = 40
+"""Functions of a file that are traced for their calls, a choice: all of most files."""
+
+
+def given_calls(
+    module: Module, subjects: Iterable[tuple[Subject, ExampleSet | None]]
+) -> tuple[GivenCall, ...]:
+    """Return the functions whose inputs are written or recorded.
+
+    Args:
+        module: the file's text.
+        subjects: its functions with their active example sets.
+    """
+    found = (
+        GivenCall(
+            function=subject.name,
+            arguments=chosen.arguments,
+            sizes=chosen.sizes,
+            mesh=chosen.mesh,
+            mesh_is_default=chosen.mesh_is_default,
+            mesh_source=chosen.mesh_source,
+            mesh_names=mesh_names(module) if chosen.needs_mesh else (),
+        )
+        for subject, chosen in subjects
+        if chosen is not None
+        and not (subject.is_called or subject.is_proposed or chosen.assumed)
+        and not subject.function.refused
+    )
+    return tuple(islice(found, _MOST))
+
+
+def given_in(path: str, text: str, outside: ExampleSettings) -> tuple[GivenCall, ...]:
+    """Return the functions of a file that is not open whose inputs are written or recorded."""
+    document = Document(path, text)
+    every = document.subjects(outside)
+    return given_calls(
+        document.module,
+        ((each, each.examples.sets[0] if each.examples.sets else None) for each in every),
+    )
+
 
 _MOST_FILES = 1500
 _MOST_FOLDERS = 400
@@ -164,9 +211,9 @@ class ProgramFiles:
             text = _text(path, opened)
             match PurePath(path).suffix:
                 case ".ipynb":
-                    text = program_texts.of_notebook(text)
+                    text = code_of_notebook(text)
                 case ".md":
-                    text = program_texts.of_markdown(text)
+                    text = code_of_markdown(text)
             known = _Known(version, imports_in(text))
             self._known.put(path, known)
         return known

@@ -25,11 +25,11 @@ from typing import Any, TypeAlias, TypeVar
 from jaxsight.compiler import folding
 from jaxsight.events import Event, Progress
 from jaxsight.figures.figures import AnyFigures, Figures
+from jaxsight.queries.choices import environment_of
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.queries.programs.slow_compiles import Search
-from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import words

@@ -12,13 +12,11 @@ from typing import Any, Literal, TypeVar
 
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.attention import Attention
-from jaxsight.queries.choices import UserChoices
+from jaxsight.queries.choices import Attention, UserChoices
 from jaxsight.queries.memory import ByFunction, HeldResult, SessionMemory
 from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
 from jaxsight.queries.programs.disk_cache import DiskCache
-from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures, Refused
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.trace_cache import Superseded

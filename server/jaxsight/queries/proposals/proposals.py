@@ -17,12 +17,11 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document
-from jaxsight.queries.dry_runs.partial_calls import PartialCall
+from jaxsight.queries.dry_runs.found_calls import PartialCall
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
-from jaxsight.queries.proposals.bench import ProjectBench
-from jaxsight.queries.sandbox import Sandboxes
+from jaxsight.queries.sandbox import ProjectBench, Sandboxes
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.functions import Function

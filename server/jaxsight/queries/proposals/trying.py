@@ -10,14 +10,13 @@ import itertools
 from dataclasses import dataclass, replace
 
 from jaxsight.examples import choice
-from jaxsight.examples.proposals.fed import like_fed
 from jaxsight.examples.proposals.inference import infer
-from jaxsight.examples.proposals.proposal import ArrayGuess, Proposal
+from jaxsight.examples.proposals.proposal import ArrayGuess, Proposal, like_fed
 from jaxsight.examples.proposals.sources import Library
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.dry_runs.partial_calls import PartialCall
-from jaxsight.queries.proposals.bench import Bench
+from jaxsight.queries.dry_runs.found_calls import PartialCall
+from jaxsight.queries.sandbox import Bench
 from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.failure_text import first_sentence
 from jaxsight.source.functions import Function

@@ -6,8 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field, replace
 
-from jaxsight.examples.assumed_sizes import with_assumed_names
-from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs
+from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs, with_assumed_names
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.long_work import forget

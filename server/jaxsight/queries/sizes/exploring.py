@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.queries.sizes import samples
-from jaxsight.queries.sizes.formulas import explanations
 from jaxsight.queries.sizes.naming import (
     BLANK,
     Choose,
@@ -21,6 +20,7 @@ from jaxsight.queries.sizes.naming import (
     blanked,
     chooser,
     dimensions,
+    explanations,
     named_program,
     names_of,
 )

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, ModuleType
 
 from jaxsight.recording.arguments import WrittenCall, write_call
-from jaxsight.recording.expressions import Built, Expressions
+from jaxsight.recording.expressions import Built, Expressions, Reachable
 from jaxsight.recording.fingerprints import Fingerprints
 from jaxsight.recording.notation import UnwritableError
-from jaxsight.recording.reachable import Reachable
 from jaxsight.text.parsing import alone
 from jaxsight_source.compat.staging import is_tracing
 

@@ -26,7 +26,7 @@ import jax
 from jaxsight.profiles.places import library_of
 from jaxsight.recording.compiled_calls import watch
 from jaxsight.recording.programs.compat import compiling
-from jaxsight.recording.programs.compat.definitions import definition
+from jaxsight.recording.programs.compat.compiling import definition
 from jaxsight.recording.programs.log import ProgramLog
 from jaxsight_source.compat.staging import is_tracing
 

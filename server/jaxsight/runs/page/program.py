@@ -13,8 +13,7 @@ from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProgram
 from jaxsight.runs.compiled_hlo import figures_of
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation
-from jaxsight.runs.page.markup import Markup, element, joined, prose
-from jaxsight.runs.page.texts import KeptTexts
+from jaxsight.runs.page.markup import KeptTexts, Markup, element, joined, prose
 from jaxsight.text.units import count, size, some, time
 
 _KERNELS = 200

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProcess, RunProgram
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation, TimedCompile
-from jaxsight.runs.page.markup import Markup, element, joined
+from jaxsight.runs.page.markup import KeptTexts, Markup, element, joined
 from jaxsight.runs.page.program import definitions, place, placed, program_part, signature, why
-from jaxsight.runs.page.texts import KeptTexts
 from jaxsight.text.units import count, size, time
 
 _RECOMPILATIONS = 10

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 from jaxsight.hlo.metadata import lines_of_calls, without_metadata
 from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.distributed import communicates
-from jaxsight.recording.programs.compat.definitions import definition
+from jaxsight.recording.programs.compat.compiling import definition
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal

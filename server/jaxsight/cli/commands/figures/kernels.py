@@ -47,8 +47,7 @@ from jaxsight.features.kernels.record import record as figures
 from jaxsight.figures import compile_time, host_transfers, launches, modules
 from jaxsight.figures.program_notes import change, memory_lines
 from jaxsight.figures.rows import COLUMNS, SIDES, rows
-from jaxsight.queries.programs.located_figures import LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
 from jaxsight.targets.roofline import bounds, total
 from jaxsight.text import units
 from jaxsight.text.inert import one_line

@@ -17,7 +17,7 @@ from jaxsight.cli.sources.texts import texts
 from jaxsight.features.locked.functions import LockedFile, lockable
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path
 
 Paths = Annotated[
     list[Path] | None,

@@ -19,9 +19,8 @@ from jaxsight.features.profiles.page import page
 from jaxsight.features.profiles.record import record
 from jaxsight.features.profiles.report import ProfileReport, report
 from jaxsight.files import reading
-from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.reading import read
-from jaxsight.profiles.sources import ProfiledSources
+from jaxsight.profiles.sources import NoProfile, ProfiledSources, files_of
 from jaxsight.profiles.space import NotAProfile
 from jaxsight.recording.program import root_of
 from jaxsight.text import units

@@ -9,17 +9,18 @@ from jaxsight.examples.proposals.interpreting import uses
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Const,
+    Dim,
     Dotted,
     Evidence,
     Items,
     Links,
     Param,
     RankOf,
+    Shape,
     ShapeOf,
     Size,
     Value,
 )
-from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import LibraryCall
 
 

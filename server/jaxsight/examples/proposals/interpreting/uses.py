@@ -9,18 +9,19 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Dim,
     Dotted,
     Evidence,
     Items,
     Links,
     Param,
     RankOf,
+    Shape,
     ShapeOf,
     Size,
     Unknown,
     Value,
 )
-from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.text.names import words
 
 REDUCTIONS = frozenset(
