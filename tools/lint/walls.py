@@ -23,7 +23,7 @@ BROUGHT = (
     "wire",
 )
 """Packages that run outside the server's process, if not only there."""
-WRITING_CALLS = ("arguments", "expressions", "notation", "reachable")
+WRITING_CALLS = ("arguments", "expressions", "notation")
 """The modules of `recording` that write the arguments of calls."""
 SINGLE = (
     "__init__.py",

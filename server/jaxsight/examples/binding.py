@@ -327,8 +327,7 @@ def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Lacking, ...]:
     for parameter in binding.signature.required:
         if parameter.name in binding.values or parameter.name in spoiled:
             continue
-        node = example_of(parameter.annotation)
-        if node is None:
+        if (node := example_of(parameter.annotation)) is None:
             missing.append(Lacking(parameter.name))
             continue
         names = [name for size in sizes_of(node) for name in names_in(size)]
@@ -411,8 +410,7 @@ def missing_problems(
         )
         problems.append(problem(MISSING_ARGUMENT, heading, message, help))
     arguments = [argument for argument in missing if argument.name != signature.self_name]
-    sizes = dict.fromkeys(size for argument in arguments for size in argument.sizes)
-    if sizes:
+    if sizes := dict.fromkeys(size for argument in arguments for size in argument.sizes):
         annotated = [argument.name for argument in arguments if argument.sizes]
         of = f"annotation{'s' * (len(annotated) > 1)} of {listed(annotated)}"
         undefined = f"size{'s' * (len(sizes) > 1)} {listed(sizes)}"

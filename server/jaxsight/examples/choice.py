@@ -154,8 +154,7 @@ class _Sources:
             signature = Signature(replace(function, parameters=kept))
             sources = replace(self, signature=signature, shared=Declared())
         (bound,) = sources._bound(declared)
-        made = bound.set
-        if made is None or bound.problems:
+        if (made := bound.set) is None or bound.problems:
             return None
         names = tuple(argument.name for argument in made.arguments)
         if call.origin == "proposed":

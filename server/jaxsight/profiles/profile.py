@@ -160,8 +160,7 @@ class Profile:
         """Return the time of kernels by a key, most first; those without one are left out."""
         found: dict[Key, Share] = {}
         for kernel in self.kernels:
-            of = key(kernel)
-            if of is not None:
+            if (of := key(kernel)) is not None:
                 found[of] = found.get(of, Share()).plus(kernel)
         return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
 

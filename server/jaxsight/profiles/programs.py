@@ -128,8 +128,7 @@ class _Sources:
                 self._known[frame] = self._of_frame(frame)
             if (place := self._known[frame]) is not None:
                 return place, scope
-        file = protobuf.text(values.get(_FILE))
-        if not file:
+        if not (file := protobuf.text(values.get(_FILE))):
             return None, scope
         if library := library_of(file):
             return LibraryPlace(library), scope
@@ -161,8 +160,7 @@ def read(file: Bytes, entry: FilePart) -> dict[str, ProfiledInstruction]:
     Raises:
         ValueError, IndexError: it has another form.
     """
-    module = file.inside(entry, 2, _STATS, _BLOB, _MODULE)
-    if module is None:
+    if (module := file.inside(entry, 2, _STATS, _BLOB, _MODULE)) is None:
         return {}
     computations: list[_Computation] = []
     frames, main = b"", 0

@@ -78,8 +78,7 @@ class DeviceLines:
             # The first statistic is the number of the launch; the others are those of the kernel.
             is_launch = len(data) > 3 and data[3] == launch
             key = name, data[2 + data[1] :] if is_launch else data
-            of = known.get(key)
-            if of is None:
+            if (of := known.get(key)) is None:
                 if len(known) >= _MOST_KNOWN:
                     known.clear()
                 found = stats(data, wanted, self.plane.stats)
@@ -155,8 +154,7 @@ class _Programs:
     def read(self, program: str) -> dict[str, ProfiledInstruction]:
         """Return the instructions of a program; none if the profile does not have it."""
         for plane in self.space.planes:
-            part = plane.programs.get(program)
-            if part is None and program:
+            if (part := plane.programs.get(program)) is None and program:
                 # Before events had the number of their program: by name, if it is the only one.
                 same = [name for name in plane.programs if name.partition("(")[0] == program]
                 part = plane.programs[same[0]] if len(same) == 1 else None

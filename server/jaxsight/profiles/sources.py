@@ -96,16 +96,14 @@ class ProfiledSources:
 
     def name(self, place: CodePlace) -> str:
         """Return a place as `FILE:LINE`, the file relative to the folder if it is in it."""
-        path = self.path(place.file)
-        if path is None:
+        if (path := self.path(place.file)) is None:
             return f"{place.file}:{place.line}"
         shown = path.relative_to(self.folder) if path.is_relative_to(self.folder) else path
         return f"{shown}:{place.line}"
 
     def text(self, place: CodePlace) -> str:
         """Return a line without its indentation; empty if it may be another one now."""
-        path = self.path(place.file)
-        if path is None or place.file in self.changed:
+        if (path := self.path(place.file)) is None or place.file in self.changed:
             return ""
         lines = self.lines(path)
         return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""

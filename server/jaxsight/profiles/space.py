@@ -193,8 +193,7 @@ class XSpace:
                 name = offset = duration = 0
                 stats = stop
                 while at < stop:
-                    tag = data[at]
-                    if tag == _STATS_OF_EVENT:
+                    if (tag := data[at]) == _STATS_OF_EVENT:
                         stats = at
                         break
                     value = data[at + 1]
@@ -423,8 +422,7 @@ def stats(data: bytes, wanted: Mapping[int, str], texts: Mapping[int, str]) -> d
         key, begin = (data[start + 1], start + 2) if data[start] == _STAT << 3 else (0, start)
         if key >= 0x80:
             key, begin = protobuf.varint(data, start + 1)
-        name = wanted.get(key)
-        if name is None or begin >= at:
+        if (name := wanted.get(key)) is None or begin >= at:
             continue
         kind = data[begin] >> 3
         if kind == _REFERENCE:

@@ -116,8 +116,7 @@ class Timeline:
                 )
             return
         key = KernelKey(event.program, event.op, event.title)
-        total = self.kernels.get(key)
-        if total is None:
+        if (total := self.kernels.get(key)) is None:
             total = self.kernels[key] = self._total(event)
         start, end = event.start, event.end
         if event.is_async:
@@ -163,8 +162,7 @@ class Timeline:
         """
         main = self._main()
         runs = [run for run in self.runs if run.program == main]
-        marks = self.marks
-        if not marks:
+        if not (marks := self.marks):
             return (main, self._between(runs)) if main else ("", [])
         each, rest = divmod(len(runs), len(marks))
         if each and not rest:
@@ -214,22 +212,18 @@ class Timeline:
 
     def _run(self, event: Executed, total: KernelTotal) -> ProgramRun | None:
         """Return the execution of a program that an event belongs to."""
-        program = event.program
-        if not program:
+        if not (program := event.program):
             return self._last
         if event.run is not None:
             run = self._by_number.get((program, event.run))
-            if run is None:
-                run = self._begin(event)
-                if run is not None:
-                    self._by_number[program, event.run] = run
+            if run is None and (run := self._begin(event)) is not None:
+                self._by_number[program, event.run] = run
             return run
         is_entry = total.instruction is not None and total.instruction.is_entry
         current = self._current.get(program)
         is_again = is_entry and current is not None and event.op in current[1]
         if current is None or (is_again and event.op != self._last_op):
-            begun = self._begin(event)
-            if begun is None:
+            if (begun := self._begin(event)) is None:
                 return None
             current = self._current[program] = begun, set()
         if is_entry:

@@ -364,8 +364,7 @@ class Project:
             priority: that of a person also keeps a spare tracer warm.
             on_stage: called with each stage that the tracer reports.
         """
-        tracers = self._started()
-        if tracers is None:
+        if (tracers := self._started()) is None:
             why = self.problem or self.held_back
             return Died(NEW, "", results.Death(results.Reason.UNAVAILABLE, last_words=why))
         urgency = priority.priority if isinstance(priority, Haste) else priority

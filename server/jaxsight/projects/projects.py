@@ -152,12 +152,10 @@ class Projects:
         if (found := self._this_turn.get(path)) is not None:
             return found
         real = os.path.realpath(path)
-        known = self._place_of.get(path)
-        if known is None or known[0] != real:
+        if (known := self._place_of.get(path)) is None or known[0] != real:
             known = self._place_of[path] = real, self._find_place(path, real)
         place = known[1]
-        project = self._projects.get(place)
-        if project is None:
+        if (project := self._projects.get(place)) is None:
             project = self._projects[place] = self._made(place)
             project.opened()
         elif project.leads_elsewhere:

@@ -223,8 +223,7 @@ def _on_path(command: str, root: Path, environ: Mapping[str, str], may_use: MayU
         # A relative folder would be searched in the server's working folder: a workspace.
         if not Path(folder).is_absolute() or "WindowsApps" in folder:
             continue
-        program = shutil.which(command, path=folder)
-        if program is None:
+        if (program := shutil.which(command, path=folder)) is None:
             continue
         shims = Path(program).parent
         if shims.name == "shims" and (shims.parent / "versions").is_dir():

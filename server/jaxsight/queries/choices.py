@@ -44,8 +44,7 @@ def environment_of(target: Target, python: str, jax: str) -> CompilerEnvironment
     if target.is_own:
         platform = "here" if target.platform == CPU else f"here-{target.platform}"
         return CompilerEnvironment(platform, python, jax)
-    environment = environments.suiting(target.platform, jax)
-    if environment is None:
+    if (environment := environments.suiting(target.platform, jax)) is None:
         size = environments.MEGABYTES[target.platform]
         return Trouble(
             "missing",

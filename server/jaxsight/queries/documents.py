@@ -253,8 +253,7 @@ def _reading(
         if outside.only_written:
             calls = ()
         key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
-        own = previous.get(key)
-        if own is None:
+        if (own := previous.get(key)) is None:
             own = choice.of(
                 function, sizes=outside.sizes, project=project, mesh=outside.mesh, outside=calls
             )
@@ -278,8 +277,7 @@ def _broken(
     """Yield the functions of the last text that parsed, where the current text does not parse."""
     shift = TextShift(module.text, now.text)
     for subject in subjects:
-        name = shift.range(subject.name_range)
-        if name is None or subject.name in standing:
+        if (name := shift.range(subject.name_range)) is None or subject.name in standing:
             continue
         chunk = now.chunk_at(name.start)
         if chunk is not None and chunk.broken is not None:

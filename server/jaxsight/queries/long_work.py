@@ -175,8 +175,7 @@ def forget(running: dict[K, R], key: K, task: asyncio.Task[object]) -> None:
     """Drop work whose task has ended, unless other work runs under its key now."""
     if not task.cancelled():
         task.exception()  # retrieved, so that asyncio does not log it; callers get it too
-    current = running.get(key)
-    if current is not None and current.task is task:
+    if (current := running.get(key)) is not None and current.task is task:
         del running[key]
 
 

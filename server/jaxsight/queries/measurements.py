@@ -84,8 +84,7 @@ class Measurements:
         """
         question = view.answer.question
         target = target or self._choices.target(question.path)
-        found = self._memory.measured.get((*question.unit, target.name))
-        if found is None:
+        if (found := self._memory.measured.get((*question.unit, target.name))) is None:
             return None
         return LastMeasurement(found, view.stale or found.answer.key != view.answer.key)
 
@@ -150,8 +149,7 @@ class Measurements:
             if not task.cancelled():
                 task.cancel()
                 raise
-            current = asyncio.current_task()
-            if current is not None and current.cancelling():
+            if (current := asyncio.current_task()) is not None and current.cancelling():
                 raise
             raise MeasuringCancelled from None
         finally:

@@ -69,8 +69,7 @@ class OpenDocuments:
 
     def now(self, path: str) -> Document | None:
         """Return an open document; its text is parsed at once."""
-        document = self.by_path.get(path)
-        if document is not None:
+        if (document := self.by_path.get(path)) is not None:
             document.read_now()
         return document
 
@@ -112,8 +111,7 @@ class OpenDocuments:
         Raises:
             LookupError: no such function, or no example inputs; the message says which.
         """
-        document = self.now(path)
-        if document is None:
+        if (document := self.now(path)) is None:
             raise LookupError(f"{path} is not open")
         for subject in self.subjects(document):
             if subject.id == function:

@@ -111,8 +111,7 @@ def _read(path: Path, root: Path, progress: Callable[[int, int], None]) -> Opene
         file = opened.sources.path(place.file)
         if file is None or place.file in opened.sources.changed:
             continue
-        shares = opened.files.get(str(file))
-        if shares is None:
+        if (shares := opened.files.get(str(file))) is None:
             lines = opened.sources.lines(file)
             shares = opened.files[str(file)] = FileShares(lines, {})
         # Several functions may have a line, such as a lambda expression and what is around it.

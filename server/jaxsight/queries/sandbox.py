@@ -50,8 +50,7 @@ class Sandbox:
         self, request: Request[R], *, priority: Priority = Priority.BACKGROUND
     ) -> Outcome[R]:
         """Send a request to the sandbox's tracer, and return the answer."""
-        tracers = self._started()
-        if tracers is None:
+        if (tracers := self._started()) is None:
             return Died(NEW, "", Death(Reason.UNAVAILABLE, last_words=self.project.problem))
         reply = await self.project.sources.collect(
             tracers.ask(request, priority=priority, texts=self.project.texts.open)
@@ -80,8 +79,7 @@ class Sandbox:
 
     async def outline(self, answer: Answer) -> Outlined | None:
         """Return a traced program as plain data; `None` if it is gone."""
-        outlined = await tracer_requests.outline(self, answer)
-        if outlined is None:
+        if (outlined := await tracer_requests.outline(self, answer)) is None:
             self._forget(answer)
         return outlined
 

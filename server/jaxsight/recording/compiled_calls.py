@@ -27,8 +27,7 @@ def watch(name: str, called: Callable[[object], bool]) -> bool:
         name: that of the tool.
         called: takes the function; returns whether to go on. Its errors end the reports.
     """
-    monitoring = getattr(sys, "monitoring", None)
-    if monitoring is None:
+    if (monitoring := getattr(sys, "monitoring", None)) is None:
         return False
     tool = next((number for number in _TOOLS if monitoring.get_tool(number) is None), None)
     if tool is None:

@@ -192,8 +192,7 @@ class Expressions:
         return f"{self._class(kind)}({', '.join(parts)})"
 
     def _class(self, kind: type) -> str:
-        name = self._names.name_of(kind)
-        if name is None:
+        if (name := self._names.name_of(kind)) is None:
             raise UnwritableError(f"its module does not import `{kind.__qualname__}`")
         return name
 

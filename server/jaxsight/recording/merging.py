@@ -59,8 +59,7 @@ class Merger:
 
     def read(self) -> bool:
         """Read what was logged since the last time; return whether there was anything."""
-        size = log.size(self._folder)
-        if size == self._size:
+        if (size := log.size(self._folder)) == self._size:
             return False
         self._size = size
         self.logged = log.read(self._folder)
@@ -99,8 +98,7 @@ class Merger:
     def _root_of(self, file: str) -> Path:
         """Return the root of the project that a file belongs to."""
         folder = (self._root / file).parent
-        known = self._roots.get(str(folder))
-        if known is None:
+        if (known := self._roots.get(str(folder))) is None:
             above = [folder, *folder.parents]
             inside = above[: above.index(self._root)]
             known = next(filter(is_marked, inside), self._root)
@@ -127,8 +125,7 @@ _WIDTH, _MOST_REASONS = 100, 10
 
 def summary(recording: Recording, root: Path, limit: int) -> Iterator[str]:
     """Yield what was recorded, and what could not be."""
-    count = sum(len(functions) for functions in recording.functions.values())
-    if not count:
+    if not any(recording.functions.values()):
         yield (
             f"recorded nothing: no function in {one_line(str(root))} was called with arrays of JAX"
         )

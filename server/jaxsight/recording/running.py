@@ -101,8 +101,7 @@ def _signals_of(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
     before: dict[int, Any] = {}
     for name in (*_IGNORED, *_FORWARDED):
-        number = getattr(signal, name, None)
-        if number is not None:
+        if (number := getattr(signal, name, None)) is not None:
             handler = forward if name in _FORWARDED else signal.SIG_IGN
             before[number] = signal.signal(number, handler)
     try:

@@ -12,7 +12,6 @@ from jaxsight import __version__
 from jaxsight.profiles.places import CodePlace, library_of
 from jaxsight.recording import RUN, running
 from jaxsight.recording.programs.log import logged
-from jaxsight.runs.page.sections import RunSummary
 from jaxsight.wire.messages.compiling import Memory
 
 Record = Mapping[str, object]
@@ -92,6 +91,18 @@ class RunProcess:
     """Errors of ours."""
     calls: Mapping[str, int] | None = None
     """How often functions were called at least, by their numbers; `None` if it was not counted."""
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """The run itself."""
+
+    command: tuple[str, ...]
+    status: int
+    began: float
+    seconds: float
+    version: str
+    """That of jaxsight."""
 
 
 def read(folder: Path) -> list[RunProcess]:

@@ -45,8 +45,7 @@ class _Lines(Nowhere[Span]):
 def figures_of(program: RunProgram) -> AnyFigures | None:
     """Return the figures of a program; `None` if its HLO was not kept, or cannot be read."""
     platform = _PLATFORMS.get(program.platform, program.platform) or "cpu"
-    found = _read(program.hlo, platform)
-    if found is None:
+    if (found := _read(program.hlo, platform)) is None:
         return None
     graph, written = found
     compiled = Compiled(

@@ -43,8 +43,7 @@ def with_entries(text: str, entries: Mapping[str, str]) -> str | None:
     of the entries.
     """
     added = "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in entries.items())
-    header = _HEADER.search(text)
-    if header is not None:
+    if (header := _HEADER.search(text)) is not None:
         head = header[0] if header[0].endswith("\n") else f"{header[0]}\n"
         changed = text[: header.start()] + head + added + text[header.end() :]
     else:

@@ -85,8 +85,7 @@ def _scalar(
     expected: str, schema: Mapping[str, object], convert: Callable[[object], T | None]
 ) -> ValueKind[T]:
     def read(value: object, complain: Complain) -> T | None:
-        converted = convert(value)
-        if converted is None:
+        if (converted := convert(value)) is None:
             complain((), f"expected {expected}, got {shown(value)}", "")
         return converted
 

@@ -106,8 +106,7 @@ class _Scanner:
             if match := _STRING.match(self.text, self.at):
                 part = str(tomllib.loads(f"k = {match[0]}")["k"])
             else:
-                match = _BARE_KEY.match(self.text, self.at)
-                if match is None:
+                if (match := _BARE_KEY.match(self.text, self.at)) is None:
                     raise ValueError(f"no key at offset {self.at} of a TOML document")
                 part = match[0]
             path = (*path, part)
@@ -151,8 +150,7 @@ class _Scanner:
         return True
 
     def _blank(self) -> None:
-        match = _BLANK.match(self.text, self.at)
-        if match is not None:
+        if (match := _BLANK.match(self.text, self.at)) is not None:
             self.at = match.end()
 
     def _range(self, start: int, end: int) -> Range:
@@ -283,8 +281,7 @@ def _read(
     values: dict[str, object] = {}
     problems: list[_Problem] = []
     for written, key, raw in _entries(table):
-        setting = SCHEMA.get(key)
-        if setting is None:
+        if (setting := SCHEMA.get(key)) is None:
             if len(problems) < MOST_PROBLEMS:
                 problems.append(_unknown(written, key, raw))
             continue
@@ -293,8 +290,7 @@ def _read(
             help = "remove it, and set it in the editor"
             problems.append(_Problem(written, message, help, on_key=True))
             continue
-        value = setting.kind.read(raw, _complaints(problems, written))
-        if value is not None:
+        if (value := setting.kind.read(raw, _complaints(problems, written))) is not None:
             values[key] = value
     return values, problems
 

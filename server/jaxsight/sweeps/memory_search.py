@@ -85,8 +85,7 @@ class MemorySearch:
             self._look_for_growth()
             return
         # The function may divide the size, and cannot be traced with others than multiples.
-        common = math.gcd(*(size - self.start for size in self.known))
-        if common > self.step:
+        if (common := math.gcd(*(size - self.start for size in self.known))) > self.step:
             self.step = common
         else:
             self.reason = f"{self.name}={size:,}: {point.problem or 'its memory is not known'}"
@@ -150,8 +149,7 @@ class MemorySearch:
             found = predicted if predicted is not None else (self.start + high) // 2
             return min(max(self._on_grid(found), self.start), high - self.step)
         if high is None:
-            predicted = self._predicted(low, _BEYOND)
-            if predicted is None:
+            if (predicted := self._predicted(low, _BEYOND)) is None:
                 predicted = max(2 * low, low + self.step)
             found = self._on_grid(min(predicted, _FARTHEST * max(low, 1)))
             if found <= low:  # it fits against the prediction: look further each time

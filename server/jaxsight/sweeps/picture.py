@@ -188,8 +188,7 @@ def _element(shape: DrawnShape) -> str:
     from html import escape  # its table of entities is large, and few sessions draw
 
     attributes = " ".join(f'{name}="{escape(value)}"' for name, value in shape.attributes.items())
-    text = _escaped(shape.text)
-    if text and shape.tag != "text":
+    if (text := _escaped(shape.text)) and shape.tag != "text":
         text = f"<title>{text}</title>"
     return f"<{shape.tag} {attributes}>{text}</{shape.tag}>"
 
@@ -278,8 +277,7 @@ def _curve(
     pieces: list[list[str]] = [[]]
     marks: list[DrawnShape] = []
     for point in points:
-        value = figure.value(point)
-        if value is None:
+        if (value := figure.value(point)) is None:
             pieces.append([])
             continue
         x, y = f"{across.at(point.sizes[name]):.1f}", f"{upward.at(value):.1f}"

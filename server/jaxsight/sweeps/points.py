@@ -50,15 +50,13 @@ def parse(text: str) -> SweptSize | None:
     Raises:
         BadSizes: the values are not valid.
     """
-    match = _SWEPT.fullmatch(text)
-    if match is None:
+    if (match := _SWEPT.fullmatch(text)) is None:
         return None
     name = match["name"]
     values: set[int] = set()
     step = 1
     for part in match["values"].split(","):
-        found = _PART.fullmatch(part.strip())
-        if found is None:
+        if (found := _PART.fullmatch(part.strip())) is None:
             raise BadSizes(
                 f"invalid sizes {text!r}; write {name}=1..4096, {name}=128,256 or {name}=8..64:8"
             )
@@ -112,8 +110,7 @@ def combined(swept: Sequence[SweptSize]) -> list[dict[str, int]]:
     names = [size.name for size in swept]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise BadSizes(f"{twice} is swept twice; write its values with commas: {twice}=1..8,64")
-    number = math.prod(len(size.values) for size in swept)
-    if number > MOST:
+    if (number := math.prod(len(size.values) for size in swept)) > MOST:
         raise BadSizes(f"a sweep of {number:,} points is too long; sweep at most {MOST}")
     others, first = swept[1:], swept[:1]
     return [

@@ -138,8 +138,7 @@ def read_source(source: ChunkText) -> Declared:
             continue
         first, past = section.lines
         end = source.line_bounds(max(section.line, past - 1))[1]
-        start = section.inline
-        if start is None:
+        if (start := section.inline) is None:
             start = source.line_bounds(first)[0] if first < past else end
         reader = TokenReader(source, start, end)
         expect, wrong = read_contract(reader, section.name, section.heading)
@@ -274,8 +273,7 @@ def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
                 reader.check_closed(opening, ")")
                 reader.advance()
             closing = reader.advance()
-            target = reader.source.text[opening.end : closing.start].strip()
-            if not target:
+            if not (target := reader.source.text[opening.end : closing.start].strip()):
                 raise reader.fail("missing target in parentheses", closing, help=TARGET_HELP)
         range = reader.range_from(start)
         colon = reader.take(":")

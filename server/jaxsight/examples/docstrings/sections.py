@@ -85,8 +85,7 @@ def find_sections(source: ChunkText) -> Sections:
         return Sections((), ())
     line = 0
     while line < source.line_count:
-        section = _section_at(source, line)
-        if section is None:
+        if (section := _section_at(source, line)) is None:
             if unclosed := _UNCLOSED.fullmatch(source.line(line)):
                 start = source.line_bounds(line)[0] + unclosed.start("open")
                 bracket = source.range(start, start + 1)
@@ -107,8 +106,7 @@ def find_sections(source: ChunkText) -> Sections:
 def _section_at(source: ChunkText, line: int) -> Section | None:
     """Return the section whose heading is on this line, if any."""
     text = source.line(line)
-    match = _HEADING.fullmatch(text)
-    if match is None:
+    if (match := _HEADING.fullmatch(text)) is None:
         return None
     topic: Topic = "expect" if match["title"] == "Expect" else "inputs"
     name = (match["name"] or "").strip()

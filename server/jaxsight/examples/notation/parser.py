@@ -187,8 +187,7 @@ class _Parser:
                 else "use a dtype as jaxprs print it: `f32`, `bf16`, `i32`, `bool`, …",
             )
         self.reader.advance()
-        on_host = self.reader.token.is_("<")
-        if on_host:
+        if on_host := self.reader.token.is_("<"):
             self.reader.advance()
             if self.reader.token.text != HOST:
                 help = f"write `{token.text}<{HOST}>[]` for an array in the host's memory"
@@ -207,8 +206,7 @@ class _Parser:
         name = token.text
         if after.is_("(", "."):
             return self._expression("a Python expression", f"{name}…")
-        near = suggestion(name)
-        if near is not None:
+        if (near := suggestion(name)) is not None:
             return self.reader.fail(
                 f"unknown dtype {quoted(name)}",
                 code=UNKNOWN_DTYPE,

@@ -73,8 +73,7 @@ class Sizes:
         names: set[str] = set()
         waiting = list(names_in(size))
         while waiting:
-            name = waiting.pop()
-            if name not in names:
+            if (name := waiting.pop()) not in names:
                 names.add(name)
                 if name in self.defined:
                     waiting.extend(names_in(self.defined[name]))
@@ -101,8 +100,7 @@ class Sizes:
                 shown = quoted(show_size(size))
                 if sign in ("//", "%") and second == 0:
                     raise malformed(range, f"division by zero in {shown}", code=UNKNOWN_SIZE)
-                value = _OPERATIONS[sign](first, second)
-                if value < 0:
+                if (value := _OPERATIONS[sign](first, second)) < 0:
                     message = f"size {shown} is negative ({value})"
                     raise malformed(range, message, code=UNKNOWN_SIZE)
                 if value > LARGEST:
@@ -308,8 +306,7 @@ def _read_mesh_axis(reader: TokenReader) -> AxisSize:
 
 
 def _read_type(reader: TokenReader) -> str:
-    word = reader.token.text
-    if word == MANUAL:
+    if (word := reader.token.text) == MANUAL:
         raise reader.fail(
             "manual mesh axes cannot be declared",
             help="use `jax.shard_map` in the function, which makes axes manual",
@@ -324,8 +321,7 @@ def to_mesh(mesh: MeshAxes, value_of: Callable[[Size], int]) -> Mesh:
     """Return the mesh with all sizes resolved, as the tracer takes it."""
     axes: list[tuple[str, int]] = []
     for axis in mesh.axes:
-        size = value_of(axis.size)
-        if size < 1:
+        if (size := value_of(axis.size)) < 1:
             message = f"mesh axis {quoted(axis.name)} has size {size}"
             raise malformed(axis.range, message, "use a size of at least 1", UNKNOWN_SIZE)
         axes.append((axis.name, size))

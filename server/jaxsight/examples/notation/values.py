@@ -84,8 +84,7 @@ KEY_TAGS = {"fry": "fry", "rbg": "rbg", "unsafe_rbg": "urbg"}
 
 def suggestion(name: str) -> str | None:
     """Return the short name of the dtype that `name` was probably meant to be."""
-    meant = _MEANT.get(name)
-    if meant is not None:
+    if (meant := _MEANT.get(name)) is not None:
         return meant
     name_meant = nearest(name, BY_NAME)
     return None if name_meant is None else short(BY_NAME[name_meant])

@@ -146,8 +146,7 @@ def _acts(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:
         case ast.If(test=test) if is_main_guard(test):
             return True
         case ast.Expr(value=ast.Call(func=function)):
-            name = dotted_name(function)
-            if name == "print":
+            if (name := dotted_name(function)) == "print":
                 return sum(isinstance(node, ast.Call) for node in ast.walk(statement)) > 1
             return not name.startswith(_CONFIGURES) and "DEFINE" not in name
         case ast.For() | ast.While() | ast.With():

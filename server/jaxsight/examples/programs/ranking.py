@@ -103,8 +103,7 @@ def imports_in(text: str) -> tuple[TextImport, ...]:
         module = match["module"]
         listed = _COMMENT.sub("", match["names"] or match["modules"]).strip("()\\ \t\n")
         for part in listed.split(","):
-            aliased = _ALIASED.fullmatch(part)
-            if aliased is None:
+            if (aliased := _ALIASED.fullmatch(part)) is None:
                 continue
             name, alias = aliased["name"], aliased["alias"]
             origin = (name, "") if module is None else (module, name)

@@ -61,8 +61,7 @@ def infer(
     some parameters in the notation, such as `f32[8, 28, 28, 1]`, or the names of their classes: the
     proposal has the others, and sizes that agree with them.
     """
-    node = _definition(chunk, function)
-    if node is None:
+    if (node := _definition(chunk, function)) is None:
         return None
     signature = Signature(function)
     library = library or Library()

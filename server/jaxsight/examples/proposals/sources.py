@@ -146,11 +146,9 @@ class Library:
         module, _, name = dotted.rpartition(".")
         if not module or depth > _DEEPEST:
             return None
-        source = self.module(module)
-        if source is None:
+        if (source := self.module(module)) is None:
             return None
-        definition = DefinedName.of(name, source)
-        if definition is not None:
+        if (definition := DefinedName.of(name, source)) is not None:
             return definition
         origin = source.aliases.get(name)
         return self.find(origin, depth + 1) if origin is not None else None
@@ -181,10 +179,8 @@ class ModuleScope:
     def find(self, written: str) -> DefinedName | None:
         """Return the definition of a name as the module writes it: `base.Params`."""
         root, _, rest = written.partition(".")
-        if not rest:
-            definition = DefinedName.of(root, self.source)
-            if definition is not None:
-                return definition
+        if not rest and (definition := DefinedName.of(root, self.source)) is not None:
+            return definition
         origin = self.source.aliases.get(root)
         definition = self.library.find(f"{origin}.{rest}" if rest else origin) if origin else None
         if definition is None and rest:

@@ -114,8 +114,7 @@ class Sizing:
                         root.unify(usual)
 
     def _write(self, dim: Dim) -> None:
-        key = id(dim)
-        if key in self._written:
+        if (key := id(dim)) in self._written:
             return
         if dim.number is not None:
             self._written[key] = Demanded(dim.number)
@@ -385,8 +384,7 @@ class Constructor:
                 is_argument=True,
                 prefix=written.rpartition(".")[0],
             )
-            value = _argument(clues, depth)
-            if not value:
+            if not (value := _argument(clues, depth)):
                 return ""
             values.append(f"{argument.name}={value}")
         return f"{written}({', '.join(values)})"

@@ -104,8 +104,7 @@ class ProgramCalls:
 
         Further programs are run by the next update if a function has no other call.
         """
-        found = self._found.get(document.path)
-        if found is None:
+        if (found := self._found.get(document.path)) is None:
             return False
         for subject in self._documents.subjects(document):
             if subject.examples.source == "program" and self._has_failed(document, subject):
@@ -177,8 +176,7 @@ class ProgramCalls:
 
     def uncalled(self, path: str, function: str) -> str:
         """Return why no program calls a function; empty while that is not known."""
-        found = self._found.get(path)
-        if found is None or not found.settled:
+        if (found := self._found.get(path)) is None or not found.settled:
             return ""
         ended = {entry for batch, reply in found.replies.items() if reply for entry in batch}
         return why_uncalled(path, function, found.key[1], ended, self.ran(path))
@@ -312,8 +310,7 @@ class ProgramCalls:
         began = time.monotonic()
         left = list(batches(found.key[1]))
         while left and not (found.replies and self._has_all(found, sets, lacking)):
-            batch = left.pop(0)
-            if batch in found.replies:
+            if (batch := left.pop(0)) in found.replies:
                 continue
             if time.monotonic() - began > _LONGEST or len(found.killers) == _DEATHS:
                 break

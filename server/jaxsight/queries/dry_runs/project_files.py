@@ -186,8 +186,7 @@ class ProgramFiles:
     ) -> Mapping[str, tuple[TextImport, ...]]:
         """Return the files that a file imports, with what it imports of each."""
         known = self._looked_at(file, opened)
-        before = listing.imported.get(file)
-        if before is not None and before[0] is known:
+        if (before := listing.imported.get(file)) is not None and before[0] is known:
             return before[1]
         targets: dict[str, tuple[TextImport, ...]] = {}
         # Absolute imports are found in the file's folder and those above it.
@@ -206,8 +205,7 @@ class ProgramFiles:
         """Return what a file imports; it is read only if it has changed."""
         unsaved = opened.get(path)
         version = version_of_text(unsaved) if unsaved is not None else stamp_of(path)
-        known = self._known.get(path)
-        if known is None or known.version != version:
+        if (known := self._known.get(path)) is None or known.version != version:
             text = _text(path, opened)
             match PurePath(path).suffix:
                 case ".ipynb":

@@ -61,8 +61,7 @@ class ProcessExplorer:
         if (known := self._last(answer, target)) is not None and known[0] == answer.key:
             return known[1]
         key = answer.key, target.platform
-        running = self._running.get(key)
-        if running is None:
+        if (running := self._running.get(key)) is None:
             task = asyncio.create_task(self._compare(answer, target))
             running = self._running[key] = _Running(answer.question.path, task)
             task.add_done_callback(lambda done: forget(self._running, key, done))
@@ -99,8 +98,7 @@ class ProcessExplorer:
 
     async def _compare(self, answer: Answer, target: Target) -> ProcessDifference | None:
         difference: ProcessDifference | None = None
-        indices = self._to_compare(answer)
-        if indices:
+        if indices := self._to_compare(answer):
             project = self._projects.of(answer.question.path)
             with self._peers.in_use():
                 difference = await _Job(project, answer, target, self._peers).compare(indices)

@@ -177,8 +177,7 @@ class CompileCache:
         if isinstance(prepared, Trouble):
             return None
         name = digest(prepared[0], "folding")
-        measured = self.memory.foldings.get(name)
-        if measured is None:
+        if (measured := self.memory.foldings.get(name)) is None:
             measure = functools.partial(self._measure, name, prepared, answer, target)
             measured = await self._shared(name, measure)
             self.memory.foldings.put(name, measured)
@@ -247,8 +246,7 @@ class CompileCache:
 
     async def _lower(self, answer: Answer, target: Target, lower: Lower) -> Lowered | Trouble:
         key = answer.question.key, target.platform, target.capability
-        cached = self.memory.lowered.get(key)
-        if cached is not None and cached[0] is answer:
+        if (cached := self.memory.lowered.get(key)) is not None and cached[0] is answer:
             return cached[1]
         name = " ".join(("lower", str(id(answer)), *key))
         return await self._shared(name, lambda: self._lower_once(answer, target, lower))
@@ -337,8 +335,7 @@ class CompileCache:
     async def _compiled(
         self, name: str, request: Compile, compile: _Compiling
     ) -> Compiled | Trouble:
-        cached = await self._known(name, request)
-        if cached is not None:
+        if (cached := await self._known(name, request)) is not None:
             return cached
         work = functools.partial(self._work, name, request, compile)
         return await self._shared(_entries(name, request)[-1], work)
@@ -351,8 +348,7 @@ class CompileCache:
                 return cached
         if entries[-1] in self._running:
             return None
-        stored = await asyncio.to_thread(self.disk.first, entries)
-        if stored is not None:
+        if (stored := await asyncio.to_thread(self.disk.first, entries)) is not None:
             self.memory.compiled.put(*stored)
             return stored[1]
         return None
@@ -362,8 +358,7 @@ class CompileCache:
 
         It is cancelled when no caller waits for it any more.
         """
-        running = self._running.get(name)
-        if running is None:
+        if (running := self._running.get(name)) is None:
 
             def ended(task: asyncio.Task[T]) -> None:
                 if not task.cancelled():
@@ -386,8 +381,7 @@ class CompileCache:
             running.waiting -= 1
 
     def _forget(self, name: str, task: asyncio.Task[T]) -> None:
-        running = self._running.get(name)
-        if running is not None and running.task is task:
+        if (running := self._running.get(name)) is not None and running.task is task:
             del self._running[name]
 
     async def _work(self, name: str, request: Compile, compile: _Compiling) -> Compiled | Trouble:

@@ -34,8 +34,7 @@ class EquationRanges:
 
     def span(self, path: str) -> Span | None:
         """Return the traced span of an equation; without one, that of the enclosing equation."""
-        span = self._spans.get(path)
-        if span is not None or "/" not in path:
+        if (span := self._spans.get(path)) is not None or "/" not in path:
             return span
         return self.span(path.rsplit("/", 2)[0])
 

@@ -125,8 +125,7 @@ class Programs:
         if view.stale:
             return None
         project = self._projects.of(view.answer.question.path)
-        outlined = await tracer_requests.outline(project, view.answer)
-        if outlined is None:
+        if (outlined := await tracer_requests.outline(project, view.answer)) is None:
             try:
                 # A tracer keeps few traces: trace again, and outline at once.
                 answer = await self._traces.traced_again(view.answer)
@@ -286,8 +285,7 @@ class Programs:
         target = self._choices.target(path)
         if self._compiling is None:
             return None
-        result = self._compiling.known(view.answer, target)
-        if result is not None:
+        if (result := self._compiling.known(view.answer, target)) is not None:
             return _compiled(view, result)
         last = self._memory.shown.get((path, view.subject.id))
         if last is None or last[1].target != target:

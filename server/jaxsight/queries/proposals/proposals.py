@@ -107,8 +107,7 @@ class Proposals:
             return known
         if self._projects.of(document.path).held_back:
             return None
-        task = self._running.get(key)
-        if task is None:
+        if (task := self._running.get(key)) is None:
             task = asyncio.create_task(self._try(key, document, chunk, function, partial))
             self._running[key] = task
             task.add_done_callback(lambda _: self._running.pop(key, None))

@@ -194,8 +194,7 @@ class _Attempt:
             outside=(outside_set(proposal, partial),) if partial is not None else (),
         )
         subject = Subject(self.chunk, self.function, proposed, self.function.qualname)
-        sets = subject.examples.sets
-        if not sets:
+        if not (sets := subject.examples.sets):
             problems = subject.examples.problems
             return problems[0].message if problems else "no example inputs"
         question = ask(

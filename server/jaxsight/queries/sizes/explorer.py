@@ -53,8 +53,7 @@ class SizeExplorer:
         key = answer.key if with_names else f"{answer.key} without names"
         if (known := self._memory.sizes.get((answer.question.unit, key))) is not None:
             return known
-        running = self._running.get(key)
-        if running is None:
+        if (running := self._running.get(key)) is None:
             task = asyncio.create_task(self._explore(answer, answer.reply, key, with_names))
             running = self._running[key] = _Running(answer.question, task)
             task.add_done_callback(lambda done: forget(self._running, key, done))
@@ -114,8 +113,7 @@ class _Tracing:
             Stopped: it takes too long, has effects that are refused, the tracer ended, or a file
                 that the answer was made of has changed.
         """
-        resized = inputs.resized(sizes)
-        if resized is None or self.spent > _MOST:
+        if (resized := inputs.resized(sizes)) is None or self.spent > _MOST:
             raise Stopped
         arguments, named = resized.arguments, resized.sizes
         trace = self.answer.question.trace

@@ -251,8 +251,7 @@ def with_declared(names: SizeNames, inputs: SizedInputs, first: Traced) -> SizeN
     parameters: dict[str, str] = {}
     by_text: dict[str, set[str]] = {}
     for name, text in first.parameters:
-        node = inputs.nodes.get(name)
-        if node is not None:
+        if (node := inputs.nodes.get(name)) is not None:
             written = parameters[name] = _as_declared(text, node, inputs)
             by_text.setdefault(text, set()).add(written)
     shown = dict(first.parameters)
@@ -357,8 +356,7 @@ def chooser(
     """
 
     def choose(numbers: Sequence[int]) -> str:
-        formulas = explanations(names, samples, numbers)
-        if not formulas:
+        if not (formulas := explanations(names, samples, numbers)):
             return ""
         best = formulas[0]
         if not divides and "//" in best.text:

@@ -356,8 +356,7 @@ class View:
 
     def named(self, observation: Observation) -> tuple[str, ...]:
         """Return the types of an observation's values, with names of sizes where known."""
-        names = self.size_names.values.get(observation)
-        if names and self.has_unknown_sizes:
+        if (names := self.size_names.values.get(observation)) and self.has_unknown_sizes:
             return tuple(map(unknown_sizes.named, names))
         return names or tuple(value.text for value in self.seen(observation))
 

@@ -60,8 +60,7 @@ class TraceCache:
 
     def known(self, question: Question) -> Answer | None:
         """Return the answer to exactly this question if it is still current."""
-        answer = self._stored(question)
-        if answer is None:
+        if (answer := self._stored(question)) is None:
             return None
         if answer.question.set.name != question.set.name:  # who calls it has another name by now
             answer = replace(answer, question=replace(answer.question, set=question.set))

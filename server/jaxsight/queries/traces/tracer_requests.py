@@ -78,8 +78,7 @@ def waits(project: Project, path: str, haste: Haste, since: float) -> Waits:
         haste: the priority of the request, which identifies it.
         since: when it was asked, in seconds since the epoch.
     """
-    step = project.step(haste)
-    if step is None:
+    if (step := project.step(haste)) is None:
         return Waits(f"waiting for {project.starts or 'the tracer'}, begun at {_clock(since)}")
     where = f" of {PurePath(step.file).name}" if step.file and step.file != path else ""
     limit = step.stage if step.stage in ("execute", "inputs") else "trace"

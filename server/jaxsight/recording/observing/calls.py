@@ -45,8 +45,7 @@ class _Construction:
 
     def text_in(self, names: Reachable, kind: type, built: Built) -> str | None:
         """Return the call for another module; `None` if that has no names for its parts."""
-        name = names.name_of(kind)
-        if name is None:
+        if (name := names.name_of(kind)) is None:
             return None
         renamed: dict[str, str] = {}
         for read in self.reads:
@@ -73,8 +72,7 @@ class _Made:
 
     def text_in(self, names: Reachable, kind: type, built: Built) -> str | None:
         """Return the call for a module; `None` if that has no names for its parts."""
-        name = names.name_of(self.maker)
-        if name is None:
+        if (name := names.name_of(self.maker)) is None:
             return None
         expressions = Expressions(names, built)
         try:
@@ -131,8 +129,7 @@ class Calls:
     def constructing(self, frame: FrameType, arguments: Named) -> None:
         """Note how an object is built that a frame begins to initialize."""
         (_, made), *rest = arguments
-        known = self._objects.get(id(made))
-        if known is not None and known[0]() is made:
+        if (known := self._objects.get(id(made))) is not None and known[0]() is made:
             return  # the constructor of a base class
         if len(self._objects) >= _MOST_OBJECTS:
             self.misses_objects = True
@@ -197,11 +194,9 @@ class Calls:
         A copy of one that was built, as transformations of pytrees make them, counts as built
         by the only call of its class.
         """
-        made = self._made.get(id(value))
-        if made is not None and made.value is value:
+        if (made := self._made.get(id(value))) is not None and made.value is value:
             return made.text_in(names, type(value), self._built)
-        known = self._objects.get(id(value))
-        if known is not None and known[0]() is value:
+        if (known := self._objects.get(id(value))) is not None and known[0]() is value:
             construction = known[1]
         else:
             own = self._classes.get((type(value).__module__, type(value).__qualname__), set())

@@ -77,8 +77,7 @@ def start() -> None:
     else:
         from jaxsight.recording.observing.instrumentation import observe
     observe(observer)
-    missing = os.environ.get(MISSING)
-    if missing is not None:
+    if (missing := os.environ.get(MISSING)) is not None:
         from jaxsight.recording.observing import missing_modules
 
         missing_modules.watch(observer.log)

@@ -125,8 +125,7 @@ class Identities:
     def of(self, function: object) -> int:
         """Return the number of a function, 0 if it cannot be known again."""
         try:
-            number = self._numbers.get(function)
-            if number is None:
+            if (number := self._numbers.get(function)) is None:
                 number = self._numbers[function] = self._next
                 self._next += 1
         except TypeError:  # it has no weak references, or no hash
@@ -230,8 +229,7 @@ class Collector:
 
     def _called_again(self, function: object) -> bool:
         """Count a call of a compiled function, if it is none in a trace."""
-        calls = self._calls
-        if calls is not None and not is_tracing():
+        if (calls := self._calls) is not None and not is_tracing():
             number = self._identities.of(getattr(function, "__wrapped__", None))
             if number in calls or len(calls) < _COUNTED:
                 calls[number] = calls.get(number, 0) + 1

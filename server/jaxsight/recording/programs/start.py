@@ -33,8 +33,7 @@ class _Finder:
             return None
         sys.meta_path.remove(self)
         for finder in sys.meta_path:
-            spec = finder.find_spec(name, path, target)
-            if spec is not None:
+            if (spec := finder.find_spec(name, path, target)) is not None:
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader, self._folder)
                 return spec

@@ -10,11 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from jaxsight.files import reading
-from jaxsight.runs.collected import RunProcess
+from jaxsight.runs.collected import RunProcess, RunSummary
 from jaxsight.runs.merging import CompiledFunction
 from jaxsight.runs.page import sections
 from jaxsight.runs.page.markup import KeptTexts, Markup, element, joined
-from jaxsight.runs.page.sections import RunSummary
 
 LARGEST = 2_000_000
 """Bytes of a page at most: it can be attached to an issue, and mailed."""

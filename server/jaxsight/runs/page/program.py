@@ -265,8 +265,7 @@ def _text_buttons(program: RunProgram, texts: KeptTexts) -> Markup | None:
     for title, text in (("jaxpr", program.jaxpr), ("optimized HLO", program.hlo)):
         if not text:
             continue
-        number = texts.keep(text)
-        if number is None:
+        if (number := texts.keep(text)) is None:
             parts.append(element("p", f"The {title} is left out, as the page would be too large."))
             continue
         parts.append(

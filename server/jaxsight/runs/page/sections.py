@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from jaxsight.profiles.places import CodePlace
-from jaxsight.runs.collected import RunProcess, RunProgram
+from jaxsight.runs.collected import RunProcess, RunProgram, RunSummary
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation, TimedCompile
 from jaxsight.runs.page.markup import KeptTexts, Markup, element, joined
 from jaxsight.runs.page.program import definitions, place, placed, program_part, signature, why
@@ -20,18 +19,6 @@ _PROCESSES = 8
 """Processes that are named, a choice."""
 _OPERATIONS = 60
 """Operations that are listed, a choice."""
-
-
-@dataclass(slots=True)
-class RunSummary:
-    """The run itself."""
-
-    command: tuple[str, ...]
-    status: int
-    began: float
-    seconds: float
-    version: str
-    """That of jaxsight."""
 
 
 def figures(

@@ -70,8 +70,7 @@ def matmul(left: Value, right: Value) -> Value:
     two.at_least(2)
     one.dim(-1).unify(two.dim(-2))
     last = two.dim(-1)
-    dims = one.dims
-    if dims is None:
+    if (dims := one.dims) is None:
         result = Shape(back={0: last}, least=1)
         if one.find().least >= 2 or one.find().likely == 2:
             result.back[1] = one.dim(-2)
@@ -101,8 +100,7 @@ def einsum(call: LibraryCall) -> Value:
     for letter in sorted(set(subscripts) - set("->., ")):
         letters[letter] = Dim(name=letter.upper())
     for term, value in zip(inputs.split(","), operands, strict=False):
-        shape = as_array(value)
-        if shape is None:
+        if (shape := as_array(value)) is None:
             continue
         front, ellipsis, back = term.partition("...")
         if not ellipsis:
@@ -255,8 +253,7 @@ def _elementwise(call: LibraryCall) -> Value:
             return Arr(Shape.of([]))
         case Unknown():
             return Arr(Shape(), loose=True)
-    shape = as_array(first)
-    if shape is None:
+    if (shape := as_array(first)) is None:
         return UNKNOWN
     for number in _integers(axis):
         shape.dim(number)
@@ -379,8 +376,7 @@ def _one_hot(call: LibraryCall) -> Value:
     as_index(call.get(0))
     count = call.get(1, "num_classes")
     as_integer(count)
-    shape = call.array(0)
-    if shape is None:
+    if (shape := call.array(0)) is None:
         return UNKNOWN
     last, dims = size_of(count), shape.dims
     if dims is not None:

@@ -184,8 +184,7 @@ def attribute(value: Value, name: str) -> Value:
             if name == "size" and isinstance(value, Param):
                 value.evidence.array += 1
                 return UNKNOWN
-            shape = as_array(value)
-            if shape is None:
+            if (shape := as_array(value)) is None:
                 return UNKNOWN
             return _array_attribute(value, shape, name)
         case Param(evidence):
@@ -219,8 +218,7 @@ def _array_attribute(value: Value, shape: Shape, name: str) -> Value:
 
 
 def transposed(shape: Shape) -> Arr:
-    dims = shape.dims
-    if dims is None:
+    if (dims := shape.dims) is None:
         shape.at_least(2)
         shape.suggest(2)
         return Arr(Shape(back={0: shape.dim(-2), 1: shape.dim(-1)}, likely=2, least=2))
@@ -235,8 +233,7 @@ def joined(left: Value, right: Value) -> Value:
             case Items(values):
                 parts += values
             case ShapeOf():
-                dims = sizes_of(value)
-                if dims is None:
+                if (dims := sizes_of(value)) is None:
                     return UNKNOWN
                 parts += map(Size, dims)
     return Items(tuple(parts))
@@ -306,8 +303,7 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
             if (shape := as_array(bound)) is not None:
                 _taken(shape, parts)
             return Dotted("at.", bound)
-    shape = as_array(value)
-    if shape is None:
+    if (shape := as_array(value)) is None:
         for part in parts if len(parts) > 1 else ():
             if not isinstance(part, slice | Const):
                 as_index(part)
