@@ -76,8 +76,8 @@ class Background:
         """Cancel what is scheduled for a document."""
         if (task := self._tasks.pop(path, None)) is not None:
             task.cancel()
-        self._engine.sizes.cancel(path)
-        self._engine.processes.cancel(path)
+        self._engine.sizes.running.cancel(path)
+        self._engine.processes.running.cancel(path)
 
     def close(self, path: str) -> None:
         """Stop, and forget a document."""

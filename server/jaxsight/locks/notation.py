@@ -172,10 +172,12 @@ def line_of(name: str, function: LockedFunction) -> str:
     """Return the line of a function."""
     facts, tolerances = function.facts, function.tolerances
     fields = [("kernels", f"{len(facts.kernels)}{_list(facts.kernels)}")]
-    for each in NUMBERS:
-        if (value := getattr(facts, each.name)) != _DEFAULTS.get(each.key, 0):
-            fields.append((each.key, exact(value) if each.is_bytes else str(value)))
-    for key in (*_LISTS,)[1:]:
+    fields += [
+        (each.key, exact(value) if each.is_bytes else str(value))
+        for each in NUMBERS
+        if (value := getattr(facts, each.name)) != _DEFAULTS.get(each.key, 0)
+    ]
+    for key in ("collectives", "constants", "loops", "dtypes"):
         if items := getattr(facts, key):
             is_sum = key == "constants"
             total = exact(sum(each.bytes for each in items)) if is_sum else str(len(items))

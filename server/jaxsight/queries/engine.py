@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from jaxsight import rules
@@ -14,11 +13,11 @@ from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Attention, UserChoices
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
-from jaxsight.queries.long_work import Aside, Turns
+from jaxsight.queries.long_work import Aside, Turns, end
 from jaxsight.queries.measurements import Measurements
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
-from jaxsight.queries.processes.explorer import ProcessExplorer
+from jaxsight.queries.processes import ProcessExplorer
 from jaxsight.queries.profiles import OpenProfiles
 from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
@@ -62,8 +61,7 @@ class RulesAhead:
     async def aclose(self) -> None:
         """Stop importing."""
         if self._importing is not None:
-            self._importing.cancel()
-            await asyncio.gather(self._importing, return_exceptions=True)
+            await end([self._importing])
 
     async def _import(self) -> None:
         try:
@@ -79,61 +77,33 @@ class RulesAhead:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
 class Engine:
     """The documents of a session, their traces, and their programs."""
 
-    projects: Projects
-    documents: OpenDocuments
-    choices: UserChoices
-    traces: DocumentTraces
-    programs: Programs
-    sizes: SizeExplorer
-    processes: ProcessExplorer
-    dry_runs: ProgramCalls
-    proposals: Proposals
-    waiting: Waiting
-    attention: Attention
-    memory: SessionMemory
-    aside: Aside
-    """The thread for analysing large modules and traces."""
-    turns: Turns
-    """Turns of the event loop, which long work shares."""
-    rules: RulesAhead
-    measurements: Measurements
-    profiles: OpenProfiles
-
-    @staticmethod
-    def of(projects: Projects) -> Engine:
-        """Return an engine without documents."""
-        memory, aside, turns = SessionMemory(), Aside(), Turns()
-        documents, choices = OpenDocuments(projects, turns), UserChoices(projects)
-        dry_runs = ProgramCalls(documents, projects, choices, memory, aside)
+    def __init__(self, projects: Projects) -> None:
+        """Begin without documents."""
+        self.projects = projects
+        self.memory = memory = SessionMemory()
+        self.aside = aside = Aside()
+        """The thread for analysing large modules and traces."""
+        self.turns = turns = Turns()
+        """Turns of the event loop, which long work shares."""
+        self.documents = documents = OpenDocuments(projects, turns)
+        self.choices = choices = UserChoices(projects)
+        self.dry_runs = ProgramCalls(documents, projects, choices, memory, aside)
         cache = TraceCache(projects.texts, memory)
-        traces = DocumentTraces(documents, projects, choices, dry_runs, memory, aside, turns, cache)
-        attention = Attention()
-        programs = Programs(projects, traces, choices, memory, attention)
-        proposals = Proposals(projects, documents, choices, memory, aside)
-        waiting = Waiting(projects.events)
-        return Engine(
-            projects,
-            documents,
-            choices,
-            traces,
-            programs,
-            SizeExplorer(projects, memory),
-            ProcessExplorer(projects, memory),
-            dry_runs,
-            proposals,
-            waiting,
-            attention,
-            memory,
-            aside,
-            turns,
-            RulesAhead(turns),
-            Measurements(projects, choices, memory, programs),
-            OpenProfiles(),
+        self.traces = DocumentTraces(
+            documents, projects, choices, self.dry_runs, memory, aside, turns, cache
         )
+        self.attention = Attention()
+        self.programs = Programs(projects, self.traces, choices, memory, self.attention)
+        self.sizes = SizeExplorer(projects, memory)
+        self.processes = ProcessExplorer(projects, memory)
+        self.proposals = Proposals(projects, documents, choices, memory, aside)
+        self.waiting = Waiting(projects.events)
+        self.rules = RulesAhead(turns)
+        self.measurements = Measurements(projects, choices, memory, self.programs)
+        self.profiles = OpenProfiles()
 
     @property
     def events(self) -> asyncio.Queue[Event]:
@@ -154,8 +124,8 @@ class Engine:
         """Drop what is known of a document, and stop what is being asked about it."""
         self.documents.close(path)
         self.traces.cache.cancel(path)
-        self.sizes.cancel(path)
-        self.processes.cancel(path)
+        self.sizes.running.cancel(path)
+        self.processes.running.cancel(path)
         self.waiting.close(path)
         self.programs.close(path)
         self.attention.close(path)
@@ -185,15 +155,15 @@ class Engine:
             document.rejected = {}
         self.dry_runs.outdate()
         self.traces.cache.cancel_all()
-        self.sizes.cancel_all()
-        self.processes.cancel_all()
+        self.sizes.running.cancel()
+        self.processes.running.cancel()
 
     async def aclose(self) -> None:
         """End all processes and threads."""
         self.waiting.cancel()
         for path in self.documents.by_path:
             self.traces.cache.cancel(path)
-        self.sizes.cancel_all()
+        self.sizes.running.cancel()
         await self.measurements.aclose()
         await self.processes.aclose()
         await self.rules.aclose()

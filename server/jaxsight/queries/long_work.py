@@ -12,8 +12,8 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from jaxsight.source.module import Module
@@ -179,6 +179,51 @@ def forget(running: dict[K, R], key: K, task: asyncio.Task[object]) -> None:
         del running[key]
 
 
+async def end(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Cancel tasks, and wait for their ends."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class SharedWork(Generic[K, T]):
+    """Work in the background about files, whose results all callers with an equal key share."""
+
+    def __init__(self) -> None:
+        self._running: dict[K, tuple[str, asyncio.Task[T]]] = {}
+
+    async def get(
+        self, key: K, path: str, work: Callable[[], Coroutine[None, None, T]]
+    ) -> T | None:
+        """Return the result of work about a file; `None` if that is cancelled.
+
+        It begins unless it is running, and goes on if the caller is cancelled.
+        """
+        if key not in self._running:
+            begun = asyncio.create_task(work())
+            self._running[key] = path, begun
+            begun.add_done_callback(functools.partial(self._ended, key))
+        _, task = self._running[key]
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                return None
+            raise
+
+    def _ended(self, key: K, task: asyncio.Task[T]) -> None:
+        del self._running[key]
+        if not task.cancelled():
+            task.exception()  # retrieved, so that asyncio does not log it; callers get it too
+
+    def cancel(self, path: str | None = None) -> None:
+        """Cancel what runs for a file, or for all files."""
+        for of, task in self._running.values():
+            if path in (None, of):
+                task.cancel()
+
+
 class RunningTasks:
     """The tasks of callers that are at work, which are cancelled when the session ends."""
 
@@ -198,7 +243,4 @@ class RunningTasks:
 
     async def aclose(self) -> None:
         """Cancel all of them, and wait for their ends."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(self._tasks)

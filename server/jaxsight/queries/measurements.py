@@ -16,6 +16,7 @@ from typing import assert_never
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
+from jaxsight.queries.long_work import end
 from jaxsight.queries.memory import Measurement, SessionMemory
 from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.queries.programs.programs import Programs
@@ -279,10 +280,7 @@ class Measurements:
 
     async def aclose(self) -> None:
         """Cancel everything, and wait until the processes have ended."""
-        tasks = list(self._running.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(self._running.values())
 
 
 def _check(project: Project, target: Target) -> None:

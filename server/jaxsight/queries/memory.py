@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.lru import Recent
-from jaxsight.queries.processes.comparison import ProcessDifference
 from jaxsight.queries.programs.located_figures import Compilation, Refused
 from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.rules.rule import Decides
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.measuring import Conditions, Measured, ProgramTimes
 from jaxsight.wire.messages.replies import Lowered, Outlined, Shown, Traced
 from jaxsight.wire.messages.requests import TransformedSource
+from jaxsight.wire.spans import Span
 from jaxsight.workers.compilation.compilers import Trouble
 
 if TYPE_CHECKING:
@@ -96,6 +97,19 @@ class Cache(Recent[K, V]):
         """Drop what files on disk or other machines may change."""
         if self._drops_retried:
             self.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessDifference:
+    """Two processes trace different programs of a function."""
+
+    decides: Decides
+    process: int
+    """The process whose program differs from that of process 0."""
+    primitive: str
+    """That of the first equation that differs; empty if only captured arrays do."""
+    span: Span | None
+    """Its place."""
 
 
 ByFunction = tuple[str, str]

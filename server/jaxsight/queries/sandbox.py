@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
@@ -99,8 +99,7 @@ class Sandbox:
         match before.reply, after.reply:
             case (Traced(id=first), Traced(id=second)):
                 return await self._compare(Compare(NEW, first, second), before, after)
-            case _:
-                return None
+        return None
 
     async def compare_with_values(self, before: Answer, after: Answer) -> Compared | Died | None:
         """Compare a function with an original that cannot be traced and is called with values."""
@@ -119,9 +118,7 @@ class Sandbox:
 
     async def aclose(self) -> None:
         """End the process."""
-        if self._ending is not None:
-            self._ending.cancel()
-            self._ending = None
+        self._stay()
         self._answers.clear()
         tracers, self._tracers = self._tracers, None
         if tracers is not None:
@@ -129,9 +126,14 @@ class Sandbox:
 
     def rest(self) -> None:
         """End the process after a while, unless another candidate comes."""
+        self._stay()
+        self._ending = asyncio.create_task(self._end_later())
+
+    def _stay(self) -> None:
+        """Do not end the process after a while."""
         if self._ending is not None:
             self._ending.cancel()
-        self._ending = asyncio.create_task(self._end_later())
+            self._ending = None
 
     async def _end_later(self) -> None:
         await asyncio.sleep(IDLE)
@@ -142,9 +144,7 @@ class Sandbox:
         self._answers.pop(answer.question.key_on_device)
 
     def _started(self) -> Tracers | None:
-        if self._ending is not None:
-            self._ending.cancel()
-            self._ending = None
+        self._stay()
         project = self.project
         if project.held_back:
             return None
@@ -191,22 +191,8 @@ class Sandboxes:
 # nobody has written inputs for functions of the file: then nobody waits for their shapes. After a
 # proposal that ended it, or took long, the others are traced in a process of their own.
 
-_KEPT_OF_PROJECT = (
-    64  # traces, one for most functions of a file, and more than `functions.MOST` of them
-)
-
-
-class Bench(Protocol):
-    """A tracer for proposals of one project."""
-
-    @property
-    def project(self) -> Project: ...
-
-    async def trace(self, question: Question) -> Answer | None:
-        """Return the answer to a question; `None` if there is no tracer, or if it died."""
-
-    async def outline(self, answer: Answer) -> Outlined | None:
-        """Return a traced program as plain data; `None` if it is gone."""
+_KEPT_OF_PROJECT = 64
+"""Traces, one for most functions of a file, and more than `functions.MOST` of them."""
 
 
 @dataclass(eq=False, slots=True)
@@ -230,3 +216,7 @@ class ProjectBench:
 
     async def outline(self, answer: Answer) -> Outlined | None:
         return await tracer_requests.outline(self.project, answer)
+
+
+Bench = ProjectBench | Sandbox
+"""A tracer for proposals of one project."""

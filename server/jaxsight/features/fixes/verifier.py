@@ -22,7 +22,7 @@ from jaxsight.files.texts import Version
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import Cache
-from jaxsight.queries.processes.explorer import ProcessExplorer
+from jaxsight.queries.processes import ProcessExplorer
 from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
 from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.queries.sandbox import Sandbox

@@ -22,6 +22,7 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.queries.dry_runs import own_program
 from jaxsight.queries.dry_runs.found_calls import (
     FoundCalls,
     PartialCall,
@@ -32,17 +33,6 @@ from jaxsight.queries.dry_runs.found_calls import (
     has_loop,
     is_used_around,
     why_uncalled,
-)
-from jaxsight.queries.dry_runs.own_program import (
-    LocatedError,
-    acts,
-    compiled_as,
-    label,
-    located,
-    parts_of,
-    program_of,
-    run_label,
-    unreached,
 )
 from jaxsight.queries.dry_runs.project_files import ProgramFiles, given_calls
 from jaxsight.queries.long_work import Aside
@@ -73,6 +63,8 @@ _ARRAY = re.compile(r"[\w>]\[")
 """An array's type in a text, in contrast to a list."""
 _MAKES = frozenset({"setup", "__post_init__"})
 """Methods that are not looked for: they are called with what is no array."""
+_NOTHING = FoundCalls(("", ()), Module.parse(""), "")
+"""What is known of a file before its programs are run."""
 
 
 @dataclass(eq=False, slots=True)
@@ -121,10 +113,9 @@ class ProgramCalls:
 
     def outdated(self, document: Document, functions: Collection[str]) -> frozenset[str]:
         """Return the functions of a document whose calls are those of an earlier text."""
-        found = self._found.get(document.path)
+        found = self._found.get(document.path, _NOTHING)
         if (
-            found is None
-            or found.meaning != module_meaning(document.module)
+            found.meaning != module_meaning(document.module)
             or found.given != self._given_in(document)
             or not self._projects.texts.are_current(found.files)
         ):
@@ -139,52 +130,48 @@ class ProgramCalls:
 
     def calls(self, path: str, function: str) -> list[tuple[CallSeen, DryCall]]:
         """Return the calls of a function of a file, those of the first programs first."""
-        found = self._found.get(path)
-        every = found.calls if found is not None else ()
-        return [each for each in every if each[0].function == function]
+        found = self._found.get(path, _NOTHING)
+        return [each for each in found.calls if each[0].function == function]
 
-    def errors(self, document: Document) -> list[LocatedError]:
+    def errors(self, document: Document) -> list[own_program.LocatedError]:
         """Return the errors of the file's own program, those of a run of an earlier text too."""
-        found = self._found.get(document.path)
-        replies = found.replies.values() if found is not None else ()
+        found = self._found.get(document.path, _NOTHING)
         return [
             error
-            for reply in replies
-            if reply is not None and reply.errors and found is not None
-            for error in located(document.path, reply, found.module, document.module)
+            for reply in found.replies.values()
+            if reply is not None and reply.errors
+            for error in own_program.located(document.path, reply, found.module, document.module)
         ]
 
     def program(self, document: Document) -> Subject | None:
         """Return the file's own program, once it has been run dry."""
-        found = self._found.get(document.path)
-        return program_of(document, found.replies) if found is not None else None
+        return own_program.program_of(document, self._found.get(document.path, _NOTHING).replies)
 
     def programs_in(self, document: Document) -> list[Subject]:
         """Return the programs that XLA gets from it without that one function is all of them."""
-        found = self._found.get(document.path)
-        return [*parts_of(document, found.module, found.calls)] if found is not None else []
+        found = self._found.get(document.path, _NOTHING)
+        return [*own_program.parts_of(document, found.module, found.calls)]
 
     def ran(self, path: str) -> frozenset[str]:
         """Return the functions of a file that ran themselves in programs, as `main` does."""
-        found = self._found.get(path)
-        replies = found.replies.values() if found is not None else ()
+        replies = self._found.get(path, _NOTHING).replies.values()
         return frozenset(name for each in replies if each is not None for name, _ in each.ran)
 
     def unreached(self, document: Document) -> frozenset[str]:
         """Return the names in statements that the file's own program does not run to their end."""
-        return unreached(self.errors(document), document.module)
+        return own_program.unreached(self.errors(document), document.module)
 
     def uncalled(self, path: str, function: str) -> str:
         """Return why no program calls a function; empty while that is not known."""
-        if (found := self._found.get(path)) is None or not found.settled:
+        found = self._found.get(path, _NOTHING)
+        if not found.settled:
             return ""
         ended = {entry for batch, reply in found.replies.items() if reply for entry in batch}
         return why_uncalled(path, function, found.key[1], ended, self.ran(path))
 
     def killers(self, path: str) -> list[Died]:
         """Return the deaths of tracers that ran programs for a file."""
-        found = self._found.get(path)
-        return found.killers if found is not None else []
+        return self._found.get(path, _NOTHING).killers
 
     def partial(self, path: str, function: str) -> tuple[PartialCall, ...]:
         """Return the calls of a function of which some arguments are known, at most a few.
@@ -196,13 +183,13 @@ class ProgramCalls:
 
     def unknown_calls(self, path: str, function: str) -> tuple[PartialCall, ...]:
         """Return the calls of a function of which not all arguments are known."""
-        found, document = self._found.get(path), self._documents.get(path)
-        if found is None or document is None:
+        found, document = self._found.get(path, _NOTHING), self._documents.get(path)
+        if document is None:
             return ()
         calls: dict[object, PartialCall] = {}
         for call, dry_call in self.calls(path, function):
             if call.unknown:
-                named = label(document, call, dry_call.entry)
+                named = own_program.label(document, call, dry_call.entry)
                 partial = PartialCall(
                     function, dry_call, named, call.inputs, call.unknown, found.fed, call.sizes
                 )
@@ -259,7 +246,7 @@ class ProgramCalls:
         path, module = document.path, document.module
         project = self._projects.of(path)
         lacking = self._lacking(document)
-        is_program = await self._aside.judge(module, functools.partial(acts, module))
+        is_program = await self._aside.judge(module, functools.partial(own_program.acts, module))
         if (any(lacking.values()) or is_program) and project.held_back:
             project.ask_consent()
         is_wanted = (lacking or is_program) and project.settings.examples_from_programs
@@ -448,7 +435,7 @@ class ProgramCalls:
             inputs = call.text if is_written else call.inputs
             if inputs in of_function or len(of_function) == _SETS:
                 continue
-            name = label(document, call, dry_call.entry)
+            name = own_program.label(document, call, dry_call.entry)
             same = sum(s.label.startswith(name) for s in of_function.values())
             of_function[inputs] = OutsideSet(
                 "program",
@@ -460,7 +447,7 @@ class ProgramCalls:
                 is_better=call.function in failing,
                 is_newer=is_newer,
                 assumed=call.sized,
-                compiled=compiled_as(call.compiled, others, has_parts=has_parts)
+                compiled=own_program.compiled_as(call.compiled, others, has_parts=has_parts)
                 if dry_call.entry.is_own(document.path)
                 or (dry_call.entry.file == document.path and dry_call.entry.given)
                 else "",
@@ -470,7 +457,11 @@ class ProgramCalls:
             known = sets.setdefault((document.path, name), {})
             if all((name, call.label) in found.failed for call in known.values()):
                 known[RUN] = OutsideSet(
-                    "program", run_label(document, entry), "", True, dry_call=DryCall(entry, RUN)
+                    "program",
+                    own_program.run_label(document, entry),
+                    "",
+                    True,
+                    dry_call=DryCall(entry, RUN),
                 )
         shown = {name for (_, name), calls in sets.items() if RUN not in calls}
         for chunk, function in document.module.functions:

@@ -26,6 +26,7 @@ from jaxsight.compiler import folding
 from jaxsight.events import Event, Progress
 from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.queries.choices import environment_of
+from jaxsight.queries.long_work import end, forget
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.queries.programs.located_figures import Refused
@@ -238,10 +239,8 @@ class CompileCache:
 
     async def aclose(self) -> None:
         """Cancel all work and end the compilers."""
-        tasks = [running.task for running in self._running.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, *self._storing, return_exceptions=True)
+        await end(running.task for running in self._running.values())
+        await asyncio.gather(*self._storing, return_exceptions=True)
         await self.compilers.aclose()
 
     async def _lower(self, answer: Answer, target: Target, lower: Lower) -> Lowered | Trouble:
@@ -359,15 +358,8 @@ class CompileCache:
         It is cancelled when no caller waits for it any more.
         """
         if (running := self._running.get(name)) is None:
-
-            def ended(task: asyncio.Task[T]) -> None:
-                if not task.cancelled():
-                    task.exception()  # retrieved, so that asyncio does not log it
-                self._forget(name, task)
-
-            running = _Running(asyncio.get_running_loop().create_task(work()))
-            self._running[name] = running
-            running.task.add_done_callback(ended)
+            running = self._running[name] = _Running(asyncio.create_task(work()))
+            running.task.add_done_callback(lambda done: forget(self._running, name, done))
         running.waiting += 1
         try:
             result: T = await asyncio.shield(running.task)
@@ -375,14 +367,10 @@ class CompileCache:
         except asyncio.CancelledError:
             if running.waiting == 1 and not running.task.done():
                 running.task.cancel()
-                self._forget(name, running.task)
+                del self._running[name]
             raise
         finally:
             running.waiting -= 1
-
-    def _forget(self, name: str, task: asyncio.Task[T]) -> None:
-        if (running := self._running.get(name)) is not None and running.task is task:
-            del self._running[name]
 
     async def _work(self, name: str, request: Compile, compile: _Compiling) -> Compiled | Trouble:
         if request.complete:

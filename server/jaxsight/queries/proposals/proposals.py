@@ -18,7 +18,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document
 from jaxsight.queries.dry_runs.found_calls import PartialCall
-from jaxsight.queries.long_work import Aside
+from jaxsight.queries.long_work import Aside, end
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.sandbox import ProjectBench, Sandboxes
@@ -119,10 +119,7 @@ class Proposals:
 
     async def aclose(self) -> None:
         """End all trying, and the processes."""
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end(self._running.values())
         await self._sandboxes.aclose()
 
     async def _try(

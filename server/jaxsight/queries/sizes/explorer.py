@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs, with_assumed_names
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.long_work import forget
+from jaxsight.queries.long_work import SharedWork
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.sizes.exploring import Explored, Sizes, Stopped, explore
 from jaxsight.queries.sizes.naming import with_declared
@@ -34,7 +35,7 @@ class SizeExplorer:
 
     _projects: Projects
     _memory: SessionMemory
-    _running: dict[str, _Running] = field(default_factory=dict)
+    running: SharedWork[str, Explored] = field(default_factory=SharedWork)
     _seconds: dict[str, float] = field(default_factory=dict)
 
     def known(self, answer: Answer) -> Explored | None:
@@ -53,27 +54,8 @@ class SizeExplorer:
         key = answer.key if with_names else f"{answer.key} without names"
         if (known := self._memory.sizes.get((answer.question.unit, key))) is not None:
             return known
-        if (running := self._running.get(key)) is None:
-            task = asyncio.create_task(self._explore(answer, answer.reply, key, with_names))
-            running = self._running[key] = _Running(answer.question, task)
-            task.add_done_callback(lambda done: forget(self._running, key, done))
-        try:
-            return await asyncio.shield(running.task)
-        except asyncio.CancelledError:
-            if running.task.cancelled():
-                return Explored()
-            raise
-
-    def cancel(self, path: str) -> None:
-        """Cancel what runs for a file: its text changed, or it was closed."""
-        for running in list(self._running.values()):
-            if running.question.path == path:
-                running.task.cancel()
-
-    def cancel_all(self) -> None:
-        """Cancel all that runs."""
-        for running in list(self._running.values()):
-            running.task.cancel()
+        exploring = functools.partial(self._explore, answer, answer.reply, key, with_names)
+        return await self.running.get(key, answer.question.path, exploring) or Explored()
 
     async def _explore(self, answer: Answer, first: Traced, key: str, with_names: bool) -> Explored:
         question = answer.question
@@ -88,12 +70,6 @@ class SizeExplorer:
         self._seconds[_unit(question)] = time.monotonic() - began
         self._memory.sizes.put((question.unit, key), explored)
         return explored
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    question: Question
-    task: asyncio.Task[Explored]
 
 
 @dataclass(slots=True)

@@ -227,7 +227,8 @@ async def _named(
     for seed in range(2):
         sizes = samples.sample(inputs.sizes, needed, seed, fixed, least=_LARGE)
         if _usable(inputs.sizes, sizes, needed):
-            if confirmed := isinstance(await search.try_sizes(inputs, sizes), Traced):
+            confirmed = isinstance(await search.try_sizes(inputs, sizes), Traced)
+            if confirmed:
                 break
     other_samples = (samples.sample(inputs.sizes, needed, seed, fixed) for seed in range(7))
     related = [

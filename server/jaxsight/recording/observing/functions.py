@@ -131,12 +131,11 @@ def arguments(frame: FrameType) -> Iterator[tuple[str, object]]:
         if name in values:
             yield name, values[name]
     if code.co_flags & inspect.CO_VARARGS:
-        if rest := values.get(names[count], ()):
+        if rest := values.get(names[count]):
             yield f"*{names[count]}", rest
         count += 1
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        if options := values.get(names[count], {}):
-            yield f"**{names[count]}", options
+    if code.co_flags & inspect.CO_VARKEYWORDS and (options := values.get(names[count])):
+        yield f"**{names[count]}", options
 
 
 def _is_class_parameter(code: CodeType, first: object) -> bool:
