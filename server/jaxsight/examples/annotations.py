@@ -83,8 +83,7 @@ def _example(tree: ast.expr) -> Node | None:
         ):
             options = inside.elts if isinstance(inside, ast.Tuple) else [inside]
             return next((node for option in options if (node := _example(option))), None)
-        case _:
-            return None
+    return None
 
 
 def shape_of(axes: str) -> tuple[Size, ...] | None:

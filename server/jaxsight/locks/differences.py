@@ -92,8 +92,7 @@ def differences(
     """
     if before == after:
         return []
-    comparison = _Comparison(before, after, tolerances or {})
-    return sorted(comparison.found(), key=_order)
+    return sorted(_Comparison(before, after, tolerances or {}).found(), key=_order)
 
 
 def _order(difference: FactDifference) -> tuple[bool, bool, bool, int]:

@@ -117,8 +117,7 @@ class ProjectLock:
     def put(self, section: LockSection, name: str, facts: ProgramFacts) -> None:
         """Set the facts of a function; the tolerances of its line stay."""
         functions = self.sections.setdefault(section, {})
-        old = functions.get(name, LockedFunction(facts))
-        functions[name] = replace(old, facts=facts)
+        functions[name] = replace(functions.get(name, LockedFunction(facts)), facts=facts)
 
     def text(self) -> str:
         """Return the text of the lock: sections and functions in alphabetical order."""

@@ -82,9 +82,7 @@ class Aside:
         Results are memoized in the bindings, which modules share. Therefore this thread does all
         such work for large modules, and the event loop all of it for small ones.
         """
-        if not module.is_large:
-            return work()
-        return await self.run(work, waiting=True)
+        return work() if not module.is_large else await self.run(work, waiting=True)
 
     def close(self) -> None:
         """Start no further job; the threads end after their current jobs."""

@@ -337,5 +337,4 @@ async def _traced(
             raise NotMeasured(f"{name} cannot be traced: {failure.message}")
         case Died() as died:
             raise NotMeasured(died.message, died.help)
-        case _:
-            raise MeasuringCancelled
+    raise MeasuringCancelled

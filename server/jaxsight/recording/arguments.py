@@ -38,8 +38,7 @@ def write_call(
         namespace: the globals of the function's module, which expressions read.
         built: returns the call that built an object, where it was observed.
     """
-    names = Reachable(namespace)
-    expressions = Expressions(names, built)
+    expressions = Expressions(Reachable(namespace), built)
     lines: list[str] = []
     unwritten: list[tuple[str, str]] = []
     meshes = Meshes()

@@ -166,8 +166,7 @@ class Expressions:
         if is_of(kind, _NNX, "Variable"):
             return f"{self._class(kind)}({self.write(value.raw_value, '', depth + 1)})"
         if isinstance(value, tuple) and hasattr(kind, "_fields"):
-            fields = zip(kind._fields, value, strict=True)
-            return self._call(kind, list(fields), depth)
+            return self._call(kind, list(zip(kind._fields, value, strict=True)), depth)
         if dataclasses.is_dataclass(value):
             return self._call(kind, _fields(value), depth)
         if is_of(kind, _NNX, "Rngs"):

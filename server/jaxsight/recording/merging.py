@@ -100,8 +100,7 @@ class Merger:
         folder = (self._root / file).parent
         if (known := self._roots.get(str(folder))) is None:
             above = [folder, *folder.parents]
-            inside = above[: above.index(self._root)]
-            known = next(filter(is_marked, inside), self._root)
+            known = next(filter(is_marked, above[: above.index(self._root)]), self._root)
             self._roots[str(folder)] = known
         return known
 

@@ -107,8 +107,7 @@ def _call(entry: object) -> RecordedCall | None:
             "date": str(when),
         }:
             return RecordedCall(inputs, calls, traced, when)
-        case _:
-            return None
+    return None
 
 
 def merged(earlier: Functions, new: Functions, root: Path) -> Functions:

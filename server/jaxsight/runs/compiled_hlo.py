@@ -95,5 +95,4 @@ def numbered(hlo: str) -> tuple[str, Written]:
         operation = metadata["op_name"].rpartition("/")[2]
         return f"eq[{paths.setdefault((operation, at), str(len(paths)))}]"
 
-    text = with_names(hlo, name)
-    return text, {path: pair for pair, path in paths.items()}
+    return with_names(hlo, name), {path: pair for pair, path in paths.items()}

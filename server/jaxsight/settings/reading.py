@@ -298,8 +298,7 @@ def _read(
 def _complaints(problems: list[_Problem], written: Keys) -> Complain:
     def complain(below: Keys, message: str, help: str) -> None:
         if len(problems) < MOST_PROBLEMS:
-            keys = (*written, *below)
-            problems.append(_Problem(keys, message, help, on_key=False))
+            problems.append(_Problem((*written, *below), message, help, on_key=False))
 
     return complain
 
@@ -384,8 +383,7 @@ _LONG_INTEGER = re.compile(r"(?<!\w)[+-]?[0-9][0-9_]{999,}")  # Python refuses 4
 
 
 def _place_of(text: str, offset: int) -> Range:
-    line = text.count("\n", 0, offset)
-    return _at(line, offset - (text.rfind("\n", 0, offset) + 1))
+    return _at(text.count("\n", 0, offset), offset - (text.rfind("\n", 0, offset) + 1))
 
 
 _DECODE_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")

@@ -96,8 +96,7 @@ def thinned(values: range) -> Iterator[int]:
     at = 0
     while at < len(values) - 1:
         yield values[at]
-        doubled = (2 * values[at] - values.start) // values.step
-        at = max(at + 1, doubled)
+        at = max(at + 1, (2 * values[at] - values.start) // values.step)
     yield values[-1]
 
 

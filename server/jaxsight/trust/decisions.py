@@ -147,10 +147,9 @@ class Trust:
                 return True
             case Policy.EDITOR:
                 return self.client is True
-            case _:
-                real = os.path.realpath(folder)
-                decided = self._here.covers(real) or self._store.read().covers(real)
-                return decided or self.is_opened(folder)
+        real = os.path.realpath(folder)
+        decided = self._here.covers(real) or self._store.read().covers(real)
+        return decided or self.is_opened(folder)
 
     def open_folders(self, folders: Iterable[str]) -> None:
         """Take the folders that the client has opened as its workspace.

@@ -238,8 +238,7 @@ def _name(reader: TokenReader) -> tuple[str, int, Range]:
         stars = len(reader.advance().text)
     if reader.token.kind != "name":
         raise reader.expected("a parameter name")
-    name = reader.advance().text
-    return name, stars, reader.range_from(start)
+    return reader.advance().text, stars, reader.range_from(start)
 
 
 def _read_sizes(lines: _Lines, reader: TokenReader) -> None:

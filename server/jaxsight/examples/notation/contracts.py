@@ -127,8 +127,7 @@ def _condition(reader: TokenReader) -> MetricDemand:
     match comparison:
         case "<=" | "<" | "==" | ">=" | ">":
             return MetricDemand(name.text, comparison, int(amount), reader.range_from(name.start))
-        case _:
-            raise AssertionError(comparison)
+    raise AssertionError(comparison)
 
 
 def _metric(reader: TokenReader) -> Token:

@@ -166,11 +166,10 @@ class _Parser:
                 return self._key()
             case "name":
                 return self._array(token.start, weak=False)
-            case _:
-                raise self.reader.expected(
-                    "an example",
-                    help="write an array such as `f32[8, 16]`, a pytree of arrays, or a literal",
-                )
+        raise self.reader.expected(
+            "an example",
+            help="write an array such as `f32[8, 16]`, a pytree of arrays, or a literal",
+        )
 
     def _array(self, start: int, *, weak: bool) -> Array:
         token = self.reader.token
@@ -286,8 +285,7 @@ class _Parser:
                 return TreeNode("tuple", tuple(children), range=range)
             case _ if mapping or not children:
                 return TreeNode("dict", tuple(children), tuple(map(show, keys)), range)
-            case _:
-                return Literal("{" + ", ".join(map(show, children)) + "}", range)
+        return Literal("{" + ", ".join(map(show, children)) + "}", range)
 
     def _dict_key(self, key: Node, before: list[Node]) -> Node:
         if not _hashable(key):
@@ -349,5 +347,4 @@ def _hashable(node: Node) -> bool:
             return not source.startswith("{")
         case TreeNode("tuple", children):
             return all(map(_hashable, children))
-        case _:
-            return False
+    return False

@@ -188,8 +188,7 @@ class _Arithmetic:
     def _arithmetic(self, start: int, size: Size, operand: Callable[[], Size]) -> Size:
         operator = _OPERATORS[self.reader.advance().text]
         self._operate()
-        right = operand()
-        return Arithmetic(operator, size, right, self.reader.range_from(start))
+        return Arithmetic(operator, size, operand(), self.reader.range_from(start))
 
     def _operate(self) -> None:
         self._operations += 1
@@ -225,8 +224,7 @@ class _Arithmetic:
                 raise self.reader.fail(
                     f"`{token.text}` is not a valid size", help="use a number or a name"
                 )
-            case _:
-                raise self.reader.expected("a size", help="use a number or a name")
+        raise self.reader.expected("a size", help="use a number or a name")
 
 
 # The mesh of example inputs: `mesh: data=2, model=4`, and what arrays may be divided over.

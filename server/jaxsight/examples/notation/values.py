@@ -236,8 +236,7 @@ def _binding(size: Size) -> int:
             return 1
         case Arithmetic():
             return 2
-        case _:
-            return 3
+    return 3
 
 
 def is_literal(node: Node) -> bool:
@@ -247,8 +246,7 @@ def is_literal(node: Node) -> bool:
             return True
         case TreeNode(_, children):
             return all(map(is_literal, children))
-        case _:
-            return False
+    return False
 
 
 def arrays_of(node: Node) -> Iterator[Array | Key]:
@@ -291,8 +289,7 @@ def names_in(size: Size) -> tuple[str, ...]:
             return (name,)
         case Arithmetic(_, left, right):
             return names_in(left) + names_in(right)
-        case _:
-            return ()
+    return ()
 
 
 def to_spec(node: Node, value_of: Callable[[Size], int]) -> InputSpec:

@@ -167,12 +167,9 @@ class LocatedFigures(Figures[Range]):
         """Return the sharding of an equation's result of a type, as the HLO has it."""
         return self._shardings.get((path, type))
 
-    def written_at(self, range: Range) -> Sequence[str]:
-        """Return the equations whose place is exactly a range."""
-        return self._written.get(range, ())
-
     @functools.cached_property
-    def _written(self) -> dict[Range | None, list[str]]:
+    def written(self) -> dict[Range | None, list[str]]:
+        """The equations by their places."""
         paths: dict[Range | None, list[str]] = {}
         for path in self.equations:
             paths.setdefault(self.place(path), []).append(path)

@@ -82,8 +82,7 @@ def _candidates(
             yield from _with_offset(_multiple(term, factor), dim - factor * size)
         if term.rank == 0 and max(dims) >= _LEAST_QUOTIENT:
             for divisor in _DIVISORS:
-                yield _floor(term, divisor)
-                yield _ceil(term, divisor)
+                yield from _divided(term, divisor)
     if max(dims) >= _LEAST_QUOTIENT:
         for one, two in itertools.permutations(names, 2):
             yield from _quotients(one, two)
@@ -120,13 +119,11 @@ def _with_offset(term: Formula, offset: int) -> Iterator[Formula]:
         yield Formula(text, lambda s: term.value(s) + offset, term.rank + 2)
 
 
-def _floor(term: Formula, divisor: int) -> Formula:
-    return Formula(f"{term.text}//{divisor}", lambda s: term.value(s) // divisor, 2)
-
-
-def _ceil(term: Formula, divisor: int) -> Formula:
+def _divided(term: Formula, divisor: int) -> Iterator[Formula]:
+    """Yield a term divided by a number, rounded down and up."""
+    yield Formula(f"{term.text}//{divisor}", lambda s: term.value(s) // divisor, 2)
     text = f"({term.text}+{divisor - 1})//{divisor}"
-    return Formula(text, lambda s: -(-term.value(s) // divisor), 3)
+    yield Formula(text, lambda s: -(-term.value(s) // divisor), 3)
 
 
 def _quotients(one: str, two: str) -> Iterator[Formula]:
@@ -313,8 +310,7 @@ def named(
         sizes = [[int(size[0]) for size in _SIZE.finditer(twin[1])] for twin in twins]
         if len({len(ones) for ones in sizes}) > 1:
             return other
-        formulas = [choose(numbers) for numbers in zip(*sizes, strict=True)]
-        replacing = iter(formulas)
+        replacing = iter([choose(numbers) for numbers in zip(*sizes, strict=True)])
         shape = _SIZE.sub(lambda size, r=replacing: next(r) or size[0], twins[0][1])  # type: ignore[misc]
         parts += [first[end : twins[0].start(1)], shape]
         end = twins[0].end(1)

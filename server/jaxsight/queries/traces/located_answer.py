@@ -294,8 +294,7 @@ class View:
         `x@data` is the mesh axis `data` of the argument `x`, and `mesh` the mesh of the section.
         """
         chosen = self.answer.question.set
-        places = dict((*chosen.axis_places, *chosen.places))
-        range = places.get(argument)
+        range = dict((*chosen.axis_places, *chosen.places)).get(argument)
         return self.subject.placed.place(range) if range is not None else self.name_range
 
     def words(self, text: str) -> str:

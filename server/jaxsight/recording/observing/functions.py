@@ -141,5 +141,4 @@ def arguments(frame: FrameType) -> Iterator[tuple[str, object]]:
 def _is_class_parameter(code: CodeType, first: object) -> bool:
     if not isinstance(first, type) or "." not in code.co_qualname:
         return False
-    attribute = inspect.getattr_static(first, code.co_name, None)
-    return isinstance(attribute, classmethod)
+    return isinstance(inspect.getattr_static(first, code.co_name, None), classmethod)

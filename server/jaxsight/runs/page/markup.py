@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from html import escape
 
@@ -46,6 +47,38 @@ def joined(*children: Content) -> Markup:
             if each is not None
         )
     )
+
+
+def html_table(
+    titles: Iterable[str],
+    rows: Iterable[Iterable[Content]],
+    numbers: Collection[int] = (),
+    *,
+    row: str = "",
+    class_: str = "",
+) -> Markup:
+    """Return a table.
+
+    Args:
+        titles: those of its columns.
+        rows: the contents of cells.
+        numbers: the columns that have numbers.
+        row: the class of rows.
+        class_: that of the table.
+    """
+    head = element("tr", *(element("th", title, scope="col") for title in titles))
+    body = (
+        element(
+            "tr",
+            *(
+                element("td", cell, class_="number" if column in numbers else "")
+                for column, cell in enumerate(cells)
+            ),
+            class_=row,
+        )
+        for cells in rows
+    )
+    return element("table", element("thead", head), element("tbody", *body), class_=class_)
 
 
 def prose(text: str) -> Markup:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProcess, RunProgram, RunSummary
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation, TimedCompile
-from jaxsight.runs.page.markup import KeptTexts, Markup, element, joined
+from jaxsight.runs.page.markup import KeptTexts, Markup, element, html_table, joined
 from jaxsight.runs.page.program import definitions, place, placed, program_part, signature, why
 from jaxsight.text.units import count, size, time
 
@@ -30,7 +30,8 @@ def figures(
     hits = sum(program.is_cached for program in programs)
     failed = sum(bool(program.error) for program in programs)
     largest = max(programs, key=_live, default=None)
-    total = [sum(_known(program, name) for program in programs) for name in _STAGES]
+    stages = ("trace", "lower", "compile")
+    total = [sum(getattr(program, stage) or 0.0 for program in programs) for stage in stages]
     tiles = [
         ("program compiled" if len(programs) == 1 else "programs compiled", str(len(programs))),
         ("recompilation" if again == 1 else "recompilations", str(again)),
@@ -54,13 +55,6 @@ def figures(
     )
 
 
-_STAGES = ("trace", "lower", "compile")
-
-
-def _known(program: RunProgram, stage: str) -> float:
-    return getattr(program, stage) or 0.0
-
-
 def _live(program: RunProgram) -> int:
     """Return the bytes that a program needs: those of its arguments, results and temporaries."""
     memory = program.memory
@@ -79,26 +73,20 @@ def process_table(processes: Sequence[RunProcess]) -> Markup | None:
         compiled = sum(program.seconds for program in programs)
         ended = "by itself" if process.ended is not None else "killed, crashed, or by os._exit"
         rows.append(
-            element(
-                "tr",
-                element("td", str(number), class_="number"),
-                element("td", str(process.pid), class_="number"),
-                element("td", " ".join(f"{k}={v}" for k, v in _ranks(process, is_distributed))),
-                element("td", element("code", _command(process.command))),
-                element("td", f"{process.jax}, {process.python}"),
-                element("td", str(len(programs)), class_="number"),
-                element("td", time(compiled) if programs else "", class_="number"),
-                element("td", ended),
+            (
+                str(number),
+                str(process.pid),
+                " ".join(f"{k}={v}" for k, v in _ranks(process, is_distributed)),
+                element("code", _command(process.command)),
+                f"{process.jax}, {process.python}",
+                str(len(programs)),
+                time(compiled) if programs else "",
+                ended,
             )
         )
     titles = ("", "pid", "rank", "command", "JAX, Python", "programs", "time", "ended")
-    head = element("tr", *(element("th", title, scope="col") for title in titles))
-    return element(
-        "section",
-        element("h2", "Processes"),
-        element("table", element("thead", head), element("tbody", *rows)),
-        id="processes",
-    )
+    shown = html_table(titles, rows, (0, 1, 5, 6))
+    return element("section", element("h2", "Processes"), shown, id="processes")
 
 
 def _ranks(process: RunProcess, is_distributed: bool) -> Iterator[tuple[str, str]]:
@@ -230,18 +218,10 @@ def operations(functions: Sequence[CompiledFunction]) -> Markup | None:
     if not counts:
         return None
     rows = [
-        element(
-            "tr",
-            element("td", element("code", name)),
-            element("td", element("code", line)),
-            element("td", str(counts[name, line]), class_="number"),
-            element("td", time(seconds), class_="number"),
-            class_="filtered",
-        )
+        (element("code", name), element("code", line), str(counts[name, line]), time(seconds))
         for (name, line), seconds in times.most_common(_OPERATIONS)
     ]
     titles = ("operation", "called at", "programs", "time")
-    head = element("tr", *(element("th", title, scope="col") for title in titles))
     more = len(counts) - len(rows)
     summary = (
         f"{count(counts.total(), 'program')} of JAX's own functions, {time(sum(times.values()))}"
@@ -257,7 +237,7 @@ def operations(functions: Sequence[CompiledFunction]) -> Markup | None:
         element(
             "details",
             element("summary", summary),
-            element("table", element("thead", head), element("tbody", *rows)),
+            html_table(titles, rows, (2, 3), row="filtered"),
             element("p", f"and {count(more, 'more line')}") if more > 0 else None,
         ),
         id="operations",
