@@ -186,7 +186,7 @@ def read(files: ProfileFiles, progress: Progress | None = None) -> Profile:
         with opened(path) as space:
             host = _Host(space, path.name, progress, done, total)
             host.read()
-            done += space.size
+            done += space.bytes.size
         hosts.append(host.summary())
         devices += host.devices()
         for timeline in host.timelines.values():

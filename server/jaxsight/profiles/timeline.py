@@ -7,6 +7,7 @@ of executions of programs, not on the number of events.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -185,13 +186,11 @@ class Timeline:
 
     def _main(self) -> str:
         """Return the program with the most time, of those that were executed repeatedly."""
-        times: dict[str, int] = {}
+        times: Counter[str] = Counter()
         for key, total in self.kernels.items():
-            times[key.program] = times.get(key.program, 0) + total.time
-        counts: dict[str, int] = {}
-        for run in self.runs:
-            counts[run.program] = counts.get(run.program, 0) + 1
-        repeated = [program for program in times if program and counts.get(program, 0) > 1]
+            times[key.program] += total.time
+        counts = Counter(run.program for run in self.runs)
+        repeated = [program for program in times if program and counts[program] > 1]
         return max(repeated, key=lambda program: times[program], default="")
 
     def _total(self, event: Executed) -> KernelTotal:

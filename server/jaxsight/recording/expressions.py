@@ -17,11 +17,11 @@ import numpy as np
 from jaxsight.meshes.compat import shardings
 from jaxsight.recording.notation import (
     DEEPEST,
-    LONGEST,
     UnwritableError,
     bracketed,
     is_array,
     scalar,
+    short,
 )
 from jaxsight_source.compat import avals
 
@@ -120,10 +120,7 @@ class Expressions:
         """
         if depth > DEEPEST:
             raise UnwritableError(f"it is nested more than {DEEPEST} levels deep")
-        text = self._written(value, name, depth)
-        if len(text) > LONGEST:
-            raise UnwritableError(f"its example is longer than {LONGEST:,} characters")
-        return text
+        return short(self._written(value, name, depth))
 
     def _written(self, value: Any, name: str, depth: int) -> str:
         kind = type(value)

@@ -99,10 +99,10 @@ def write(value: object, meshes: Meshes, name: str = "", depth: int = 0) -> str:
             f"{_key(key)}: {write(item, meshes, str(key), depth + 1)}"
             for key, item in value.items()
         ]
-        return _short("{" + ", ".join(parts) + "}")
+        return short("{" + ", ".join(parts) + "}")
     if isinstance(value, list | tuple) and kind in (list, tuple):
         parts = [write(item, meshes, name, depth + 1) for item in value]
-        return _short(bracketed(kind, parts))
+        return short(bracketed(kind, parts))
     return scalar(value, name)
 
 
@@ -198,7 +198,12 @@ def _sizes(shape: tuple[object, ...], spec: Spec) -> str:
     return ", ".join(f"{size}{over(axes)}" for size, axes in zip(shape, divided, strict=True))
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return an example.
+
+    Raises:
+        UnwritableError: it is too long.
+    """
     if len(text) > LONGEST:
         raise UnwritableError(f"its example is longer than {LONGEST:,} characters")
     return text

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.docstrings.sections import (
     TARGET_HELP,
-    LogicalLine,
     Section,
     find_sections,
     logical_lines,
@@ -171,11 +170,11 @@ def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
         first, after = reader.token, reader.peek()
         try:
             if first.kind == "name" and first.text == "Expect" and not after.is_("=", ","):
-                _read_expect(lines, reader, line)
+                _read_expect(lines, reader, line.end)
             elif first.kind == "name" and first.text == "where" and after.kind in ("name", "end"):
                 _read_sizes(lines, reader)
             else:
-                _read_example(lines, reader, line)
+                _read_example(lines, reader, line.end)
         except Malformed as malformed:
             lines.problems.append(malformed.problem)
     return DeclaredSet(
@@ -189,14 +188,13 @@ def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
     )
 
 
-def _read_example(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
+def _read_example(lines: _Lines, reader: TokenReader, end: int) -> None:
     names: list[tuple[str, int, Range]] = []
     try:
-        while True:
-            names.append(_name(reader))
-            if not reader.token.is_(","):
-                break
+        names.append(_name(reader))
+        while reader.token.is_(","):
             reader.advance()
+            names.append(_name(reader))
         name = names[0][0]
         if reader.token.is_("="):
             if len(names) > 1:
@@ -205,7 +203,7 @@ def _read_example(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None
                     help="write one line for each parameter; an example cannot be unpacked",
                 )
             equals = reader.advance()
-            value: Written = read_expression(reader.source, equals.end, line.end, name)
+            value: Written = read_expression(reader.source, equals.end, end, name)
         elif reader.token.is_(":"):
             reader.advance()
             is_mesh = [(name, stars) for name, stars, _ in names] == [(MESH, 0)]
@@ -261,7 +259,7 @@ def _read_sizes(lines: _Lines, reader: TokenReader) -> None:
         reader.take(",", "`,` or the end of the line")
 
 
-def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
+def _read_expect(lines: _Lines, reader: TokenReader, end: int) -> None:
     """Read `Expect (h100): kernels <= 3`; without a target it is for the configured one."""
     start = reader.advance().start
     target = ""
@@ -281,7 +279,7 @@ def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
         raise Malformed(
             problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help)
         ) from malformed
-    conditions = TokenReader(reader.source, colon.end, line.end)
+    conditions = TokenReader(reader.source, colon.end, end)
     expect, problems = read_contract(conditions, target, range)
     lines.expects.append(expect)
     lines.problems += problems

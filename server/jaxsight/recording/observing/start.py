@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType
-from typing import Any
 
 from jaxsight.recording import FOLDER, MISSING, PROFILE, ROOT, RUN, TESTS
+from jaxsight.recording.compiled_calls import reserve
 from jaxsight.recording.observing.functions import ProjectFiles
 from jaxsight.recording.observing.log import Log
 from jaxsight.recording.observing.observer import Observer
@@ -20,17 +20,14 @@ from jaxsight.recording.observing.observer import Observer
 # The interpreter calls back once for each code object that does not belong to the project, and
 # never again: it costs a program nothing from then on.
 
-_TOOLS = (4, 3)
-"""Numbers of tools that Python reserves for nobody; another one may use them."""
 _NAME = "jaxsight record"
 
 
 def observe(observer: Observer) -> bool:
     """Begin to observe; return whether that is possible."""
-    monitoring: Any = getattr(sys, "monitoring")  # noqa: B009 - not in Python 3.11
-    tool = next((number for number in _TOOLS if monitoring.get_tool(number) is None), None)
-    if tool is None:
+    if (reserved := reserve(_NAME)) is None:
         return False
+    monitoring, tool = reserved
     belongs, began, disable = observer.belongs, observer.began, monitoring.DISABLE
     makes, returned, events = observer.makes, observer.returned, monitoring.events
     get_frame = sys._getframe
@@ -46,7 +43,6 @@ def observe(observer: Observer) -> bool:
     def on_return(code: CodeType, _: int, value: object) -> object:
         return None if returned(get_frame(1), value) else disable
 
-    monitoring.use_tool_id(tool, _NAME)
     monitoring.register_callback(tool, events.PY_START, on_start)
     monitoring.register_callback(tool, events.PY_RETURN, on_return)
     monitoring.set_events(tool, events.PY_START)
