@@ -120,12 +120,11 @@ class Profile:
     @cached_property
     def functions(self) -> dict[tuple[str, str], Share]:
         """The time of each function, by file and name."""
-
-        def function(kernel: ProfiledKernel) -> tuple[str, str] | None:
-            place = _code(kernel.place)
-            return (place.file, place.function or "?") if place else None
-
-        return self.shares(function)
+        return self.shares(
+            lambda kernel: (
+                (place.file, place.function or "?") if (place := _code(kernel.place)) else None
+            )
+        )
 
     @cached_property
     def programs(self) -> dict[str, Share]:

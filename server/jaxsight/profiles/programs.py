@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.profiles import protobuf
 from jaxsight.profiles.places import CodePlace, LibraryPlace, Place, library_of
@@ -260,15 +260,8 @@ def _resolved(
         if each.place is None and each.opcode not in ("parameter", "constant", "tuple"):
             near = _nearest(number, users, found) or _nearest(number, operands, found)
             if near is not None:
-                each = ProfiledInstruction(
-                    each.name,
-                    each.opcode,
-                    near.place,
-                    near.lines,
-                    each.scope or near.scope,
-                    is_for=True,
-                    is_entry=is_entry,
-                )
+                scope = each.scope or near.scope
+                each = replace(each, place=near.place, lines=near.lines, scope=scope, is_for=True)
         yield each
 
 

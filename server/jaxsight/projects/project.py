@@ -136,6 +136,7 @@ class Project:
         self._recorded_problem = ""
         self._recorded_at = MISSING
         self._owner = owner
+        self.texts, self.events = owner.texts, owner.events
         self.outside = self._outside()
         self._tracers: Tracers | None = None
         self._greeted: Hello | None = None
@@ -203,7 +204,7 @@ class Project:
         self._recorded_at = recorded_file.stamp(self.root)
         observed, problem = recorded_calls(self.root)
         if problem and problem != self._recorded_problem:
-            self._owner.events.put_nowait(Message("warning", problem))
+            self.events.put_nowait(Message("warning", problem))
         self._recorded_problem = problem
         settings = self.settings
         return ExampleSettings(
@@ -301,19 +302,9 @@ class Project:
         )
 
     @property
-    def texts(self) -> Texts:
-        """The texts of all files."""
-        return self._owner.texts
-
-    @property
     def sources(self) -> Sources:
         """What the answers of all tracers were made of."""
         return self._owner.sources
-
-    @property
-    def events(self) -> asyncio.Queue[Event]:
-        """The events of all projects."""
-        return self._owner.events
 
     def step(self, haste: Haste) -> CurrentStep | None:
         """Return what a tracer does with a request, or what the request waits for, if anything."""
@@ -455,7 +446,7 @@ class Project:
                     jax = f"{hello.jax} on Python {hello.python}" if hello is not None else ""
                     self._emit_status(state.value, message, jax)
                 case results.TracerOutput(file, text):
-                    self._owner.events.put_nowait(Output(file, text))
+                    self.events.put_nowait(Output(file, text))
                 case results.Replaced(results.Death(results.Reason.SPOILED, last_words=reason)):
                     log.info("replaced the tracer of %s: %s", self.root, reason)
                 case results.Replaced(death, file) if death.reason is not results.Reason.STOPPED:
@@ -474,10 +465,10 @@ class Project:
         if status == self._last_status:
             return
         if state == "failed" and (self._last_status is None or self._last_status.detail != detail):
-            self._owner.events.put_nowait(Message("error", detail))
+            self.events.put_nowait(Message("error", detail))
         if state == "starting":
-            self._owner.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", detail))
+            self.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", detail))
         elif self._last_status is not None and self._last_status.state == "starting":
-            self._owner.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", done=True))
+            self.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", done=True))
         self._last_status = status
-        self._owner.events.put_nowait(status)
+        self.events.put_nowait(status)

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from jaxsight.events import Consent, Event, Message
@@ -293,10 +293,14 @@ class Projects:
             now.opened()
             if project.held_back and not now.held_back:
                 now.start_ahead()
-            task = asyncio.get_running_loop().create_task(project.aclose())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._hold(project.aclose())
         return changed
+
+    def _hold(self, closing: Coroutine[None, None, None]) -> None:
+        """Let processes end in the background."""
+        task = asyncio.get_running_loop().create_task(closing)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     def _end_idle(self, project: Project) -> None:
         if any(self.of(path) is project for path in self.documents):
@@ -310,9 +314,7 @@ class Projects:
             else:
                 self.watch_idle(project)
 
-        task = asyncio.get_running_loop().create_task(send_to_sleep())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._hold(send_to_sleep())
 
     def _find_place(self, path: str, real: str) -> _Place:
         root = self._find_root(path)

@@ -154,15 +154,14 @@ class Engine:
         for document in self.documents.by_path.values():
             document.rejected = {}
         self.dry_runs.outdate()
-        self.traces.cache.cancel_all()
+        self.traces.cache.cancel()
         self.sizes.running.cancel()
         self.processes.running.cancel()
 
     async def aclose(self) -> None:
         """End all processes and threads."""
         self.waiting.cancel()
-        for path in self.documents.by_path:
-            self.traces.cache.cancel(path)
+        self.traces.cache.cancel()
         self.sizes.running.cancel()
         await self.measurements.aclose()
         await self.processes.aclose()

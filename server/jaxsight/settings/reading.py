@@ -190,13 +190,11 @@ class _Problem:
     on_key: bool
     """Whether it is about the key, which is ignored, and not about the value."""
 
-    @property
-    def severity(self) -> Severity:
-        return Severity.WARNING if self.on_key else Severity.ERROR
-
-    def range(self, places: Mapping[Keys, TomlPlace]) -> Range:
-        key_place = _place(places, self.keys)
-        return key_place.key if self.on_key else key_place.value
+    def finding(self, places: Mapping[Keys, TomlPlace]) -> Finding:
+        place = _place(places, self.keys)
+        if self.on_key:
+            return _finding(place.key, self.message, Severity.WARNING, self.help)
+        return _finding(place.value, self.message, help=self.help)
 
 
 def read_project(root: str | Path) -> ProjectSettings:
@@ -237,11 +235,7 @@ def parse_project(text: str, path: str) -> ProjectSettings:
         message = f"expected a table of settings, got {shown(table)}"
         return ProjectSettings(path, problems=(_finding(range, message),))
     values, problems = _read(table, project=True)
-    findings = tuple(
-        _finding(problem.range(toml_places), problem.message, problem.severity, problem.help)
-        for problem in problems
-    )
-    return ProjectSettings(path, values, findings)
+    return ProjectSettings(path, values, tuple(each.finding(toml_places) for each in problems))
 
 
 def merge(project: ProjectSettings, editor: Mapping[str, object]) -> Settings:

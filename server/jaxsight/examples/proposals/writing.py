@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -94,12 +95,9 @@ class Sizing:
     def _share(self, roots: dict[int, Shape]) -> None:
         """Give sizes that nothing is known about to all arrays alike, so that they broadcast."""
         dims = {key: [dim.find() for dim in shape.dims or ()] for key, shape in roots.items()}
-        uses: dict[int, int] = {}
-        origins: set[int] = set()
-        for every in dims.values():
-            for key in {id(dim) for dim in every}:
-                uses[key] = uses.get(key, 0) + 1
-            origins |= {id(dim.origin[0]) for dim in every if dim.base is not None}
+        uses = Counter(key for every in dims.values() for key in {id(dim) for dim in every})
+        derived = (dim for every in dims.values() for dim in every if dim.base is not None)
+        origins = {id(dim.origin[0]) for dim in derived}
         for every in dims.values():
             for distance, dim in enumerate(reversed(every)):
                 root = dim.find()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePath
@@ -82,7 +82,12 @@ _DEEPEST = 8
 _LONGEST = 400_000
 """Files and folders of a project that are looked at, levels of folders, and bytes of a file, a
 choice: more is data or a repository of many projects, and reading all of it takes seconds."""
-_SUFFIXES = frozenset({".py", ".ipynb", ".md"})
+_CODE_IN: dict[str, Callable[[str], str]] = {
+    ".py": str,
+    ".ipynb": code_of_notebook,
+    ".md": code_of_markdown,
+}
+"""What returns the Python in a file, by its suffix."""
 _OTHERS = frozenset(
     {
         *("node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist"),
@@ -161,7 +166,7 @@ class ProgramFiles:
         imported_by: dict[str, dict[str, tuple[TextImport, ...]]] = {}
         # Files that are open may be newer than the list.
         inside = (file for file in opened if PurePath(file).is_relative_to(root))
-        every = (*listing.files, *(f for f in inside if PurePath(f).suffix in _SUFFIXES))
+        every = (*listing.files, *(f for f in inside if PurePath(f).suffix in _CODE_IN))
         for file in dict.fromkeys(every):
             for target, imports in self._imported(file, root, listing, opened).items():
                 imported_by.setdefault(target, {})[file] = imports
@@ -206,13 +211,8 @@ class ProgramFiles:
         unsaved = opened.get(path)
         version = version_of_text(unsaved) if unsaved is not None else stamp_of(path)
         if (known := self._known.get(path)) is None or known.version != version:
-            text = _text(path, opened)
-            match PurePath(path).suffix:
-                case ".ipynb":
-                    text = code_of_notebook(text)
-                case ".md":
-                    text = code_of_markdown(text)
-            known = _Known(version, imports_in(text))
+            code_in = _CODE_IN.get(PurePath(path).suffix, str)
+            known = _Known(version, imports_in(code_in(_text(path, opened))))
             self._known.put(path, known)
         return known
 
@@ -251,16 +251,10 @@ def _place(path: str) -> str:
 
 
 def _found(root: str, folder: str) -> Iterator[str]:
-    """Yield the files of a project: those below a folder first, then those below its parents."""
+    """Return the files of a project: those below a folder first, then those below its parents."""
     seen: set[str] = set()
-    count = 0
-    todo = [str(f) for f in (PurePath(folder), *PurePath(folder).parents)]
-    for start in (f for f in todo if PurePath(f).is_relative_to(root)):
-        for file in _below(start, seen):
-            yield file
-            count += 1
-            if count == _MOST_FILES:
-                return
+    todo = (f for f in (PurePath(folder), *PurePath(folder).parents) if f.is_relative_to(root))
+    return islice((file for start in todo for file in _below(str(start), seen)), _MOST_FILES)
 
 
 def _below(top: str, seen: set[str]) -> Iterator[str]:
@@ -282,7 +276,7 @@ def _below(top: str, seen: set[str]) -> Iterator[str]:
                         continue  # it may lead to what nobody trusts, and programs are run
                     if entry.is_dir(follow_symlinks=False):
                         deeper.append(entry.path)
-                    elif PurePath(entry.name).suffix in _SUFFIXES:
+                    elif PurePath(entry.name).suffix in _CODE_IN:
                         yield entry.path
             except OSError:
                 continue

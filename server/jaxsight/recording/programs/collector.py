@@ -296,7 +296,10 @@ class Collector:
         if isinstance(outcome, Exception):
             program["error"] = f"{type(outcome).__name__}: {outcome}"[:2000]
         else:
-            program |= _described(backend, outcome)
+            hlo = compiling.optimized_hlo(outcome)
+            program["memory"] = compiling.memory(outcome)
+            program["hlo"] = hlo if len(hlo) <= _LONGEST else ""
+            program |= compiling.devices(backend, outcome)
         if jaxpr is not None:
             count = compiling.equations(jaxpr)
             program["equations"] = count
@@ -328,15 +331,6 @@ class Collector:
                 call.keywords,
             )
         return found
-
-
-def _described(backend: object, executable: object) -> dict[str, object]:
-    hlo = compiling.optimized_hlo(executable)
-    return {
-        "memory": compiling.memory(executable),
-        "hlo": hlo if len(hlo) <= _LONGEST else "",
-        **compiling.devices(backend, executable),
-    }
 
 
 def _is_users(frame: FrameType) -> bool:

@@ -386,9 +386,12 @@ def _one_hot(call: LibraryCall) -> Value:
 
 
 def _along_axis(call: LibraryCall) -> Value:
-    shapes = call.linked()
+    array, indices = call.array(0), call.array(1)
     as_index(call.get(1))
-    return Arr(shapes[1]) if len(shapes) == 2 else Arr(Shape(), loose=True)
+    if array is None or indices is None:
+        return Arr(Shape(), loose=True)
+    call.links.append((array, indices))
+    return Arr(indices)
 
 
 def _take(call: LibraryCall) -> Value:

@@ -59,17 +59,6 @@ class LibraryCall:
         """Return the shape of an argument that is used as an array."""
         return as_array(self.get(position))
 
-    def arrays(self) -> list[Shape]:
-        """Return the shapes of the first two arguments, as far as they are arrays."""
-        return [shape for i in range(2) if (shape := self.array(i)) is not None]
-
-    def linked(self) -> list[Shape]:
-        """Return them after noting that the first two arguments are broadcast with each other."""
-        shapes = self.arrays()
-        if len(shapes) == 2:
-            self.links.append((shapes[0], shapes[1]))
-        return shapes
-
 
 def as_array(value: Value) -> Shape | None:
     """Return the shape of a value that is used as an array; `None` if it has none."""
