@@ -210,6 +210,10 @@ class SharedWork(Generic[K, T]):
                 return None
             raise
 
+    async def aclose(self) -> None:
+        """Cancel all that runs, and wait for its end."""
+        await end(task for _, task in self._running.values())
+
     def _ended(self, key: K, task: asyncio.Task[T]) -> None:
         del self._running[key]
         if not task.cancelled():

@@ -52,11 +52,7 @@ class LiteralGuess:
 class ExpressionGuess:
     """A Python expression that is evaluated in the module."""
 
-    source: str
-
-    @property
-    def text(self) -> str:
-        return self.source
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

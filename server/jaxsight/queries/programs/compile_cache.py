@@ -322,7 +322,9 @@ class CompileCache:
         is_unfolded = bool(traps) and await self._known(name, request) is None
         if is_unfolded:
             name, request = digest(name, "unfolded"), folding.without(request)
-        outcome = await self._compiled(name, request, compile)
+        if (outcome := await self._known(name, request)) is None:
+            work = functools.partial(self._work, name, request, compile)
+            outcome = await self._shared(_entries(name, request)[-1], work)
         if isinstance(outcome, Trouble):
             return Refused(target, outcome, lowered)
         if is_unfolded:
@@ -330,14 +332,6 @@ class CompileCache:
             note = folding.note(worst.primitive, worst.elements, worst.seconds)
             outcome = replace(outcome, notes=(*outcome.notes, note))
         return Figures.of(target, outcome, lowered, is_unfolded=is_unfolded)
-
-    async def _compiled(
-        self, name: str, request: Compile, compile: _Compiling
-    ) -> Compiled | Trouble:
-        if (cached := await self._known(name, request)) is not None:
-            return cached
-        work = functools.partial(self._work, name, request, compile)
-        return await self._shared(_entries(name, request)[-1], work)
 
     async def _known(self, name: str, request: Compile) -> Compiled | Trouble | None:
         """Return the cached result of a program; a complete one if there is one."""
@@ -397,7 +391,7 @@ class CompileCache:
         with contextlib.ExitStack() as locked:
             if lock is not None:
                 locked.callback(lock.release)
-            stored = await asyncio.to_thread(self.disk.get, name) if waited else None
+            stored = await asyncio.to_thread(self.disk.record, name, Compiled) if waited else None
             outcome = stored if stored is not None else await compile()
             if isinstance(outcome, Compiled):
                 self.memory.compiled.pop(_scheduled(name))

@@ -6,7 +6,7 @@ import ast
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.queries.traces.located_answer import View
@@ -109,21 +109,15 @@ class Refused:
     trouble: Trouble
     lowered: Lowered | None = None
     """The program, if the function could be lowered."""
+    is_complete: ClassVar = True
+    """Whether another compile would add nothing."""
+    knows_temporaries: ClassVar = True
+    """Whether another compile would say no more about temporaries."""
 
     @property
     def slow(self) -> SlowCompile | None:
         """How long it was compiled, if it was not in time."""
         return SlowCompile(self.trouble.seconds) if self.trouble.kind == "time" else None
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether another compile would add nothing."""
-        return True
-
-    @property
-    def knows_temporaries(self) -> bool:
-        """Whether another compile would say no more about temporaries."""
-        return True
 
 
 @dataclass(eq=False, kw_only=True)
