@@ -391,7 +391,7 @@ class CompileCache:
         with contextlib.ExitStack() as locked:
             if lock is not None:
                 locked.callback(lock.release)
-            stored = await asyncio.to_thread(self.disk.record, name, Compiled) if waited else None
+            stored = await asyncio.to_thread(self.disk.get, name) if waited else None
             outcome = stored if stored is not None else await compile()
             if isinstance(outcome, Compiled):
                 self.memory.compiled.pop(_scheduled(name))

@@ -38,11 +38,14 @@ class DiskCache(CacheFolder):
         own = None if top is None else top / f"v{version}"
         super().__init__(own, f"compiled program {version}", ".compiled", limit)
 
+    def get(self, name: str) -> Compiled | None:
+        """Return the entry of a name, or `None` if there is no trustworthy one."""
+        return self.record(name, Compiled)
+
     def first(self, names: Sequence[str]) -> tuple[str, Compiled] | None:
         """Return the first of some names that has a trustworthy entry, and the entry."""
-        return next(
-            ((name, entry) for name in names if (entry := self.record(name, Compiled))), None
-        )
+        entries = ((name, entry) for name in names if (entry := self.get(name)) is not None)
+        return next(entries, None)
 
     def record(self, name: str, kind: type[_Kept]) -> _Kept | None:
         """Return the record of a name and a kind, or `None` if there is no trustworthy one."""
