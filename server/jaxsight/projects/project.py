@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
 from jaxsight.files.texts import MISSING, Texts
-from jaxsight.projects.python_discovery import (
-    InterpreterError,
-    PythonInterpreter,
-    choose,
-    has_jax,
-    own_interpreter,
-)
+from jaxsight.projects import python_discovery
 from jaxsight.projects.sources import Sources
 from jaxsight.recording import recorded_file
 from jaxsight.recording.recorded_file import RecordedFileError
@@ -142,18 +136,18 @@ class Project:
         self._greeted: Hello | None = None
         self._listener: asyncio.Task[None] | None = None
         self._last_status: Status | None = None
-        self.interpreter: PythonInterpreter | None = None
+        self.interpreter: python_discovery.PythonInterpreter | None = None
         self.problem = ""
         try:
-            self.interpreter = choose(
+            self.interpreter = python_discovery.choose(
                 root,
                 self.settings.python,
                 editor_python,
                 os.environ,
-                own=own_interpreter(),
+                own=python_discovery.own_interpreter(),
                 may_use=self._may_use,
             )
-        except InterpreterError as error:
+        except python_discovery.InterpreterError as error:
             self.problem = str(error)
         self._elsewhere = self._names_python_elsewhere(editor)
         """Whether the project's own settings name a Python interpreter outside of its folder."""
@@ -323,7 +317,11 @@ class Project:
 
     def start_ahead(self) -> None:
         """Start the tracer if it may run and is likely to be needed."""
-        if self.interpreter is not None and not self.held_back and has_jax(self.interpreter.path):
+        if (
+            self.interpreter is not None
+            and not self.held_back
+            and python_discovery.has_jax(self.interpreter.path)
+        ):
             self._started()
             self._owner.watch_idle(self)
 

@@ -115,9 +115,8 @@ class MemorySearch:
     @property
     def low(self) -> int | None:
         """The largest size that is known to fit; `None` if none is."""
-        return max(
-            (size for size, needed in self.known.items() if self._fits(needed)), default=None
-        )
+        fitting = (size for size, needed in self.known.items() if needed <= self.capacity)
+        return max(fitting, default=None)
 
     @property
     def high(self) -> int | None:
@@ -126,7 +125,7 @@ class MemorySearch:
         too_large = (
             size
             for size, needed in self.known.items()
-            if not self._fits(needed) and (low is None or size > low)
+            if needed > self.capacity and (low is None or size > low)
         )
         return min(too_large, default=None)
 
@@ -163,9 +162,6 @@ class MemorySearch:
         if predicted is None or is_slow:
             predicted = low + width // 2
         return min(max(self._on_grid(predicted), low + self.step), high - self.step)
-
-    def _fits(self, needed: float) -> bool:
-        return needed <= self.capacity
 
     def _on_grid(self, size: float) -> int:
         return self.start + math.floor((size - self.start) / self.step) * self.step

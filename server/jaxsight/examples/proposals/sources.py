@@ -84,9 +84,8 @@ def _collect(body: Iterable[ast.stmt], source: Definitions, package: str) -> Non
                 source.types[name] = value
             case ast.Import(names=imported):
                 for alias in imported:
-                    source.aliases[alias.asname or alias.name.partition(".")[0]] = (
-                        alias.name if alias.asname else alias.name.partition(".")[0]
-                    )
+                    bound = alias.asname or alias.name.partition(".")[0]
+                    source.aliases[bound] = alias.name if alias.asname else bound
             case ast.ImportFrom(module=origin, names=imported, level=level):
                 parents = package.split(".") if package and level else []
                 above = parents[: len(parents) - level + 1]

@@ -12,18 +12,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.resizing import SizedInputs
-from jaxsight.queries.sizes import samples
-from jaxsight.queries.sizes.naming import (
-    BLANK,
-    Choose,
-    SizeNames,
-    blanked,
-    chooser,
-    dimensions,
-    explanations,
-    named_program,
-    names_of,
-)
+from jaxsight.queries.sizes import naming, samples
+from jaxsight.queries.sizes.naming import BLANK, Choose, SizeNames
 from jaxsight.queries.sizes.samples import Divides, Multiple, Ordered, Relation
 from jaxsight.wire.messages.replies import Failed, Traced
 
@@ -236,10 +226,12 @@ async def _named(
         for sizes in other_samples
         if all(relation.holds(sizes) for relation in needed)
     ]
-    choose = chooser(names, [original, *search.samples], related, divides=confirmed)
+    choose = naming.chooser(names, [original, *search.samples], related, divides=confirmed)
     traces = [first, *search.traces]
     written = (
-        _assumed_names(traces, choose, inputs) if inputs.is_assumed else (names_of(traces, choose))
+        _assumed_names(traces, choose, inputs)
+        if inputs.is_assumed
+        else (naming.names_of(traces, choose))
     )
     shown = tuple((name, original[name]) for name in names)
     return Explored(written, shown, traces=search.count)
@@ -252,8 +244,8 @@ def _assumed_names(traces: Sequence[Traced], choose: Choose, inputs: SizedInputs
         is_static = inputs.is_covered and len(set(numbers)) == 1
         return choose(numbers) or (str(numbers[0]) if is_static else BLANK)
 
-    names = names_of(traces, unless_assumed, blanked)
-    jaxpr = named_program([trace.jaxpr for trace in traces], unless_assumed)
+    names = naming.names_of(traces, unless_assumed, naming.blanked)
+    jaxpr = naming.named_program([trace.jaxpr for trace in traces], unless_assumed)
     return replace(names, jaxpr=jaxpr if inputs.is_covered else "", inputs=inputs)
 
 
@@ -336,8 +328,8 @@ def _tells(
 ) -> bool:
     """Return whether formulas that explain the same dimension differ for some sizes."""
     original, others = inputs.all_sizes(inputs.sizes), inputs.all_sizes(sizes)
-    for numbers in dimensions([first, *search.traces]):
-        formulas = explanations(names, [original, *search.samples], numbers)
+    for numbers in naming.dimensions([first, *search.traces]):
+        formulas = naming.explanations(names, [original, *search.samples], numbers)
         if len({formula.value(others) for formula in formulas}) > 1:
             return True
     return False

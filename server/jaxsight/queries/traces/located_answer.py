@@ -153,7 +153,6 @@ class View:
         self.subject = subject
         self.stale = now is None or not answer.answers(now)
         self.outside = _outside(answer, now)
-        self._observed: dict[Range, Observation] | None = None
         traced = answer.question
         self._texts = answer.texts
         self._now: dict[str, ModuleChunk] = {}
@@ -322,16 +321,10 @@ class View:
         then = relocate(span, text, before) if before is not None else None
         return self._shift.range(then) if then is not None else None
 
-    @property
+    @functools.cached_property
     def observed(self) -> Mapping[Range, Observation]:
         """Every observation that has a place in the text, by its range."""
-        if self._observed is None:
-            self._observed = {
-                place: observation
-                for place, observation in self._all_places.items()
-                if self.supports(place)
-            }
-        return self._observed
+        return {place: each for place, each in self._all_places.items() if self.supports(place)}
 
     def around(self, position: Position) -> list[Range]:
         """Return the places of observations that contain a position, innermost first.

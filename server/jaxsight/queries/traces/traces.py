@@ -144,9 +144,7 @@ class DocumentTraces:
         """
         module = document.module
         question = await self.question(document, subject)
-        outdated = False
-        if subject.is_called:
-            outdated = subject.id in self._outdated_calls(document)
+        outdated = subject.is_called and subject.id in self._outdated_calls(document)
         latest = self.latest(document, subject)
         if isinstance(question, Unasked):
             if latest is None or self._projects.of(document.path).held_back:
@@ -174,11 +172,9 @@ class DocumentTraces:
                 return await self.view(document, standing, patience)
         if answer is None:
             return Unasked("the text is being edited")
-        if outdated:
-            return self.located(answer, module, None, subject)
         if answer.question.trace.whole != question.trace.whole:
-            return self.located(answer, module, answer.question, subject)
-        return self.located(answer, module, question, subject)
+            question = answer.question
+        return self.located(answer, module, None if outdated else question, subject)
 
     async def _first(
         self, question: Question, asking: Coroutine[None, None, Answer], patience: float
