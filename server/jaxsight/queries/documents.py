@@ -214,61 +214,53 @@ class Document:
     def _read_whole(self, text: str, outside: ExampleSettings) -> _Reading:
         module = self.module.edited(text)
         module.precompute()
-        return _reading(self.path, module, outside, self._read, self.proposed, self.rejected)
+        return self._subjects_of(module, outside)
 
     def subjects(self, outside: ExampleSettings) -> tuple[Subject, ...]:
         """Return the functions with example inputs, valid or not, in text order."""
         read, now = self._read, (self.module, outside, self.proposed, self.rejected)
         if read is None or not all(map(operator.is_, read.made_of, now)):
-            read = self._read = _reading(
-                self.path, self.module, outside, read, self.proposed, self.rejected
-            )
+            read = self._read = self._subjects_of(self.module, outside)
         return read.subjects
 
+    def _subjects_of(self, module: Module, outside: ExampleSettings) -> _Reading:
+        """Find the functions of a module that have example inputs.
 
-def _reading(
-    path: str,
-    module: Module,
-    outside: ExampleSettings,
-    last: _Reading | None,
-    proposed: Mapping[str, tuple[OutsideSet, ...]],
-    rejected: Mapping[str, tuple[str, frozenset[OutsideSet]]],
-) -> _Reading:
-    """Find the functions of a module that have example inputs.
-
-    The example inputs of unchanged functions are not read again.
-    """
-    subjects: list[Subject] = []
-    name = module_name(path)
-    previous = last.examples if last is not None else {}
-    read: dict[_Key, Examples] = {}
-    sizes = tuple(outside.sizes.items())
-    for (chunk, function), id in zip(module.functions, module.ids, strict=True):
-        project = outside.examples.get(f"{name}:{function.qualname}")
-        calls = outside.observed.get((path, id), ())
-        if module.defining[function.qualname] is chunk:
-            calls += proposed.get(function.qualname, ())
-        _, without = rejected.get(id, ("", frozenset()))
-        calls = tuple(call for call in calls if call not in without)
-        if outside.only_written:
-            calls = ()
-        key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
-        if (own := previous.get(key)) is None:
-            own = choice.of(
-                function, sizes=outside.sizes, project=project, mesh=outside.mesh, outside=calls
+        The example inputs of unchanged functions are not read again.
+        """
+        # The loop may replace these while a thread is here.
+        last, proposed, rejected = self._read, self.proposed, self.rejected
+        subjects: list[Subject] = []
+        name = module_name(self.path)
+        previous = last.examples if last is not None else {}
+        read: dict[_Key, Examples] = {}
+        sizes = tuple(outside.sizes.items())
+        for (chunk, function), id in zip(module.functions, module.ids, strict=True):
+            project = outside.examples.get(f"{name}:{function.qualname}")
+            calls = outside.observed.get((self.path, id), ())
+            if module.defining[function.qualname] is chunk:
+                calls += proposed.get(function.qualname, ())
+            _, without = rejected.get(id, ("", frozenset()))
+            calls = tuple(call for call in calls if call not in without)
+            if outside.only_written:
+                calls = ()
+            key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
+            if (own := previous.get(key)) is None:
+                own = choice.of(
+                    function, sizes=outside.sizes, project=project, mesh=outside.mesh, outside=calls
+                )
+            read[key] = own
+            if own.sets or own.problems:
+                subjects.append(Subject(chunk, function, own, id))
+        last_whole = last.whole if last is not None else None
+        if module.syntax_problem is None:
+            last_whole = (module, tuple(subjects))
+        elif last_whole is not None:
+            subjects += _broken(
+                *last_whole, module, {function.qualname for _, function in module.functions}
             )
-        read[key] = own
-        if own.sets or own.problems:
-            subjects.append(Subject(chunk, function, own, id))
-    last_whole = last.whole if last is not None else None
-    if module.syntax_problem is None:
-        last_whole = (module, tuple(subjects))
-    elif last_whole is not None:
-        subjects += _broken(
-            *last_whole, module, {function.qualname for _, function in module.functions}
-        )
-    made_of = (module, outside, proposed, rejected)
-    return _Reading(module, made_of, tuple(subjects), read, last_whole)
+        made_of = (module, outside, proposed, rejected)
+        return _Reading(module, made_of, tuple(subjects), read, last_whole)
 
 
 def _broken(

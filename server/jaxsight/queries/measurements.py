@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -177,20 +177,16 @@ class Measurements:
             raise NotMeasured("two functions are compared on this machine only")
         async with self._turn:
             if target.host:
-                reply = await self._on_host(project, view, target, limits, on_stage)
+                reply = await self._on_host(view, target, limits, on_stage)
             else:
-                reply = await self._here(project, view, target, against, limits, on_stage)
+                views = (view, against) if against is not None else (view,)
+                reply = await self._here(views, target, limits, on_stage)
         on = recognized(target, reply.conditions.device_kind if target.platform != CPU else "")
         # With the answer that is shown: its key says whether the texts are still the same.
         return Measurement(view.answer, on, reply)
 
     async def _on_host(
-        self,
-        project: Project,
-        view: View,
-        target: Target,
-        limits: MeasuringLimits,
-        on_stage: OnStage,
+        self, view: View, target: Target, limits: MeasuringLimits, on_stage: OnStage
     ) -> Measured:
         """Run a function's program on another machine, which has nothing else of it.
 
@@ -202,6 +198,7 @@ class Measurements:
             raise NotMeasured(f"{view.subject.name} cannot be lowered: the tracer ended")
         if isinstance(result, Refused):
             raise NotMeasured(result.trouble.message)
+        project = self._projects.of(view.answer.question.path)
         assert project.interpreter is not None
         on_stage(Stage(NEW, "measure", f"{view.subject.name} on {target.host}"))
         compiling, timeouts = self._programs.compiling(), project.settings.timeouts
@@ -225,24 +222,19 @@ class Measurements:
         return replace(measured, program=replace(times, drawn=drawn))
 
     async def _here(
-        self,
-        project: Project,
-        view: View,
-        target: Target,
-        against: View | None,
-        limits: MeasuringLimits,
-        on_stage: OnStage,
+        self, views: Sequence[View], target: Target, limits: MeasuringLimits, on_stage: OnStage
     ) -> Measured:
         """Run a function in a tracer of its own, which ends with it.
 
         Raises:
             NotMeasured: it fails, or exceeds a limit.
         """
+        project = self._projects.of(views[0].answer.question.path)
         tracers = _tracers(project, target)
         try:
             answers = [
                 await _traced(tracers, project, each.answer.question, target, on_stage)
-                for each in (view, *([against] if against is not None else []))
+                for each in views
             ]
             ids = [answer.reply.id for answer in answers if isinstance(answer.reply, Traced)]
             request = Measure(NEW, ids[0], ids[1] if len(ids) > 1 else 0, limits)
@@ -253,7 +245,7 @@ class Measurements:
             case Measured():
                 return reply
             case Failed(failure=failure):
-                raise NotMeasured(f"{view.subject.name} fails: {failure.message}")
+                raise NotMeasured(f"{views[0].subject.name} fails: {failure.message}")
             case Died() as died:
                 raise NotMeasured(died.message, died.help)
             case Cancelled():
