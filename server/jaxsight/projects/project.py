@@ -19,8 +19,9 @@ from jaxsight.projects import python_discovery
 from jaxsight.projects.sources import Sources
 from jaxsight.recording import recorded_file
 from jaxsight.recording.recorded_file import RecordedFileError
-from jaxsight.settings import ProjectSettings, Settings, merge
 from jaxsight.settings.example_settings import ExampleSettings
+from jaxsight.settings.reading import ProjectSettings, merge
+from jaxsight.settings.schema import Settings
 from jaxsight.trust import Policy, Trust
 from jaxsight.trust.decisions import over_ssh, shown_path
 from jaxsight.wire.messages.replies import Failed, Hello, Imported, Stage

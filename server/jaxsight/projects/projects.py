@@ -25,8 +25,9 @@ from jaxsight.projects.python_discovery import is_installed_for
 from jaxsight.projects.sources import Sources
 from jaxsight.recording.recorded_file import is_recorded_file
 from jaxsight.rules.finding import Finding
-from jaxsight.settings import ProjectSettings, Settings, merge, read_project
 from jaxsight.settings.example_settings import LIBRARIES
+from jaxsight.settings.reading import ProjectSettings, merge, read_project
+from jaxsight.settings.schema import Settings
 from jaxsight.trust import Trust
 
 log = logging.getLogger(__name__)
