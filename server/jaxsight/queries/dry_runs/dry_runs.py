@@ -387,8 +387,7 @@ class ProgramCalls:
         """Return whether a function could not be traced with its active example set."""
         chosen = self._choices.set_of(document, subject)
         unit = (document.path, subject.id, chosen.name if chosen is not None else "")
-        latest = self._memory.latest.get(unit)
-        if latest is None or isinstance(latest.reply, Traced):
+        if (latest := self._memory.latest.get(unit)) is None or isinstance(latest.reply, Traced):
             return False
         return not (isinstance(latest.reply, Failed) and latest.reply.failure.stage == DRY_RUN)
 

@@ -243,7 +243,7 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
         """Return the value of an operation on two operands."""
         match left, op, right:
             case _, ast.MatMult(), _:
-                return operations.matmul(left, right)
+                return uses.matmul(left, right)
             case ((ShapeOf() | Items()), ast.Add(), (ShapeOf() | Items())):
                 return uses.joined(left, right)
         if isinstance(left, RankOf) and not isinstance(op, ast.Add | ast.Sub):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -394,3 +395,44 @@ def _sliced(dim: Dim, part: slice) -> Dim:
         case int() as start, int() as stop if start >= 0 > stop:
             return dim.plus(stop - start)
     return Dim()
+
+
+_MATRIX = re.compile(r"[A-Z]|(?:.*_)?[wW]\d*|(?:.*_)?weights?")
+
+
+def matmul(left: Value, right: Value) -> Value:
+    """Return a matrix product; the contracted sizes are the same."""
+    one, two = as_array(left), as_array(right)
+    if one is not None:
+        one.at_least(1)
+    if two is not None:
+        two.at_least(1)
+    if one is None or two is None:
+        return Arr(Shape(), loose=True)
+    is_vector = two.find().likely == 1 and two.find().least <= 1
+    if two.find().rank is None and two.find().likely is None and two.find().least <= 1:
+        # `A @ x` is a product with a vector as people write it, `x @ w` one with a matrix.
+        is_vector = _is_matrix(left) and not _is_matrix(right)
+        if is_vector:
+            one.set_rank(2)
+        two.find().likely = 1 if is_vector else None
+    if two.find().rank == 1 or (two.find().rank is None and is_vector):
+        one.dim(-1).unify(two.dim(-1))
+        dims = one.dims
+        return Arr(Shape.of(dims[:-1])) if dims else Arr(Shape(), loose=True)
+    if two.find().rank is None:
+        two.suggest(2)
+    two.at_least(2)
+    one.dim(-1).unify(two.dim(-2))
+    last = two.dim(-1)
+    if (dims := one.dims) is None:
+        result = Shape(back={0: last}, least=1)
+        if one.find().least >= 2 or one.find().likely == 2:
+            result.back[1] = one.dim(-2)
+        return Arr(result, loose=False)
+    return Arr(Shape.of([*dims[:-1], last]))
+
+
+def _is_matrix(value: Value) -> bool:
+    """Return whether a parameter is called as matrices are: `A`, `w1`."""
+    return isinstance(value, Param) and _MATRIX.fullmatch(value.evidence.name) is not None
