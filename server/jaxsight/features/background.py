@@ -12,9 +12,8 @@ from jaxsight.features.inlay_hints.hints import compiled_parts, needs_kernels
 from jaxsight.features.preferred_sets import prefer_traced, reconsider
 from jaxsight.features.proposals.assumed import BUDGET, assume, is_worth_proposing
 from jaxsight.features.setup.file_status import FileStatuses
-from jaxsight.queries.documents import Document
+from jaxsight.queries.documents import Document, loop_runs
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.open_documents import loop_runs
 from jaxsight.queries.programs.programs import LONG_COMPILE
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked

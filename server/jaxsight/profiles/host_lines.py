@@ -19,8 +19,8 @@ from enum import Enum, auto
 from operator import itemgetter
 from typing import Final
 
-from jaxsight.profiles.executed import Executed, KernelEnd, Mark, innermost
 from jaxsight.profiles.space import XEvent, XLine, XPlane, XSpace, stats
+from jaxsight.profiles.timeline import Executed, KernelEnd, Mark, innermost
 
 PLANE: Final = "/host:CPU"
 _EXECUTE = "ThunkExecutor::Execute"

@@ -10,14 +10,21 @@ from operator import itemgetter
 from typing import Final
 
 from jaxsight.profiles import programs, protobuf
-from jaxsight.profiles.executed import Executed, Mark, innermost, ordered
 from jaxsight.profiles.host_lines import PLANE, HostLines, HostTask, program_name
 from jaxsight.profiles.places import CodePlace, LibraryPlace, library_of
 from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledHost, ProfiledKernel
 from jaxsight.profiles.programs import ProfiledInstruction
 from jaxsight.profiles.sources import ProfileFiles
 from jaxsight.profiles.space import PROGRAMS, EventName, XLine, XPlane, XSpace, opened, stats
-from jaxsight.profiles.timeline import KernelKey, KernelTotal, Timeline
+from jaxsight.profiles.timeline import (
+    Executed,
+    KernelKey,
+    KernelTotal,
+    Mark,
+    Timeline,
+    innermost,
+    ordered,
+)
 
 # What a GPU or a TPU executed.
 #

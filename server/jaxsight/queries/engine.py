@@ -12,11 +12,11 @@ from jaxsight.events import Event
 from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Attention, UserChoices
+from jaxsight.queries.documents import OpenDocuments
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
 from jaxsight.queries.long_work import Aside, Turns, end
 from jaxsight.queries.measurements import Measurements
 from jaxsight.queries.memory import SessionMemory
-from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.processes import ProcessExplorer
 from jaxsight.queries.profiles import OpenProfiles
 from jaxsight.queries.programs.programs import Programs

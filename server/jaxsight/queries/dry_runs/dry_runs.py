@@ -21,7 +21,7 @@ from jaxsight.examples.sets import OutsideSet
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
-from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.queries.documents import Document, Observed, OpenDocuments, Subject, module_name
 from jaxsight.queries.dry_runs import own_program
 from jaxsight.queries.dry_runs.found_calls import (
     FoundCalls,
@@ -37,7 +37,6 @@ from jaxsight.queries.dry_runs.found_calls import (
 from jaxsight.queries.dry_runs.project_files import ProgramFiles, given_calls
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import SessionMemory
-from jaxsight.queries.open_documents import Observed, OpenDocuments
 from jaxsight.queries.traces.query import module_meaning, run_of
 from jaxsight.source.module import Module
 from jaxsight.wire.messages.inputs import PROGRAM, RUN, DryCall, EntryPoint, GivenCall

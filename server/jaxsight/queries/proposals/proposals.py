@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
-from jaxsight.queries.documents import Document
+from jaxsight.queries.documents import Document, OpenDocuments
 from jaxsight.queries.dry_runs.found_calls import PartialCall
 from jaxsight.queries.long_work import Aside, SharedWork
 from jaxsight.queries.memory import SessionMemory
-from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.sandbox import ProjectBench, Sandboxes
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question

@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
-from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.documents import Document, OpenDocuments, Subject
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import SessionMemory
-from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
